@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy import ColumnElement, Row, Select, exists, func, select
 
 from app.platform.ids import new_id
 from app.platform.sql import Json, Page, Session, db_now, fetch_page, upsert_into
@@ -161,6 +161,31 @@ def looks_of(
     if at is not None:
         statement = statement.where(MonitorLook.looked_at <= at)
     return session.scalars(statement.order_by(MonitorLook.period_start, MonitorLook.family)).all()
+
+
+def looked_periods(
+    session: Session, owner: str, name: str, alias: str
+) -> Sequence[Row[str, float, float]]:
+    """Return family, start and end of the period of each look of an alias, in the order of their periods; without the
+    results, which are large.
+    """
+    statement = (
+        select(MonitorLook.family, MonitorLook.period_start, MonitorLook.period_end)
+        .where(MonitorLook.belongs_to(owner), MonitorLook.name == name, MonitorLook.alias == alias)
+        .order_by(MonitorLook.period_start, MonitorLook.family)
+    )
+    return session.execute(statement).all()
+
+
+def last_looked(session: Session, of: MonitoredAlias, family: str) -> float | None:
+    """Return the start of the last period with a look of a family; None without one."""
+    statement = select(func.max(MonitorLook.period_start)).where(
+        MonitorLook.belongs_to(of.owner),
+        MonitorLook.name == of.name,
+        MonitorLook.alias == of.alias,
+        MonitorLook.family == family,
+    )
+    return session.scalar(statement)
 
 
 def add_look(

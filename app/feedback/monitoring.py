@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from app.feedback import monitor_repository as repository
 from app.feedback.looks import (
@@ -76,6 +76,31 @@ class Due(NamedTuple):
     looks: Sequence[MonitorLook]
 
 
+def may_be_due(session: Session, of: MonitoredAlias) -> bool:
+    """Return False if no look of an alias is due; True if one may be, which `schedule` finds out.
+
+    It reads a few rows, without a lock: it is asked for every recorded alias every minute.
+    """
+    row = repository.settings_of(session, *of)
+    if row is None or row.settings is None:
+        return False
+    monitor, now = row.settings["monitor"], repository.now(session) - SEALED_SECONDS
+    kind: PeriodKind = SHADOW_PERIOD if monitor is None else monitor["period"]
+    horizon = row.settings["outcome"]["horizon_days"] * DAY
+    families = [] if monitor is None else [(UNLABELLED, now), (RANKING, now - horizon)]
+    if row.settings["shadow"] is not None:
+        families.append((SHADOW, now - horizon))
+    for family, at in families:
+        last = repository.last_looked(session, of, family)
+        if last is None:
+            last = repository.first_decision(session, *of)
+            if last is not None and period_at(last, kind).end <= at:
+                return True
+        elif period_at(period_at(last, kind).end, kind).end <= at:
+            return True
+    return False
+
+
 def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | None:
     """Queue the job for the due looks of an alias. Returns None if there are none, or if a job for them is unfinished.
 
@@ -87,8 +112,10 @@ def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | 
     now = repository.now(session)
     if repository.is_busy(session, of.owner, MONITOR, of.reference, now - RETRY_SECONDS):
         return None
-    due = find_due(session, of)
-    if due is None or not due.periods:
+    settings_now = _watched(session, of)
+    if settings_now is None or not _due(
+        session, of, settings_now[1], repository.looked_periods(session, *of)
+    ):
         return None
     return jobs.enqueue(
         session,
@@ -102,17 +129,35 @@ def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | 
 
 def find_due(session: Session, of: MonitoredAlias) -> Due | None:
     """Return the looks of an alias that are due; None if it has neither a monitor nor a shadow model."""
+    if (watched := _watched(session, of)) is None:
+        return None
+    looks = repository.looks_of(session, *of)
+    return Due(*watched, _due(session, of, watched[1], looks), looks)
+
+
+def _watched(session: Session, of: MonitoredAlias) -> tuple[AliasFeedback, StoredFeedback] | None:
+    """Return the settings of an alias that has a monitor or a shadow model."""
     row = repository.settings_of(session, *of)
     if row is None or row.settings is None:
         return None
     if row.settings["monitor"] is None and row.settings["shadow"] is None:
         return None
-    looks = repository.looks_of(session, *of)
-    return Due(row, row.settings, list(_due(session, of, row.settings, looks)), looks)
+    return row, row.settings
+
+
+class _Looked(Protocol):
+    """The family and the period of a look."""
+
+    @property
+    def family(self) -> str: ...
+    @property
+    def period_start(self) -> float: ...
+    @property
+    def period_end(self) -> float: ...
 
 
 def _due(
-    session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[MonitorLook]
+    session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[_Looked]
 ) -> list[DuePeriod]:
     """Return the first periods with looks that are due."""
     monitor = settings["monitor"]
@@ -149,7 +194,7 @@ def _due(
 
 
 def _compared_from(
-    session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[MonitorLook]
+    session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[_Looked]
 ) -> float | None:
     """Return the time from which periods are compared with the shadow model: after the last compared period, and after
     the decisions that the model may have been trained on. None without a shadow model.
@@ -171,7 +216,7 @@ def _unseen_from(session: Session, owner: str, shadow: str | None) -> float | No
         return None
 
 
-def _is_of(look: MonitorLook, kind: PeriodKind) -> bool:
+def _is_of(look: _Looked, kind: PeriodKind) -> bool:
     """Return True if a look is at a period of this kind."""
     period = period_at(look.period_start, kind)
     return (look.period_start, look.period_end) == (period.start, period.end)

@@ -188,6 +188,8 @@ class Housekeeper:
                 from app.feedback import monitoring  # as below
 
                 after = of
+                if not self._db.reading(monitoring.may_be_due, of):
+                    continue
                 # An owner with too many jobs gets this one later.
                 with access.by_command(of.owner, "monitor"), suppress(TooMany, OutOfSpace):
                     found = self._db.writing(monitoring.schedule, self._settings, of)

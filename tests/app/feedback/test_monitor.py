@@ -93,7 +93,11 @@ def world(bench: Workbench, trained: Callable[[int, int], Path]) -> World:
 
 
 def schedule(bench: Workbench) -> Job | None:
-    return bench.db.writing(monitoring.schedule, bench.settings, LIVE)
+    """Queue the due looks, as housekeeping does: the quick check may not miss any."""
+    may_be_due = bench.db.reading(monitoring.may_be_due, LIVE)
+    job = bench.db.writing(monitoring.schedule, bench.settings, LIVE)
+    assert may_be_due or job is None
+    return job
 
 
 def look(bench: Workbench) -> None:
