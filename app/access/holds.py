@@ -11,7 +11,7 @@ from typing import Literal
 from app.access import repository
 from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import Caller
-from app.platform.errors import Conflict, NotFound, TooMany, shown
+from app.platform.errors import Conflict, NotFound, shown
 from app.platform.ids import new_id
 from app.platform.sql import Page, Session
 from app.platform.tables import LegalHold
@@ -49,13 +49,13 @@ def check(
 def place(
     session: Session, caller: Caller, kind: HoldKind, resource_id: str | None, reason: str
 ) -> LegalHold:
-    """Place a hold. It also covers what is in the trash. Raises NotFound for an unknown dataset or model, and TooMany
+    """Place a hold. It also covers what is in the trash. Raises NotFound for an unknown dataset or model, and Conflict
     above `MAX_ACTIVE` holds.
     """
     allow_over_quota(session)
     lock(session, caller.owner)
     if repository.count_active_holds(session, caller.owner) >= MAX_ACTIVE:
-        raise TooMany(
+        raise Conflict(
             f"an owner can have {MAX_ACTIVE:,} active holds: release one first, or hold everything of the owner",
             code="too_many_holds",
         )

@@ -29,7 +29,7 @@ from app.ingest.detection import find_format
 from app.ingest.formats import CONTENT_TYPES, SUFFIXES, type_of_file
 from app.platform import catalogue
 from app.platform.blobs import BlobWriter, stamp_of
-from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, TooMany, shown
+from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import Page, Session
@@ -51,7 +51,7 @@ def open_upload(
     session: Session, settings: Settings, owner: str, given: Mapping[str, str]
 ) -> Upload:
     """Create an upload without parts. Raises Invalid for a wrong description of the table, NotFound or Conflict if it
-    cannot be a version of the other dataset, and TooMany.
+    cannot be a version of the other dataset, or if there are too many.
     """
     if VERSION_OF in given or MODE in given:
         parent_id, new = _version_of(given)
@@ -66,7 +66,7 @@ def open_upload(
         describe(given, also=(VERSION_OF, MODE))
     quotas.admit_bytes(session, settings, owner)
     if (count := repository.count_open_uploads(session, owner)) >= MAX_OPEN_UPLOADS:
-        raise TooMany(
+        raise Conflict(
             f"an owner can have at most {MAX_OPEN_UPLOADS} open uploads; this one has {count}: close or "
             "delete some",
             code="too_many_open_uploads",

@@ -17,7 +17,7 @@ from app.platform import catalogue
 from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import Caller, check_model
 from app.platform.documents import EvidenceFile, RequestedChange, StoredGuarantee
-from app.platform.errors import Conflict, Forbidden, NotFound, TooMany, check_name, counted, shown
+from app.platform.errors import Conflict, Forbidden, NotFound, check_name, counted, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import Page, Session
@@ -36,7 +36,6 @@ MAX_OPEN_OF_ALIAS, MAX_OPEN = 10, 100
 """Open requests that an alias, and an owner, can have."""
 MAX_CLOSED = 100
 """Requests of an alias that are kept although they came to nothing."""
-RETRY_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Binding(NamedTuple):
 
 def bind(session: Session, owner: str, asked: Proposal) -> Binding:
     """Check a proposal, and return what it is bound to. Raises the errors of the direct change, except those of
-    `If-Match` and of the protection; Conflict if the alias is not protected; and TooMany.
+    `If-Match` and of the protection; and Conflict if the alias is not protected, or has too many requests.
     """
     name, alias = asked.name, asked.alias
     check_name("name", name, pointer="/name")
@@ -164,15 +163,14 @@ def _no_alias(name: str, alias: str) -> NotFound:
 
 
 def _check_open(session: Session, owner: str, name: str, alias: str) -> None:
-    """Raise TooMany if the alias, or the owner, has as many open requests as it can have."""
+    """Raise Conflict if the alias, or the owner, has as many open requests as it can have."""
     here, in_all = rows.count_open(session, owner, name, alias)
     for most, value, of in ((MAX_OPEN_OF_ALIAS, here, "an alias"), (MAX_OPEN, in_all, "an owner")):
         if value >= most:
             what = counted(most, "open request", "open requests")
-            raise TooMany(
+            raise Conflict(
                 f"{of} can have at most {what}: approve, reject or withdraw one first",
                 code="too_many_alias_requests",
-                retry_after=RETRY_SECONDS,
             )
 
 

@@ -13,7 +13,7 @@ from app.platform.audit import Outcome, allow_over_quota, describe_changes, reco
 from app.platform.blobs import BlobWriter
 from app.platform.callers import Caller
 from app.platform.connections import Connections
-from app.platform.errors import NotFound, TooMany, shown
+from app.platform.errors import Conflict, NotFound, shown
 from app.platform.ids import is_id, new_id
 from app.platform.roles import Rule
 from app.platform.settings import Settings
@@ -43,14 +43,14 @@ def create(
     session: Session, connections: Connections, caller: Caller, dataset_id: str, expression: str
 ) -> ScheduleState:
     """Create a schedule that refreshes a dataset. Raises NotFound, Conflict or Invalid for a dataset that cannot be
-    refreshed, Invalid for an expression, and TooMany above `MAX_SCHEDULES`.
+    refreshed, Invalid for an expression, and Conflict above `MAX_SCHEDULES`.
     """
     now = repository.now(session)
     expression = cron.checked(expression, now)
     datasets.check_refresh(connections, datasets.find(session, caller.owner, dataset_id))
     access_rows.take_turn(session, caller.owner)  # for the number of schedules
     if repository.count(session, caller.owner) >= MAX_SCHEDULES:
-        raise TooMany(
+        raise Conflict(
             f"an owner can have at most {MAX_SCHEDULES} schedules: delete one first",
             code="too_many_schedules",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
-from app.platform.errors import Invalid, NotFound, TooMany, invalid, shown
+from app.platform.errors import Conflict, Invalid, NotFound, invalid, shown
 from app.platform.sql import Page, Session
 from app.platform.tables import SavedView
 from app.platform.text import is_blank
@@ -28,7 +28,7 @@ def save(
 ) -> tuple[SavedView, bool]:
     """Save a view, or replace the one of this name; returns it, and whether it is new.
 
-    Raises Invalid for a text that is no query and for a name that nobody could see or address, and TooMany if the
+    Raises Invalid for a text that is no query and for a name that nobody could see or address, and Conflict if the
     owner has `MAX_VIEWS` views.
     """
     if is_blank(name.replace(".", "")):
@@ -49,9 +49,9 @@ def save(
         ) from None
     is_new = repository.find(session, owner, of_list, name) is None
     if is_new and repository.count(session, owner) >= MAX_VIEWS:
-        raise TooMany(
+        raise Conflict(
             f"an owner may have at most {MAX_VIEWS} saved views: delete one first",
-            code="quota_exceeded",
+            code="too_many_views",
         )
     repository.save(session, owner, of_list, name, query, author)
     saved = repository.find(session, owner, of_list, name)

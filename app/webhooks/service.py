@@ -56,13 +56,13 @@ def create(
 ) -> tuple[Webhook, str]:
     """Create a webhook for types of events (None: all); returns it and its secret.
 
-    Raises Invalid for a URL to which this service does not send, TooMany above `MAX_WEBHOOKS`, and Conflict if the
+    Raises Invalid for a URL to which this service does not send, Conflict above `MAX_WEBHOOKS`, and if the
     service has no keys to encrypt secrets with.
     """
     _check_url(settings, url)
     access_rows.take_turn(session, caller.owner)  # for the number of webhooks
     if repository.count(session, caller.owner) >= MAX_WEBHOOKS:
-        raise TooMany(
+        raise Conflict(
             f"an owner can have at most {MAX_WEBHOOKS} webhooks: delete one first",
             code="too_many_webhooks",
         )

@@ -179,7 +179,7 @@ def create_alias_request(kind: Literal["set", "restore", "delete", "unprotect", 
     comparison with the model before are stored as evidence. The request is bound to the revision of the alias, and to
     the artifact and calibration of the model: if any of these changes, the request is void.
 
-    Returns 409 `not_protected` if the alias is not protected, and 429 `too_many_alias_requests` if the alias has 10, or
+    Returns 409 `not_protected` if the alias is not protected, and 409 `too_many_alias_requests` if the alias has 10, or
     the owner 100, open requests.
 
     Scope: `train`.

@@ -108,7 +108,7 @@ def test_an_owner_has_so_many_holds(
     monkeypatch.setattr("app.access.holds.MAX_ACTIVE", 2)
     first, _ = place(client, "owner"), place(client, "owner")
     more = {"kind": "owner", "reason": "a case"}
-    refused(client.post("/v1/holds", json=more), 429, "too_many_holds")
+    refused(client.post("/v1/holds", json=more), 409, "too_many_holds")
     assert client.post(f"/v1/holds/{first}/release", json={"reason": "closed"}).is_success
     assert client.post("/v1/holds", json=more).status_code == 201
 

@@ -403,14 +403,14 @@ def test_open_requests_are_bounded(service: Service, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("app.reports.alias_requests.MAX_OPEN_OF_ALIAS", 3)
     first, *_ = (us.asked() for _ in range(3))
     problem = us.ask()
-    refused(problem, 429, "too_many_alias_requests", "3")
+    refused(problem, 409, "too_many_alias_requests", "3")
     assert "Retry-After" in problem.headers
     us.decide(first, "withdraw", by=us.ann)
     at_the_same_time = at_once(*(us.ask for _ in range(3)))
     assert sorted(each.status_code for each in at_the_same_time) == [201, 429, 429]
     monkeypatch.setattr("app.reports.alias_requests.MAX_OPEN_OF_ALIAS", 10)
     monkeypatch.setattr("app.reports.alias_requests.MAX_OPEN", 3)
-    refused(us.ask(), 429, "too_many_alias_requests", "3")
+    refused(us.ask(), 409, "too_many_alias_requests", "3")
     us.lapse(AliasRequest)
     assert us.ask().status_code == 201
     # Those that came to nothing are kept up to a number.

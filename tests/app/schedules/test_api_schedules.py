@@ -175,7 +175,7 @@ def test_an_owner_has_a_limited_number_of_schedules(
     first = create(client, dataset_id)
     create(client, dataset_id)
     asked = {"dataset_id": dataset_id, "cron": CRON}
-    refused(client.post("/v1/schedules", json=asked), 429, "too_many_schedules", "2")
+    refused(client.post("/v1/schedules", json=asked), 409, "too_many_schedules", "2")
     client.delete(f"/v1/schedules/{first['id']}")
     create(client, dataset_id)
 

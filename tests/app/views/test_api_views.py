@@ -95,7 +95,7 @@ def test_what_is_refused(
 def test_an_owner_has_at_most_so_many(client: httpx.Client) -> None:
     for number in range(MAX_VIEWS):
         assert save(client, f"view {number}").status_code == 201
-    refused(save(client, "one more"), 429, "quota_exceeded", str(MAX_VIEWS))
+    refused(save(client, "one more"), 409, "too_many_views", str(MAX_VIEWS))
     assert save(client, "view 7", "sort=auc").status_code == 200
     page = client.get("/v1/views", params={"limit": 60}).json()
     rest = client.get("/v1/views", params={"limit": 60, "after": page["next"]}).json()

@@ -179,7 +179,7 @@ def test_a_check_creates_nothing(service: Service, client: httpx.Client) -> None
 def test_an_owner_has_a_maximum_of_webhooks(client: httpx.Client) -> None:
     for _ in range(MAX_WEBHOOKS):
         create(client)
-    refused(client.post("/v1/webhooks", json={"url": URL}), 429, "too_many_webhooks")
+    refused(client.post("/v1/webhooks", json={"url": URL}), 409, "too_many_webhooks")
     last = client.get("/v1/webhooks").json()["data"][0]
     client.delete(f"/v1/webhooks/{last['id']}")
     create(client)
