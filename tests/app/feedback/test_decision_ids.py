@@ -60,7 +60,8 @@ def test_equal_hashes_never_join_different_decisions(
     rows: list[tuple[int, int, int]], parts: list[list[tuple[int, int, int]]]
 ) -> None:
     """With a hash of one bit, nearly everything collides."""
-    counts, earliest = first_copies(as_keys(rows), np.array([row[2] for row in rows], float)), {}
+    counts = first_copies(as_keys(rows), np.array([row[2] for row in rows], float))
+    earliest: dict[tuple[int, ...], tuple[int, int]] = {}
     for number, (*id_, at) in enumerate(rows):
         key = tuple(id_)
         if key not in earliest or at < earliest[key][0]:

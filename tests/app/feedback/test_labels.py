@@ -8,14 +8,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.feedback.attribution import JOIN_COLUMNS, AttributionRule, needed_span
+from app.feedback.attribution import JOIN_COLUMNS, AttributionRule, Rule, needed_span
 from app.feedback.joining import join_files
 from app.feedback.period_rows import (
     Outcomes,
@@ -145,7 +145,7 @@ def plain_labels(
 @st.composite
 def repeated_decisions(draw: st.DrawFn) -> list[Decision]:
     """Decisions of three entities, with up to two copies of each within its hour. No two rows have the same time."""
-    rows = []
+    rows: list[Decision] = []
     for number in range(draw(st.integers(1, 6))):
         hour = draw(st.integers(0, 5))
         entity = draw(st.sampled_from(["a", "b", None]))
@@ -203,7 +203,7 @@ def test_both_readers_give_a_decision_its_outcome(
 
 def test_a_positive_stays_positive_where_a_later_copy_lacks_its_outcome(tmp_path: Path) -> None:
     """The event lies between the copies, or after both, where it would be the later copy's."""
-    for attribute in RULES:
+    for attribute in get_args(Rule):
         rule: OutcomeRule = {"attribute": attribute, "horizon_days": 1.0, "silence": "negative"}
         first, again = (Decision(decision_id(1), "a", at, "mdl_a") for at in (60.0, 1800.0))
         for number, (rows, event) in enumerate(
