@@ -10,16 +10,17 @@ import itertools
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge
 
 from core.base.mixed import MixedRows
+from core.base.parameters import check_value
+from core.base.ranker import Ranker
+from core.base.target import as_numbers
 from core.errors import InvalidData, InvalidParameter
-
-if TYPE_CHECKING:
-    from core.base.ranker import Ranker
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -87,7 +88,7 @@ class _Pairs(NamedTuple):
 
 
 def shapley_estimate(
-    ranker: "Ranker", X: Any, references: Any, weight: Any = None
+    ranker: Ranker, X: Any, references: Any, weight: Any = None
 ) -> ShapleyEstimate:
     """Estimate the Shapley values of scores against reference rows, for any ranker.
 
@@ -146,6 +147,7 @@ def shapley_estimate(
     >>> bool(np.allclose(found.values.sum(axis=1), scores[:3] - scores[5:].mean())), found.exact.all()
     (True, np.True_)
     """
+    check_value("ranker", Ranker, ranker)
     rows, others = ranker.checked_rows(X), ranker.checked_rows(references)
     share = _shares(weight, len(others))
     if ranker.target != "binary":
@@ -213,6 +215,8 @@ def count_scored(n_features: int, n_references: int) -> int:
     >>> count_scored(4, 64), count_scored(30, 64)
     (896, 8992)
     """
+    check_value("n_features", Annotated[int, Ge(1)], n_features)
+    check_value("n_references", Annotated[int, Ge(1)], n_references)
     if n_features <= MAX_EXACT:
         return n_references * max((1 << n_features) - 2, 0)
     sampled = 2 * N_PAIRS * (n_features - 1)
@@ -221,7 +225,7 @@ def count_scored(n_features: int, n_references: int) -> int:
 
 def _shares(weight: Any, n: int) -> Floats:
     """Return the reference rows' weights, normalised to sum 1; raise InvalidData if they are invalid."""
-    given = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    given = np.ones(n) if weight is None else as_numbers("weight", weight)
     if given.shape != (n,):
         raise InvalidData(f"weight must have one number for each of {n} rows, got {given.shape}")
     total = given.sum()
@@ -272,7 +276,7 @@ def _pairs_of(i: int, x: Floats, others: Floats, share: Floats, content: bytes) 
 
 
 def _find_exact(
-    ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
+    ranker: Ranker, rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
 ) -> tuple[Floats, Floats]:
     """Return the exact Shapley values of pairs with all feature subsets scored, (n_pairs, n_features), and zeros."""
     features = [np.flatnonzero(differs) for differs in pairs.differs]
@@ -294,7 +298,7 @@ def _find_exact(
 
 
 def _find_sampled(
-    ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
+    ranker: Ranker, rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
 ) -> tuple[Floats, Floats]:
     """Return the sampled Shapley values of pairs and their variances, both (n_pairs, n_features)."""
     mixed = MixedRows(rows, others, pairs.row, pairs.reference, pairs.order, pairs.size)

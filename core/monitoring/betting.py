@@ -35,10 +35,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from core.base.parameters import check_items, check_value
+from core.base.target import as_array
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.groups import FloatArray, check_probabilities, finite_vector
 from core.metrics.window import check_rate
@@ -164,7 +167,7 @@ def monitor_rate(
         raise InvalidParameter(f"bound must be strictly between 0 and 1, got {bound}")
     planned = check_plan(planned, since)
     check_alpha(alpha)
-    if np.size(events) != np.size(trials):
+    if as_array("events", events).size != as_array("trials", trials).size:
         raise InvalidData(
             f"events and trials must have one value per period, got {np.size(events)} and {np.size(trials)}"
         )
@@ -243,7 +246,7 @@ def monitor_calibration(
     >>> alarm.period, alarm.first
     (3, 3)
     """
-    if np.size(y) == 0:
+    if as_array("y", y).size == 0:
         check_plan(planned, since)
         return BettingMonitor((), None)
     positive, number = labels_and_periods(y, period)
@@ -318,9 +321,10 @@ def bet_on_calibration(
     >>> round(bet_on_calibration([0.2, 0.4], [0, 1]).expected, 1)
     0.6
     """
+    check_value("tolerance", Real, tolerance)
     if not 0.0 <= tolerance < math.inf:
         raise InvalidParameter(f"tolerance must be at least 0 and finite, got {tolerance}")
-    n = np.size(y)
+    n = as_array("y", y).size
     if n == 0:
         n_bets = 2 * len(_SHIFTS) + len(_SLOPES) + len(_MIXED)
         return CalibrationBets((0.0,) * n_bets, 0, 0, 0.0)
@@ -384,10 +388,11 @@ def monitor_calibration_bets(
     >>> from core.monitoring import bet_on_calibration, monitor_calibration_bets
     >>> monitor_calibration_bets([bet_on_calibration([0.2, 0.4], [0, 1])], planned=52).alarm
     """
+    check_items("bets", bets, CalibrationBets)
     planned = check_plan(planned, since)
     if len(bets) > planned:
         raise InvalidData(f"there must be at most {planned} periods (planned), got {len(bets)}")
-    if not bets:
+    if not len(bets):
         return BettingMonitor((), None)
     gains = np.array([each.gains for each in bets])
     events, trials, expected = (
