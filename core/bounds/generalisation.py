@@ -20,13 +20,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge
 
 from core.base.parameters import check_items, check_value
 from core.errors import InvalidParameter
-from core.metrics.margins import MarginDistribution
+
+if TYPE_CHECKING:
+    from core.metrics.margins import MarginDistribution
 
 MIN_THETA = 1e-6
 """Smallest margin θ: smaller ones are close to the rounding error of scores, and would need far too many rows."""
@@ -323,6 +325,8 @@ def bound_misranking(
     >>> [bound.vacuous for bound in bounds]  # four rows prove nothing
     [True, True, True, True]
     """
+    from core.metrics.margins import MarginDistribution
+
     check_value("margins", MarginDistribution, margins)
     check_value("sample", Sample, sample)
     check_value("weak_rankers", WeakRankers, weak_rankers)

@@ -5,17 +5,18 @@ training score. Minus the contributions of a reference, they sum to the score le
 """
 
 from numbers import Real
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge
 
 from core.base.parameters import check_value
-from core.base.ranker import Ranker
 from core.base.target import as_numbers
 from core.errors import InvalidData, InvalidParameter
-from core.metrics.groups import check_weights
+
+if TYPE_CHECKING:
+    from core.base.ranker import Ranker
 
 Floats = npt.NDArray[np.float64]
 Toward = Literal["raises", "lowers", "both"]
@@ -49,7 +50,7 @@ class Reference(NamedTuple):
     """Shape (n_features,), float64."""
 
 
-def mean_reference(ranker: Ranker, X: Any, sample_weight: Any = None) -> Reference:
+def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Reference:
     """Return the mean contributions of the given rows as a reference.
 
     Parameters
@@ -83,6 +84,9 @@ def mean_reference(ranker: Ranker, X: Any, sample_weight: Any = None) -> Referen
     >>> bool(np.allclose(differences.sum(axis=1), ranker.decision_function(X) - negative.score))
     True
     """
+    from core.base.ranker import Ranker
+    from core.metrics.groups import check_weights
+
     check_value("ranker", Ranker, ranker)
     parts = ranker.shapley_values(X)
     weight = None if sample_weight is None else check_weights(sample_weight, len(parts))
@@ -91,7 +95,7 @@ def mean_reference(ranker: Ranker, X: Any, sample_weight: Any = None) -> Referen
     return Reference(_offset(ranker) + float(mean.sum()), mean)
 
 
-def average_reference(ranker: Ranker) -> Reference:
+def average_reference(ranker: "Ranker") -> Reference:
     """Return the mean training row's score as a reference (all contributions 0).
 
     Parameters
@@ -115,6 +119,8 @@ def average_reference(ranker: Ranker) -> Reference:
     >>> bool(np.isclose(reference.score, ranker.decision_function(X).mean())), reference.parts
     (True, array([0.]))
     """
+    from core.base.ranker import Ranker
+
     check_value("ranker", Ranker, ranker)
     return Reference(_offset(ranker), np.zeros(ranker.n_features_in_))
 

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,11 @@ from annotated_types import Ge
 
 from core.base.mixed import MixedRows
 from core.base.parameters import check_value
-from core.base.ranker import Ranker
 from core.base.target import as_numbers
 from core.errors import InvalidData, InvalidParameter
+
+if TYPE_CHECKING:
+    from core.base.ranker import Ranker
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -88,7 +90,7 @@ class _Pairs(NamedTuple):
 
 
 def shapley_estimate(
-    ranker: Ranker, X: Any, references: Any, weight: Any = None
+    ranker: "Ranker", X: Any, references: Any, weight: Any = None
 ) -> ShapleyEstimate:
     """Estimate the Shapley values of scores against reference rows, for any ranker.
 
@@ -147,6 +149,8 @@ def shapley_estimate(
     >>> bool(np.allclose(found.values.sum(axis=1), scores[:3] - scores[5:].mean())), found.exact.all()
     (True, np.True_)
     """
+    from core.base.ranker import Ranker
+
     check_value("ranker", Ranker, ranker)
     rows, others = ranker.checked_rows(X), ranker.checked_rows(references)
     share = _shares(weight, len(others))
@@ -276,7 +280,7 @@ def _pairs_of(i: int, x: Floats, others: Floats, share: Floats, content: bytes) 
 
 
 def _find_exact(
-    ranker: Ranker, rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
+    ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
 ) -> tuple[Floats, Floats]:
     """Return the exact Shapley values of pairs with all feature subsets scored, (n_pairs, n_features), and zeros."""
     features = [np.flatnonzero(differs) for differs in pairs.differs]
@@ -298,7 +302,7 @@ def _find_exact(
 
 
 def _find_sampled(
-    ranker: Ranker, rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
+    ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
 ) -> tuple[Floats, Floats]:
     """Return the sampled Shapley values of pairs and their variances, both (n_pairs, n_features)."""
     mixed = MixedRows(rows, others, pairs.row, pairs.reference, pairs.order, pairs.size)
