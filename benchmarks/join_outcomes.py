@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,10 +21,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.feedback.attribution import JOIN_COLUMNS, Attribution, AttributionRule, LabelValues, Rule
+from app.feedback.attribution import LabelValues, Rule
+from app.feedback.joining import join_files
 from app.feedback.outcomes import COLUMNS, Outcomes, as_table
 from app.feedback.segments import hash_ids, read_segments, schema_of, write_segment
 from app.platform.blobs import Blob, FolderStore
+from app.platform.documents import OutcomeRule
 
 OWNER = "bench"
 FILE_ROWS = 1_000_000
@@ -101,12 +104,14 @@ def join(folder: Path, rule: Rule) -> dict[str, float]:
     began, cpu = time.perf_counter(), time.process_time()
     outcomes = pq.read_table(folder / "outcomes.parquet", read_dictionary=coded)
     labels = {"mdl_1": LabelValues("true", "false")}
-    joined = Attribution(outcomes, AttributionRule(rule, 90 * 86_400.0), 2 * YEAR, labels)
-    del outcomes
-    joined.first_pass(read_segments(blobs, made, JOIN_COLUMNS))
+    declared: OutcomeRule = {"attribute": rule, "horizon_days": 90, "silence": None}
+
+    def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return read_segments(blobs, made, columns)
+
     labelled = 0
-    for batch in read_segments(blobs, made, [*JOIN_COLUMNS, "score"]):
-        labelled += int((joined.label(batch).label >= 0).sum())
+    for joined in join_files(outcomes, read, labels, 0.0, 2 * YEAR, declared, ["score"]):
+        labelled += int((joined.labelled.label >= 0).sum())
     return {
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - cpu,

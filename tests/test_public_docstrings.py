@@ -155,6 +155,14 @@ def class_gaps(kind: type) -> Iterator[str]:
         )
         if not declared and name not in documented:
             yield f"no entry for {name}"
+    if not is_ranker and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
+        # tests/core/test_forms.py looks at fitted rankers.
+        annotated = {
+            name for base in kind.__mro__ for name in vars(base).get("__annotations__", {})
+        }
+        attributes = entries(sections(kind.__doc__).get("Attributes", ""))
+        for name in sorted(attributes - annotated - {*dir(kind)}):
+            yield f"{name} is documented, and does not exist"
     yield from example_gaps(kind.__doc__)
     for name in sorted({name for base in bases for name in vars(base) if not name.startswith("_")}):
         homes = [base for base in kind.__mro__ if name in vars(base)]

@@ -5,36 +5,52 @@ this entity by the declared rule: to the last one before the event, to the first
 horizon. Outcomes that name the decision take precedence. Among the outcomes of a decision, the one that became known
 last applies; the others are earlier statements, which it corrects.
 
-The outcomes are held in memory, as arrays. Decisions, whose number is not limited, are read twice in the same order,
-batch by batch: the first pass finds for each outcome its decision, the second pass returns the outcome of each
-decision. Entities are found by a hash of the id, and then compared, so that equal hashes never join different entities.
+A repeated request has recorded its decisions again, in another row or file, within the same hour. Of the copies of a
+decision only the earliest counts: the others compete for no outcome, and readers drop them.
+
+The outcomes are held in memory, as arrays. Decisions, whose number is not limited, are read several times in the same
+order, batch by batch: the first pass finds the copies, and for each outcome its decision; the second pass returns the
+outcome of each decision. Entities are found by a hash of the id, and then compared, so that equal hashes never join
+different entities.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from app.feedback.decision_ids import (
+    Hashes,
+    Mask,
+    find_sorted,
+    first_copies,
+    hash_decision_ids,
+    join_keys,
+    keys_of,
+    lower_bounds,
+)
 from app.feedback.outcomes import label_means
+from app.feedback.periods import DAY
+from app.platform.documents import OutcomeRule
+from app.scoring.decisions import REPEAT_SECONDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Hashes = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+Read = Callable[[Sequence[str]], Iterator["pa.RecordBatch"]]
+"""Reads columns of the same decisions again at each call, in the same order and the same batches."""
 
 Rule = Literal["last_before_event", "first_before_event", "all_before_event"]
 JOIN_COLUMNS = ("decision_id", "id", "id_hash", "at", "model_id")
-"""The columns of decisions that both passes need."""
-_ID_LENGTH = len("dec_") + 32
+"""The columns of decisions that the passes need."""
+_ENTITY_COLUMNS = ("id", "id_hash", "at")
 _NOWHERE = np.int64(-1)
 
 
@@ -48,12 +64,15 @@ class LabelValues(NamedTuple):
 class Labelled(NamedTuple):
     """The known outcomes of a batch of decisions. Arrays have one entry for each decision.
 
+    `counts` is false for a copy of a repeated decision that does not count: drop it.
+
     `label`: 1 positive, 0 negative, −1 unknown. `stated` is true if a decision has an outcome, which may be withdrawn
     (then the label is unknown) or have a label that is not a value of the model (`unrecognised`). Times, `weight` and
     `amount` are NaN where there is none. `corrections` counts earlier statements that differ from the next one,
     `duplicates` those that do not.
     """
 
+    counts: Mask
     label: npt.NDArray[np.int8]
     stated: Mask
     unrecognised: Mask
@@ -63,31 +82,6 @@ class Labelled(NamedTuple):
     amount: Floats
     corrections: npt.NDArray[np.int32]
     duplicates: npt.NDArray[np.int32]
-
-
-def hash_decision_ids(ids: pa.Array) -> Hashes:
-    """Return 64-bit hashes of decision ids, whose last digits are random."""
-    count = len(ids)
-    if not count:
-        return np.empty(0, np.uint64)
-    lengths = np.diff(_offsets(ids))
-    if ids.null_count == 0 and bool(np.all(lengths == _ID_LENGTH)):
-        start = int(_offsets(ids)[0])
-        text = np.frombuffer(ids.buffers()[2], np.uint8, count * _ID_LENGTH, start)
-        digits = np.ascontiguousarray(text.reshape(count, _ID_LENGTH)[:, -16:]).view(np.uint64)
-        mixed = digits[:, 0] * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-        return (mixed + digits[:, 1]) * np.uint64(0xBF58476D1CE4E5B9)
-    # A decision from another system may have an id of another form.
-    texts = ((text or "").encode() for text in ids.to_pylist())
-    return np.array(
-        [int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") for text in texts],
-        np.uint64,
-    )
-
-
-def _offsets(texts: pa.Array) -> npt.NDArray[np.int32]:
-    return np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
 
 
 class _Keys:
@@ -123,11 +117,9 @@ class _Keys:
         nothing = np.empty(0, np.int64)
         if not len(self._hashes) or not len(hashes):
             return nothing, nothing
-        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-        rows = np.flatnonzero(self._hashes[at] == hashes)
+        found, rows = find_sorted(self._hashes, hashes)
         if not len(rows):
             return nothing, nothing
-        found = at[rows]
         groups = self._first[found].astype(np.int64)
         chosen = texts.take(rows)
         if self._several:
@@ -145,22 +137,31 @@ class AttributionRule:
     attribute: Rule
     horizon: float
 
+    @classmethod
+    def declared(cls, rule: OutcomeRule) -> AttributionRule:
+        """Return the rule that an alias declares."""
+        return cls(rule["attribute"], rule["horizon_days"] * DAY)
 
-def earliest_needed(rule: Rule, start: float) -> float:
-    """Return the earliest time of the decisions that must be read to attribute outcomes to decisions from `start` on.
 
-    To know whether a decision is the first of its entity, all earlier decisions are needed, even beyond the horizon.
-    With the other rules, an outcome never belongs to an earlier decision instead of a later one.
+def needed_span(rule: AttributionRule, start: float, end: float) -> tuple[float, float]:
+    """Return the times between which decisions must be read to attribute outcomes to those from `start` to `end`.
+
+    To know whether a decision is the first of its entity, all earlier decisions are needed, even beyond the horizon. To
+    know whether it is the last, later ones are needed, up to the horizon. The copies of a decision are of one hour.
     """
-    return -math.inf if rule == "first_before_event" else start
+    if rule.attribute == "first_before_event" or math.isinf(start):
+        first = -math.inf
+    else:
+        first = start // REPEAT_SECONDS * REPEAT_SECONDS
+    return first, end + rule.horizon * (rule.attribute == "last_before_event")
 
 
 class Attribution:
     """The join of decisions and outcomes of one owner, as of a time.
 
     >>> join = Attribution(outcomes, rule, as_of, labels)  # doctest: +SKIP
-    >>> join.first_pass(decisions())  # doctest: +SKIP
-    >>> for batch in decisions():  # doctest: +SKIP
+    >>> join.first_pass(read)  # doctest: +SKIP
+    >>> for batch in read(columns):  # doctest: +SKIP
     ...     found = join.label(batch)
     """
 
@@ -213,16 +214,16 @@ class Attribution:
         self._best_at = np.full(len(self._by_id), -np.inf if is_last else np.inf)
         self._best = np.full(len(self._by_id), _NOWHERE)
         self._passed = 0
+        self._counts = np.empty(0, np.bool_)
         self._attributed: _Groups | None = None
 
-    def first_pass(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Read all decisions, with the columns `JOIN_COLUMNS`, to find for each outcome the decision that it belongs
-        to.
-        """
+    def first_pass(self, read: Read) -> None:
+        """Read all decisions, to find which copies count, and for each outcome the decision that it belongs to."""
+        self._counts = _first_copies(read)
         if self._rule.attribute == "all_before_event" or not len(self._by_id):
             return
         first = 0
-        for batch in batches:
+        for batch in read(_ENTITY_COLUMNS):
             self._add(batch, first)
             first += batch.num_rows
         self._attributed = self._resolve()
@@ -230,10 +231,12 @@ class Attribution:
     def _add(self, batch: pa.RecordBatch, first: int) -> None:
         """Put each decision at the earliest event of its entity that is not before it."""
         rows, places = self._places(batch)
+        counts = self._counts[first + rows]
+        rows, places = rows[counts], places[counts]
         at = batch.column("at").to_numpy()[rows]
         number = first + rows
         is_last = self._rule.attribute == "last_before_event"
-        # Of equal times the first one in the order of reading is taken: a repeated decision has its outcome once.
+        # Of equal times the first one in the order of reading is taken.
         order = np.lexsort((number, -at if is_last else at, places))
         chosen = order[np.append([True], np.diff(places[order]) > 0)[: len(order)]]
         places, at, number = places[chosen], at[chosen], number[chosen]
@@ -248,18 +251,10 @@ class Attribution:
         ids, hashes = batch.column("id"), _hashes_of(batch)
         rows, entities = self._entities.find(ids, hashes)
         at = batch.column("at").to_numpy()[rows]
-        low, end = self._bounds[entities], self._bounds[entities + 1]
-        high = end.copy()
-        while True:  # binary search within each entity
-            going = np.flatnonzero(low < high)
-            if not len(going):
-                break
-            middle = (low[going] + high[going]) // 2
-            before = self._events[middle] < at[going]
-            low[going[before]] = middle[before] + 1
-            high[going[~before]] = middle[~before]
+        start, end = self._bounds[entities], self._bounds[entities + 1]
+        low = lower_bounds(self._events, start, end, at)
         found = low < end
-        return rows[found], low[found].astype(np.int64)
+        return rows[found], low[found]
 
     def _resolve(self) -> _Groups:
         """Return the outcomes of entities by the number of their decision.
@@ -293,10 +288,11 @@ class Attribution:
         self._passed += rows
 
     def label(self, batch: pa.RecordBatch) -> Labelled:
-        """Return the known outcomes of the next batch of decisions. Pass the same batches as in the first pass, in the
-        same order; they may have more columns.
+        """Return the known outcomes of the next batch of decisions. Pass the batches of the first pass, in the same
+        order, with `JOIN_COLUMNS`; they may have more columns.
         """
         first, self._passed = self._passed, self._passed + batch.num_rows
+        counts = self._counts[first : self._passed]
         rows, outcomes = [], []
         named = batch.column("decision_id")
         found, groups = (
@@ -312,7 +308,7 @@ class Attribution:
             left = ~np.isin(by_rows, found)  # an outcome of the decision itself takes precedence
             rows.append(by_rows[left])
             outcomes.append(by_id[left])
-        return self._summarise(batch, np.concatenate(rows), np.concatenate(outcomes))
+        return self._summarise(batch, counts, np.concatenate(rows), np.concatenate(outcomes))
 
     def _of_entities(self, batch: pa.RecordBatch, first: int) -> tuple[Numbers, Numbers]:
         """Return pairs of a decision of the batch and an outcome that names its entity."""
@@ -330,7 +326,9 @@ class Attribution:
         good = self._events[events] - at <= self._rule.horizon
         return pairs[good], self._by_id[events[good]]
 
-    def _summarise(self, batch: pa.RecordBatch, rows: Numbers, outcomes: Numbers) -> Labelled:
+    def _summarise(
+        self, batch: pa.RecordBatch, counts: Mask, rows: Numbers, outcomes: Numbers
+    ) -> Labelled:
         """Return the newest outcome of each decision, given pairs of both."""
         count = batch.num_rows
         label = np.full(count, -1, np.int8)
@@ -360,6 +358,7 @@ class Attribution:
             for name, target in values.items():
                 target[rows] = getattr(self, f"_{name}")[outcomes]
         return Labelled(
+            counts,
             label,
             stated,
             unrecognised,
@@ -436,5 +435,25 @@ def _hashes_of(batch: pa.RecordBatch) -> Hashes:
     return hashes
 
 
-Decisions = Callable[[], Iterator["pa.RecordBatch"]]
-"""Reads the same decisions again at each call."""
+def _first_copies(read: Read) -> Mask:
+    """Return which decisions count: all but the later copies. Few are copies, so that only hashes are held of all."""
+    none = np.empty(0, np.uint64)
+    hashes = np.concatenate(
+        [none, *(hash_decision_ids(batch.column(0)) for batch in read(["decision_id"]))]
+    )
+    counts = np.ones(len(hashes), np.bool_)
+    hashes.sort()
+    several = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+    if not len(several):
+        return counts
+    del hashes
+    first, numbers, keys, times = 0, [], [], []
+    for batch in read(["decision_id", "at"]):
+        own = keys_of(batch.column("decision_id"))
+        _, rows = find_sorted(several, own.hashes)
+        numbers.append(first + rows)
+        keys.append(own.take(rows))
+        times.append(batch.column("at").to_numpy()[rows])
+        first += batch.num_rows
+    counts[np.concatenate(numbers)] = first_copies(join_keys(keys), np.concatenate(times))
+    return counts

@@ -12,7 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.feedback.attribution import hash_decision_ids
+from app.feedback.decision_ids import (
+    DecisionKeys,
+    DecisionKeySet,
+    first_copies,
+    keys_of,
+)
 from app.feedback.file_repository import BACKFILL
 from app.feedback.joining import DAY_SECONDS
 from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, read_file, schema_of
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-Hashes = npt.NDArray[np.uint64]
 
 AT, SCORE = "at", "score"
 REQUIRED = (AT, SCORE)
@@ -51,7 +55,6 @@ ALL = "*"
 """In `ignore`: every column that is neither one of `COLUMNS` nor a recorded feature."""
 CLOCK_SKEW_SECONDS = 300.0
 _MAX_ID = 255
-_MAX_MERGED = 32
 
 
 @dataclass(frozen=True)
@@ -85,42 +88,23 @@ class WrittenFile(NamedTuple):
     last_at: float
 
 
-class _HashSet:
-    """A growing set of 64-bit hashes, as sorted arrays."""
-
-    def __init__(self) -> None:
-        self._parts: list[Hashes] = []
-
-    def add(self, hashes: Hashes) -> None:
-        self._parts.append(np.sort(hashes))
-        if len(self._parts) > _MAX_MERGED:
-            self._parts = [np.sort(np.concatenate(self._parts))]
-
-    def has(self, hashes: Hashes) -> Mask:
-        found = np.zeros(len(hashes), np.bool_)
-        for part in self._parts:
-            at = np.minimum(np.searchsorted(part, hashes), len(part) - 1)
-            found |= part[at] == hashes if len(part) else False
-        return found
-
-
 @dataclass
 class StoredDecisions:
     """The ids of the decisions of earlier backfills. A file is read when rows of its time occur."""
 
     files: Sequence[WrittenFile]
-    _ids: _HashSet = field(default_factory=_HashSet)
+    _ids: DecisionKeySet = field(default_factory=DecisionKeySet)
     _read: set[str] = field(default_factory=set)
 
-    def has(self, at: Floats, hashes: Hashes) -> Mask:
+    def has(self, at: Floats, keys: DecisionKeys) -> Mask:
         """Return which of the decisions, made at these times, are stored."""
         first, last = at.min(), at.max()
         for file in self.files:
             if file.path not in self._read and file.first_at <= last and file.last_at >= first:
                 self._read.add(file.path)
                 for batch in read_file(Path(file.path), ["decision_id"]):
-                    self._ids.add(hash_decision_ids(batch.column("decision_id")))
-        return self._ids.has(hashes)
+                    self._ids.add(keys_of(batch.column("decision_id")))
+        return self._ids.has(keys)
 
 
 class DecisionReader:
@@ -149,7 +133,7 @@ class DecisionReader:
                 f"{recorded.owner}\0{recorded.name}@{recorded.alias}".encode(), digest_size=16
             ).digest(),
         )
-        self._seen = _HashSet()
+        self._seen = DecisionKeySet()
         self.rows = self.skipped = 0
 
     def batches(self, source: Source) -> Iterator[pa.RecordBatch]:
@@ -260,8 +244,8 @@ class DecisionReader:
             return None
         flag = np.where(np.isnan(flag) & ~np.isnan(threshold), score >= threshold, flag)
         decision_ids = self._complete(given, ids, at)
-        hashes = hash_decision_ids(decision_ids)
-        self._report_repeated(rows, hashes, decision_ids, ids, at, errors)
+        keys = keys_of(decision_ids)
+        self._report_repeated(rows, keys, decision_ids, ids, at, errors)
         if errors.total > before:
             return None
         recorded = self._recorded
@@ -303,7 +287,7 @@ class DecisionReader:
             ],
             schema=schema,
         )
-        known = self._stored.has(at, hashes)
+        known = self._stored.has(at, keys)
         self.skipped += int(known.sum())
         return batch.filter(pa.array(~known)) if known.any() else batch
 
@@ -361,18 +345,15 @@ class DecisionReader:
     def _report_repeated(
         self,
         rows: Rows,
-        hashes: Hashes,
+        keys: DecisionKeys,
         decision_ids: pa.Array,
         ids: pa.Array | None,
         at: Floats,
         errors: Errors,
     ) -> None:
         """Report decisions that occur earlier in the table."""
-        order = np.argsort(hashes, kind="stable")
-        repeated = np.zeros(len(hashes), np.bool_)
-        repeated[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
-        repeated |= self._seen.has(hashes)
-        self._seen.add(hashes)
+        repeated = ~first_copies(keys) | self._seen.has(keys)
+        self._seen.add(keys)
 
         def detail(row: int) -> str:
             entity = None if ids is None else ids[row].as_py()

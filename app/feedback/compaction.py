@@ -21,7 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.feedback import file_repository, repository
-from app.feedback.attribution import hash_decision_ids
+from app.feedback.decision_ids import (
+    DecisionKeys,
+    DecisionKeySet,
+    first_copies,
+    join_keys,
+    keys_of,
+)
 from app.feedback.repository import DAY, PendingSegment
 from app.feedback.segments import MAX_ROWS_AT_ONCE, read_file, write_segment
 from app.feedback.upkeep import Files, name_new_file
@@ -33,8 +39,6 @@ from app.platform.sql import Session
 from app.scoring.decisions import REPEAT_SECONDS
 
 log = logging.getLogger(__name__)
-
-Hashes = npt.NDArray[np.uint64]
 
 COMPACTED_ROWS = 1 << 18
 """Maximum number of rows in a compacted segment. A log with so many does not wait for the end of the day."""
@@ -202,24 +206,19 @@ def _first_ones(
     """Return which decisions of the files to keep. Decisions of a repeated request are dropped if they occur earlier in
     the files, or in a final segment of another process.
     """
-    hashes = _join([_hashes(path) for path in paths])
-    kept = np.zeros(len(hashes), bool)
-    distinct, firsts = np.unique(hashes, return_index=True)
-    is_new = np.ones(len(distinct), bool)
+    keys = join_keys([_keys(path) for path in paths])
+    kept = first_copies(keys)
     for blob in others.values():
         with suppress(*_UNREADABLE):
             if blob is not None:
-                is_new &= ~np.isin(distinct, _hashes(files.blobs.fetch(blob)))
-    kept[firsts[is_new]] = True
+                final = DecisionKeySet()
+                final.add(_keys(files.blobs.fetch(blob)))
+                kept &= ~final.has(keys)
     return kept
 
 
-def _hashes(path: Path) -> Hashes:
-    return _join([hash_decision_ids(each.column(0)) for each in read_file(path, ["decision_id"])])
-
-
-def _join(parts: Sequence[Hashes]) -> Hashes:
-    return np.concatenate([np.empty(0, np.uint64), *parts])
+def _keys(path: Path) -> DecisionKeys:
+    return join_keys([keys_of(each.column(0)) for each in read_file(path, ["decision_id"])])
 
 
 def _filtered(paths: Iterable[Path], kept: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:

@@ -14,8 +14,7 @@ from typing import Any, cast
 
 from app.datasets.sources import SourceTable
 from app.feedback import file_repository as repository
-from app.feedback.attribution import earliest_needed
-from app.feedback.backfill import DAY_SECONDS
+from app.feedback.attribution import AttributionRule, needed_span
 from app.feedback.backfill_service import find_alias
 from app.feedback.decision_table import (
     LABEL,
@@ -75,17 +74,14 @@ class DecisionSource:
         assert row is not None
         assert row.settings is not None
         rule = row.settings["outcome"]
-        # An outcome may belong to another decision of its entity, which is beyond the dates.
-        margin = rule["horizon_days"] * DAY_SECONDS
         since, until, as_of = source["since"], source["until"], source["as_of"]
-        decisions = alias_segments(
-            session,
-            owner,
-            name,
-            alias,
-            since=earliest_needed(rule["attribute"], -math.inf if since is None else since),
-            until=as_of if until is None else min(as_of, until + margin),
+        # An outcome may belong to another decision of its entity, which is beyond the dates.
+        first, last = needed_span(
+            AttributionRule.declared(rule),
+            -math.inf if since is None else since,
+            as_of if until is None else until,
         )
+        decisions = alias_segments(session, owner, name, alias, since=first, until=min(as_of, last))
         segments = outcome_segments(session, owner)
         inline: list[InlineOutcomes] = []
         for number, segment in enumerate(segments):

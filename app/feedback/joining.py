@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +16,8 @@ from app.feedback.attribution import (
     AttributionRule,
     Labelled,
     LabelValues,
-    earliest_needed,
-    hash_decision_ids,
+    Read,
+    needed_span,
 )
 from app.feedback.outcome_repository import AliasSegment
 from app.feedback.outcome_service import read_outcomes
@@ -72,9 +72,9 @@ def find_decisions(
     until: float,
 ) -> DecisionsOfAlias:
     """Return the decisions of an alias from `since` to `until`, with all files that are needed to attribute outcomes by
-    the rule. (All earlier decisions are needed to know whether a decision is the first of its entity.)
+    the rule.
     """
-    first = earliest_needed(rule["attribute"], since)
+    first, _ = needed_span(AttributionRule.declared(rule), since, until)
     segments = repository.alias_segments(session, owner, name, alias, since=first, until=until)
     found = catalogue.find_all(session, [each.key for each in segments])
     values = repository.values_of_models(session, owner, name)
@@ -107,7 +107,7 @@ def join(
 
 def join_files(
     outcomes: pa.Table,
-    read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
+    read: Read,
     labels: Mapping[str, LabelValues],
     since: float,
     as_of: float,
@@ -117,47 +117,24 @@ def join_files(
     """Yield the decisions from `since` to `as_of` with their outcomes as of `as_of`, in the order of the files. A
     decision that is recorded twice, because its request was repeated, is yielded once.
 
-    `read` returns some columns of the decisions. Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are
-    in memory, the decisions are read twice.
+    Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are in memory.
     """
-    horizon = rule["horizon_days"] * DAY_SECONDS
-    joined = Attribution(outcomes, AttributionRule(rule["attribute"], horizon), as_of, labels)
+    attribution = AttributionRule.declared(rule)
+    joined = Attribution(outcomes, attribution, as_of, labels)
     del outcomes
-    hashes: list[npt.NDArray[np.uint64]] = []
-
-    def keys() -> Iterator[pa.RecordBatch]:
-        for batch in read(JOIN_COLUMNS):
-            hashes.append(hash_decision_ids(batch.column("decision_id")))
-            yield batch
-
-    reading_keys = keys()
-    joined.first_pass(reading_keys)
-    for _ in reading_keys:  # the first pass may not have needed them
-        pass
-    is_first = _first_of_each(hashes)
-    position = 0
+    joined.first_pass(read)
     wanted = list(dict.fromkeys([*JOIN_COLUMNS, *columns]))
     for whole in read(wanted):
         batch, labelled = whole, joined.label(whole)
         at = batch.column("at").to_numpy()
         made = (at >= since) & (at <= as_of)
-        made &= is_first[position : position + whole.num_rows]
-        position += whole.num_rows
+        made &= labelled.counts
         if not made.all():
             batch = whole.take(np.flatnonzero(made))
             labelled, at = Labelled(*(each[made] for each in labelled)), at[made]
-        mature = at + horizon <= as_of
+        mature = at + attribution.horizon <= as_of
         silent = mature & ~labelled.stated & (rule["silence"] == "negative")
         if silent.any():
             label = np.where(silent, np.int8(0), labelled.label)
             labelled = labelled._replace(label=label)
         yield Joined(batch, labelled, mature, silent)
-
-
-def _first_of_each(hashes: Sequence[npt.NDArray[np.uint64]]) -> Mask:
-    """Return the mask of the rows whose hash has not occurred before."""
-    count = sum(map(len, hashes))
-    mask = np.zeros(count, bool)
-    if count:
-        mask[np.unique(np.concatenate(hashes), return_index=True)[1]] = True
-    return mask

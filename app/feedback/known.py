@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
 from app.feedback import outcome_repository as repository
-from app.feedback.attribution import hash_decision_ids
+from app.feedback.decision_ids import Hashes, hash_decision_ids
 from app.feedback.outcome_repository import Segment
 from app.feedback.outcomes import Outcomes
 from app.feedback.segments import hash_ids
@@ -31,8 +30,6 @@ from app.platform.sql import Reading, Session
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Hashes = npt.NDArray[np.uint64]
 
 MAX_DECISIONS = 5_000_000
 """Maximum number of indexed decisions of an owner, of 16 bytes each."""

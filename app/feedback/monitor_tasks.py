@@ -14,7 +14,7 @@ from app.feedback import looks as looking
 from app.feedback import monitor_repository as repository
 from app.feedback import outcome_repository, shadow
 from app.feedback.alarms import raise_alarm
-from app.feedback.attribution import AttributionRule, LabelValues, earliest_needed
+from app.feedback.attribution import AttributionRule, LabelValues, needed_span
 from app.feedback.looks import (
     CALIBRATION,
     GUARANTEE,
@@ -166,12 +166,12 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     }
     if due is None or not due.periods:
         return payload
-    horizon = due.settings["outcome"]["horizon_days"] * DAY
     # A period that waits is read again with the ones after it.
     waiting = [look.period_start for look in due.looks if look.found["status"] == "waiting"]
     start = min([due.periods[0].period.start, *waiting])
-    earliest = earliest_needed(due.settings["outcome"]["attribute"], start)
-    end = due.periods[-1].period.end + horizon
+    needed = needed_span(
+        AttributionRule.declared(due.settings["outcome"]), start, due.periods[-1].period.end
+    )
     revisions = repository.revisions_of(session, *of)
     return {
         **payload,
@@ -185,7 +185,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
                 "last_at": each.last_at,
                 "lost": each.lost,
             }
-            for each in repository.segments_between(session, *of, earliest, end)
+            for each in repository.segments_between(session, *of, *needed)
         ],
         "outcomes": _outcomes(session, claim.owner, workdir),
         "models": [
@@ -348,7 +348,7 @@ class _Maker:
         if any(each["mature"] or each["shadow"] for each in payload["periods"]):
             self._outcomes = Outcomes(
                 _read_outcomes(payload["owner"], payload["outcomes"]),
-                AttributionRule(outcome["attribute"], self._horizon),
+                AttributionRule.declared(outcome),
                 {
                     each["id"]: LabelValues(each["positive"], each["negative"])
                     for each in payload["models"]

@@ -16,9 +16,10 @@ from app.feedback.attribution import (
     Attribution,
     AttributionRule,
     LabelValues,
-    earliest_needed,
-    hash_decision_ids,
+    needed_span,
 )
+from app.feedback.decision_ids import hash_decision_ids
+from app.feedback.outcomes import schema as outcome_schema
 from app.feedback.periods import Period
 from app.feedback.segments import FEATURE, read_file
 
@@ -38,6 +39,7 @@ COLUMNS = (
     "propensity",
     "keep",
 )
+_NO_RULE = AttributionRule("all_before_event", 0.0)
 UNKNOWN = -1
 """A missing label or flag."""
 
@@ -152,54 +154,44 @@ def read_period(
 ) -> PeriodRows:
     """Return the decisions of a period with their outcomes as of `as_of`; without `outcomes`, all are unknown.
 
-    Other decisions to which an outcome may belong are also read: decisions up to the horizon after the period, and all
-    earlier decisions if outcomes belong to the first decision of an entity.
+    Other decisions to which an outcome may belong are also read.
     """
-    own = overlapping(files, period.start, period.end)
-    join = None
-    near = own
-    if outcomes is not None:
-        first = earliest_needed(outcomes.rule.attribute, period.start)
-        near = overlapping(files, first, period.end + outcomes.rule.horizon)
+    own = near = overlapping(files, period.start, period.end)
+    if outcomes is None:
+        join = Attribution(outcome_schema().empty_table(), _NO_RULE, as_of, {})
+    else:
+        near = overlapping(files, *needed_span(outcomes.rule, period.start, period.end))
         join = Attribution(outcomes.table, outcomes.rule, as_of, outcomes.labels)
-        join.first_pass(read_files(near, JOIN_COLUMNS))
+    join.first_pass(lambda columns: read_files(near, columns))
     parts: list[dict[str, Any]] = []
     models: dict[str, int] = {}
-    hashes = []
+    passed = 0
     for batch in _read_own(own, near, join):
-        labelled = None if join is None else join.label(batch)
+        labelled = join.label(batch)
         inside = within(batch, period)
-        if not inside.any():
+        numbers = passed + np.cumsum(inside) - 1
+        passed += int(inside.sum())
+        wanted = inside & labelled.counts
+        if not wanted.any():
             continue
-        part = _arrays(batch, models)
-        count = batch.num_rows
-        if labelled is None or outcomes is None:
-            part["label"] = np.full(count, UNKNOWN, np.int8)
-            part["weight"], part["corrected"] = np.ones(count), np.zeros(count, np.int32)
-            part["stated"] = np.zeros(count, np.bool_)
-        else:
-            label = labelled.label
-            if outcomes.silence_is_negative:
-                label = np.where(labelled.stated, label, 0).astype(np.int8)
-            part["label"], part["corrected"] = label, labelled.corrections
-            part["stated"] = labelled.stated
-            part["weight"] = np.where(np.isnan(labelled.weight), 1.0, labelled.weight)
-        parts.append({name: values[inside] for name, values in part.items()})
-        hashes.append(hash_decision_ids(batch.column("decision_id"))[inside])
+        label = labelled.label
+        if outcomes is not None and outcomes.silence_is_negative:
+            label = np.where(labelled.stated, label, 0).astype(np.int8)
+        part = _arrays(batch, models) | {
+            "label": label,
+            "weight": np.where(np.isnan(labelled.weight), 1.0, labelled.weight),
+            "corrected": labelled.corrections,
+            "kept": numbers,
+        }
+        parts.append({name: values[wanted] for name, values in part.items()})
     if not parts:
         return _nothing()
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    # A repeated request has the same ids of decisions, in another file. The outcome belongs to one of the repetitions.
-    ids, silent = np.concatenate(hashes), ~arrays.pop("stated")
-    order = np.lexsort((np.arange(len(ids)), silent, ids))
-    kept = np.sort(order[np.unique(ids[order], return_index=True)[1]])
-    return PeriodRows(
-        list(models), **{name: values[kept] for name, values in arrays.items()}, kept=kept
-    )
+    return PeriodRows(list(models), **arrays)
 
 
 def _read_own(
-    own: Sequence[SegmentFile], near: Sequence[SegmentFile], join: Attribution | None
+    own: Sequence[SegmentFile], near: Sequence[SegmentFile], join: Attribution
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the period's own files, which are some of `near`; the join passes over the others."""
     import pyarrow.parquet as pq
@@ -208,7 +200,7 @@ def _read_own(
     for each in near:
         if each["path"] in paths:
             yield from read_files([each], COLUMNS)
-        elif join is not None:
+        else:
             join.skip(pq.read_metadata(each["path"]).num_rows)
 
 

@@ -11,12 +11,13 @@ leaves) and takes no sample of rows, so that a proof holds for every row that ca
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 
+from core.base.parameters import check_value
 from core.errors import InvalidParameter
 
 from .parameters import Since
@@ -108,6 +109,7 @@ def _widen(ends: Floats, step: float) -> Floats:
     return np.asarray(np.clip(ends + np.array([-step, step]), -MAX_VALUE, MAX_VALUE))
 
 
+@runtime_checkable
 class FittedRanker(Protocol):
     """Interface of the rankers that `check_monotone` accepts; see `core.base.ranker.Ranker`."""
 
@@ -292,6 +294,8 @@ def check_monotone(
     >>> check_monotone(ranker, {0: "decreasing"}).violation["lower"]
     2.0
     """
+    check_value("ranker", FittedRanker, ranker)
+    check_value("monotone", Mapping | None, monotone)
     directions = ranker.find_directions(monotone)
     if directions is None:
         return MonotoneCheck("proven", {}, 0)

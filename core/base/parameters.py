@@ -10,7 +10,7 @@ annotations; here they check the values when `fit` is called. Nothing is listed 
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from numbers import Integral, Real
@@ -147,11 +147,26 @@ def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:
         _check(name, parameters[name].annotation, plain_value(value))
 
 
+def check_value(name: str, annotation: Any, value: Any) -> Any:
+    """Return an argument, a numpy scalar as the Python value that it holds; InvalidParameter if it does not have the
+    annotated type or breaks a bound. A float must be finite, and is no boolean.
+    """
+    plain = plain_value(value)
+    _check(name, annotation, plain)
+    return plain
+
+
+def check_items(name: str, values: Any, annotation: Any = Any) -> list[Any]:
+    """Return the items of a sequence; InvalidParameter for text, for no sequence, and for an item of another type."""
+    is_one = isinstance(values, str | bytes) or (isinstance(values, np.ndarray) and not values.ndim)
+    if is_one or not isinstance(values, Iterable):
+        raise InvalidParameter(f"{name} must be a sequence, got {_shown(values)}")
+    return [check_value(f"an item of {name}", annotation, each) for each in values]
+
+
 def check_seed(random_state: Any) -> int:
     """Return a seed, an integer from 0 to `MAX_SEED`; InvalidParameter for anything else."""
-    seed = plain_value(random_state)
-    _check("random_state", Seed, seed)
-    return int(seed)
+    return int(check_value("random_state", Seed, random_state))
 
 
 def _is_json(annotation: Any) -> bool:
@@ -245,6 +260,7 @@ def _describe(annotation: Any) -> str:
         str: "text",
         int: "an integer",
         float: "a finite number",
+        Real: "a number",
         NoneType: "None",
     }
     return names.get(annotation, f"of type {getattr(annotation, '__name__', annotation)}")

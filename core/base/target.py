@@ -195,15 +195,36 @@ def _kind_of(label: Any) -> str | None:
 
 def as_vector(name: str, values: Any) -> npt.NDArray[Any]:
     """Return values as a nonempty one-dimensional array; raise InvalidData for other values."""
-    try:
-        vector = np.asarray(values)
-    except ValueError as error:
-        raise InvalidData(f"{name} must be a one-dimensional array, got ragged rows") from error
+    vector = as_array(name, values, "a one-dimensional array")
     if vector.ndim != 1:
         raise InvalidData(f"{name} must be one-dimensional, got shape {vector.shape}")
     if vector.size == 0:
         raise InvalidData(f"{name} must not be empty")
     return vector
+
+
+def as_array(name: str, values: Any, what: str = "an array") -> npt.NDArray[Any]:
+    """Return values as an array; raise InvalidData for ragged rows."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidData(f"{name} must be {what}, got ragged rows") from error
+
+
+def as_numbers(name: str, values: Any) -> Floats:
+    """Return values as a float64 array of any shape; raise InvalidData if they are no real numbers."""
+    array = as_array(name, values)
+    if array.dtype.kind not in "biuf":
+        raise InvalidData(f"{name} must contain real numbers, got {array.dtype}")
+    return array.astype(np.float64, copy=False)
+
+
+def as_table(name: str, values: Any) -> Floats:
+    """Return rows of numbers as float64, shape (n_rows, n_columns); raise InvalidData for no rows and other shapes."""
+    table = as_numbers(name, values)
+    if table.ndim != 2 or not len(table):
+        raise InvalidData(f"{name} must be a table with rows, got shape {table.shape}")
+    return table
 
 
 def check_range(name: str, weight: Floats, at: str) -> None:

@@ -125,9 +125,6 @@ class Booster(ContributionRanker):
         The part of the score that is the same for all rows.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
         Why boosting ended.
-    validation_auc_ : ndarray of shape (n_tried,), float64
-        AUC of the validation part after each round, including rounds that early stopping dropped. NaN where it was not
-        computed; empty without early stopping.
     ensemble_ : Ensemble
         The weak rankers of the rounds with their steps: stumps, columns, trees or estimators.
     n_rounds_ : int
@@ -186,11 +183,6 @@ class Booster(ContributionRanker):
         """Number of rounds of the ranker."""
         check_is_fitted(self)
         return len(self.rounds_)
-
-    @property
-    def validation_auc_(self) -> Floats:
-        """AUC of the validation part after each round."""
-        return self._validation_auc
 
     @property
     def offset_(self) -> Any:
@@ -707,6 +699,11 @@ class Booster(ContributionRanker):
 
 class ExponentialBooster(Booster):
     """Base class of boosters of an exponential loss over rows or pairs; it reports both losses."""
+
+    @property
+    def validation_auc_(self) -> Floats:
+        """AUC of the validation part after each round."""
+        return self._validation_auc
 
     @property
     def f_(self) -> Floats:

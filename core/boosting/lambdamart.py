@@ -165,11 +165,6 @@ class LambdaMART(Booster):
         """NDCG of the validation part after each round."""
         return self._validation_auc
 
-    @property
-    def validation_auc_(self) -> Floats:
-        """Empty: LambdaMART computes no AUC. See `validation_ndcg_`."""
-        raise AttributeError("LambdaMART has no validation_auc_: validation_ndcg_ is its NDCG")
-
     def check_parameters(self) -> None:
         """Raise InvalidParameter if max_depth and max_leaves contradict each other."""
         check_shape(self.max_depth, self.max_leaves)

@@ -8,6 +8,7 @@ from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Monotone
 from core.base.parameters import Since
+from core.base.ranker import Floats
 from core.coding.bins import MaxBins
 from core.trees.options import (
     CATEGORY_PENALTY,
@@ -117,6 +118,11 @@ class LogitBoost(Booster):
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
+
+    @property
+    def validation_auc_(self) -> Floats:
+        """AUC of the validation part after each round."""
+        return self._validation_auc
 
     def check_parameters(self) -> None:
         """Raise InvalidParameter if max_depth and max_leaves contradict each other."""

@@ -16,12 +16,17 @@ rows, u on positives and v on negatives, with d_ik = u_i v_k.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge
 
+from core.base.parameters import check_items, check_value
+from core.base.target import as_numbers, as_table
 from core.coding import fit_bins, missing_code
 from core.errors import InvalidData
+from core.metrics.groups import check_weights
 from core.metrics.margins import max_tied_mass
 
 Floats = npt.NDArray[np.float64]
@@ -190,6 +195,16 @@ def stump_outputs(
     array([[False,  True],
            [ True, False]])
     """
+    check_value("max_bins", Annotated[int, Ge(2)], max_bins)
+    check_value("most_cells", int, most_cells)
+    X = as_table("X", X)
+    weight = check_weights(weight, len(X), "weight")
+    if n_categories is not None:
+        n_categories = np.array(check_items("n_categories", n_categories, Annotated[int, Ge(0)]))
+        if n_categories.shape != X.shape[1:]:
+            raise InvalidData(
+                f"n_categories must have one number for each of {X.shape[1]} columns, got {n_categories.size}"
+            )
     bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
     n_edges = np.where(bins.is_categorical, 0, bins.n_bins - 1)
     has_missing_edge = bins.has_missing & ~bins.is_categorical
@@ -238,6 +253,7 @@ def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
     array([[False,  True],
            [ True, False]])
     """
+    X = as_table("X", X)
     values = np.where(np.isnan(X), 0.0, X)
     if not np.isin(values, (0.0, 1.0)).all():
         return None
@@ -277,7 +293,7 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
     >>> makes_progress([0.9, 0.1], [0.1, 0.0])
     array([ True, False])
     """
-    right, wrong = np.asarray(d_plus, dtype=np.float64), np.asarray(d_minus, dtype=np.float64)
+    right, wrong = as_numbers("d_plus", d_plus), as_numbers("d_minus", d_minus)
     if right.shape != wrong.shape:
         raise InvalidData(
             f"d_plus and d_minus must have the same shape, got {right.shape} and {wrong.shape}"
@@ -324,7 +340,7 @@ def _normalised(weights: Floats) -> Floats:
 
 def _checked(name: str, values: npt.ArrayLike) -> Floats:
     """Return a nonempty matrix of finite numbers as float64; raise InvalidData for other values."""
-    matrix = np.asarray(values, dtype=np.float64)
+    matrix = as_numbers(name, values)
     if matrix.ndim != 2 or not matrix.size:
         raise InvalidData(f"{name} must be a non-empty matrix, got shape {matrix.shape}")
     if not np.isfinite(matrix).all():

@@ -19,13 +19,16 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Annotated
 
+from annotated_types import Ge
+
+from core.base.parameters import check_items, check_value
 from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from core.metrics.margins import MarginDistribution
-
 
 MIN_THETA = 1e-6
 """Smallest margin θ: smaller ones are close to the rounding error of scores, and would need far too many rows."""
@@ -160,6 +163,9 @@ def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sa
     >>> round(two_classes(30, 70).crucial_share, 3)
     0.212
     """
+    check_value("positives", Annotated[int, Ge(1)], positives)
+    check_value("negatives", Annotated[int, Ge(1)], negatives)
+    check_value("weighted", bool, weighted)
     rows = positives + negatives
     share = positives * negatives / (rows * (rows - 1))
     return Sample(rows, share, (_WEIGHTED,) if weighted else ())
@@ -188,6 +194,8 @@ def listed_pairs(items: int, pairs: int) -> Sample:
     >>> len(listed_pairs(items=10, pairs=20).reasons)
     1
     """
+    check_value("items", Annotated[int, Ge(2)], items)
+    check_value("pairs", Annotated[int, Ge(1)], pairs)
     share = min(0.5, pairs / (items * (items - 1)))
     return Sample(items, share, (_LISTED,))
 
@@ -232,8 +240,14 @@ def stump_rankers(
     >>> stump_rankers(n_thresholds=1, n_features=3, boolean=True).size
     18
     """
-    size = sum(2 ** min(k + 1, 62) - 2 for k in n_categories)
-    reasons = ["the categories are those of the training rows"] if n_categories else []
+    check_value("n_thresholds", Annotated[int, Ge(0)], n_thresholds)
+    check_value("n_features", Annotated[int, Ge(0)], n_features)
+    check_value("boolean", bool, boolean)
+    size = sum(
+        2 ** min(k + 1, 62) - 2
+        for k in check_items("n_categories", n_categories, Annotated[int, Ge(0)])
+    )
+    reasons = ["the categories are those of the training rows"] if len(n_categories) else []
     if boolean:
         size += 6 * n_features  # of 8 functions of three values 2 are constant
     elif n_features:
@@ -262,6 +276,7 @@ def column_rankers(n_features: int) -> WeakRankers:
     >>> column_rankers(5).size
     10
     """
+    check_value("n_features", Annotated[int, Ge(1)], n_features)
     return WeakRankers(2 * n_features)
 
 
@@ -310,6 +325,12 @@ def bound_misranking(
     >>> [bound.vacuous for bound in bounds]  # four rows prove nothing
     [True, True, True, True]
     """
+    from core.metrics.margins import MarginDistribution
+
+    check_value("margins", MarginDistribution, margins)
+    check_value("sample", Sample, sample)
+    check_value("weak_rankers", WeakRankers, weak_rankers)
+    check_value("theta", Real, theta)
     if not MIN_THETA <= theta <= 1:
         raise InvalidParameter(f"theta must be from {MIN_THETA:g} to 1, got {theta}")
     _check_delta(delta)
@@ -382,6 +403,8 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
     >>> round(bound_held_out(0.1, two_classes(3000, 7000), delta=0.05).value, 3)
     0.359
     """
+    check_value("sample", Sample, sample)
+    check_value("misrank_fraction", Real, misrank_fraction)
     if not 0 <= misrank_fraction <= 1:
         raise InvalidParameter(f"misrank_fraction must be in [0, 1], got {misrank_fraction}")
     m, E = sample.rows, sample.crucial_share
@@ -524,6 +547,7 @@ def _check_positive(name: str, value: float) -> None:
 
 
 def _check_delta(delta: float) -> None:
+    check_value("delta", Real, delta)
     if not 0 < delta < 1:
         raise InvalidParameter(f"delta must be between 0 and 1, got {delta}")
 

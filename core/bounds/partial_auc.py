@@ -21,8 +21,10 @@ P. Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality", A
 """
 
 import math
+from numbers import Real
 from typing import NamedTuple
 
+from core.base.parameters import check_value
 from core.errors import InvalidParameter
 from core.metrics.curve import RocCurve, strict_area
 from core.metrics.window import check_window
@@ -100,6 +102,11 @@ def bound_partial_auc(
     >>> round(bound_partial_auc(0.05, 5000, 5000, 0.0, 0.2).value, 3)
     0.176
     """
+    check_value("risk", Real, risk)
+    check_value("delta", Real, delta)
+    check_value("n_positive", int, n_positive)
+    check_value("n_negative", int, n_negative)
+    check_value("vc_dimension", int | None, vc_dimension)
     low, high = check_window(fpr_min, fpr_max)
     if not 0.0 <= risk <= 1.0:
         raise InvalidParameter(f"risk must be in [0, 1], got {risk}")
@@ -167,4 +174,5 @@ def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
     >>> step_risk(roc_curve([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1]), 0.0, 0.5)
     0.5
     """
+    check_value("curve", RocCurve, curve)
     return 1.0 - strict_area(curve.fpr, curve.tpr, *check_window(fpr_min, fpr_max))

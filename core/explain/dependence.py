@@ -6,13 +6,15 @@ Variable dependence is the fraction of the scores' variance that one feature, or
 
 from collections.abc import Callable, Sequence
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge
 
-from core.base.parameters import check_seed
+from core.base.parameters import check_items, check_seed, check_value
 from core.base.ranker import Floats, Ranker
+from core.base.target import as_numbers, as_table
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from core.metrics.groups import check_weights
@@ -165,6 +167,8 @@ def partial_dependence(
     >>> dependence.axes[0].values, dependence.scores[3] > dependence.scores[0]
     (array([1., 2., 3., 4.]), np.True_)
     """
+    check_value("ranker", Ranker, ranker)
+    check_value("n_points", int, n_points)
     rows = ranker.checked_rows(X)
     if len(rows) == 0:
         raise InvalidData("X must have at least one row, got none")
@@ -237,6 +241,10 @@ def variable_dependence(
     >>> dependence.main[0] > 0.9, dependence.joint.max() < 1e-12  # a linear score has no joint effects
     (np.True_, np.True_)
     """
+    check_value("ranker", Ranker, ranker)
+    if features is not None:
+        check_items("features", features)
+    check_value("n_rows", int, n_rows)
     rows = ranker.checked_rows(X)
     if ranker.target != "binary":
         raise InvalidData(
@@ -310,6 +318,12 @@ def make_axis(
     >>> make_axis(0, np.array([3.0, 1.0, 2.0, np.nan]), np.ones(4), n_points=2).values
     array([ 1.,  3., nan])
     """
+    check_value("feature", Annotated[int, Ge(0)], feature)
+    check_value("n_points", Annotated[int, Ge(1)], n_points)
+    check_value("n_categories", Annotated[int, Ge(0)], n_categories)
+    check_value("most_categories", Annotated[int, Ge(1)] | None, most_categories)
+    column = np.atleast_1d(as_numbers("column", column))
+    weight = check_weights(weight, len(column), "weight")
     column, weight = column[weight > 0], weight[weight > 0]
     missing = np.isnan(column)
     if n_categories:
@@ -350,6 +364,10 @@ def score_grid(
     >>> score_grid(lambda X: X.sum(axis=1), rows, np.ones(2), [Axis(0, np.array([0.0, 5.0]))])
     array([15., 20.])
     """
+    check_value("score", Callable, score)
+    check_items("axes", axes, Axis)
+    rows = as_table("rows", rows)
+    weight = check_weights(weight, len(rows), "weight")
     points = np.array(list(product(*(axis.values for axis in axes))))
     scores = score_points(score, rows, weight, [axis.feature for axis in axes], points)
     shape = tuple(len(axis.values) for axis in axes)
@@ -413,6 +431,8 @@ def _quantiles(values: Floats, weight: Floats, n_points: int) -> Floats:
 
 def find_features(ranker: Ranker, features: Sequence[int | str]) -> list[int]:
     """Return the indices of columns given by index or name; InvalidParameter if one is unknown or comes twice."""
+    if not isinstance(features, str):
+        check_items("features", features)
     if isinstance(features, str) or not len(features):
         shown = repr(features) if isinstance(features, str) else "none"
         raise InvalidParameter(f"features must be a list of columns, got {shown}")
@@ -431,11 +451,12 @@ def _find_feature(ranker: Ranker, feature: int | str) -> int:
             shown = ", ".join(names[:20]) or "no names"
             raise InvalidParameter(f"feature {feature!r} is unknown; the ranker has {shown}")
         return names.index(feature)
-    if not 0 <= feature < ranker.n_features_in_:
+    number: int = check_value("an item of features", int, feature)
+    if not 0 <= number < ranker.n_features_in_:
         raise InvalidParameter(
             f"the index of a feature must be from 0 to {ranker.n_features_in_ - 1}, got {feature}"
         )
-    return int(feature)
+    return number
 
 
 def mean_absolute(contributions: Floats, weight: Floats) -> Floats:
@@ -460,7 +481,10 @@ def mean_absolute(contributions: Floats, weight: Floats) -> Floats:
     >>> mean_absolute(np.array([[1.0, 0.0], [-3.0, 0.0]]), np.ones(2))
     array([2., 0.])
     """
-    sizes: Floats = np.average(np.abs(contributions), axis=0, weights=weight)
+    parts = np.atleast_1d(as_numbers("contributions", contributions))
+    sizes: Floats = np.average(
+        np.abs(parts), axis=0, weights=check_weights(weight, len(parts), "weight")
+    )
     return sizes
 
 
@@ -514,9 +538,12 @@ def permutation_importance(
     >>> losses[0] > 0.2, losses[1]
     (np.True_, np.float64(0.0))
     """
+    check_value("score", Callable, score)
+    check_value("n_repeats", int, n_repeats)
     check_seed(random_state)
     if n_repeats < 1:
         raise InvalidParameter(f"n_repeats must be at least 1, got {n_repeats}")
+    X = as_table("X", X)
     whole = auc(y, score(X), sample_weight)
     losses = np.empty(X.shape[1])
     n_rows = len(X)

@@ -4,12 +4,16 @@ The contributions to a score are its Shapley values (`Ranker.shapley_values`), w
 training score. Minus the contributions of a reference, they sum to the score less the reference's score.
 """
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from numbers import Real
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge
 
-from core.errors import InvalidParameter
+from core.base.parameters import check_value
+from core.base.target import as_numbers
+from core.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
@@ -80,8 +84,13 @@ def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Refer
     >>> bool(np.allclose(differences.sum(axis=1), ranker.decision_function(X) - negative.score))
     True
     """
+    from core.base.ranker import Ranker
+    from core.metrics.groups import check_weights
+
+    check_value("ranker", Ranker, ranker)
     parts = ranker.shapley_values(X)
-    weight = None if sample_weight is None else np.asarray(sample_weight) / np.max(sample_weight)
+    weight = None if sample_weight is None else check_weights(sample_weight, len(parts))
+    weight = None if weight is None else weight / weight.max()
     mean: Floats = np.average(parts, axis=0, weights=weight)
     return Reference(_offset(ranker) + float(mean.sum()), mean)
 
@@ -110,6 +119,9 @@ def average_reference(ranker: "Ranker") -> Reference:
     >>> bool(np.isclose(reference.score, ranker.decision_function(X).mean())), reference.parts
     (True, array([0.]))
     """
+    from core.base.ranker import Ranker
+
+    check_value("ranker", Ranker, ranker)
     return Reference(_offset(ranker), np.zeros(ranker.n_features_in_))
 
 
@@ -148,6 +160,9 @@ def reference_at(score: float, negative: Reference, positive: Reference) -> Refe
     >>> reference_at(1.0, negative, positive)
     Reference(score=1.0, parts=array([0.25, 0.75]))
     """
+    check_value("negative", Reference, negative)
+    check_value("positive", Reference, positive)
+    check_value("score", Real, score)
     width = positive.score - negative.score
     if not 0.0 < width < np.inf:
         raise InvalidParameter(
@@ -155,7 +170,7 @@ def reference_at(score: float, negative: Reference, positive: Reference) -> Refe
             f"cutoff; they score {positive.score:g} and {negative.score:g}"
         )
     share = (score - negative.score) / width
-    if abs(share) > MAX_WIDTHS:
+    if not abs(share) <= MAX_WIDTHS:
         raise InvalidParameter(
             f"a cutoff must be within {MAX_WIDTHS} times the distance between the average negative and "
             f"positive; they score {negative.score:g} and {positive.score:g}, and the cutoff is {score:g}"
@@ -190,6 +205,11 @@ def largest(parts: Floats, n: int, toward: Toward) -> npt.NDArray[np.intp]:
     >>> largest(np.array([[0.3, -0.2, 0.9, 0.3]]), 2, "lowers")
     array([[ 1, -1]])
     """
+    check_value("n", Annotated[int, Ge(1)], n)
+    check_value("toward", Toward, toward)
+    parts = as_numbers("parts", parts)
+    if parts.ndim != 2:
+        raise InvalidData(f"parts must be a table, got shape {parts.shape}")
     size = {"raises": parts, "lowers": -parts, "both": np.abs(parts)}[toward]
     order = np.argsort(-size, axis=1, kind="stable")[:, :n]
     noise = _NOISE * np.abs(parts).sum(axis=1, keepdims=True)

@@ -10,12 +10,15 @@ import itertools
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge
 
 from core.base.mixed import MixedRows
+from core.base.parameters import check_value
+from core.base.target import as_numbers
 from core.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
@@ -146,6 +149,9 @@ def shapley_estimate(
     >>> bool(np.allclose(found.values.sum(axis=1), scores[:3] - scores[5:].mean())), found.exact.all()
     (True, np.True_)
     """
+    from core.base.ranker import Ranker
+
+    check_value("ranker", Ranker, ranker)
     rows, others = ranker.checked_rows(X), ranker.checked_rows(references)
     share = _shares(weight, len(others))
     if ranker.target != "binary":
@@ -213,6 +219,8 @@ def count_scored(n_features: int, n_references: int) -> int:
     >>> count_scored(4, 64), count_scored(30, 64)
     (896, 8992)
     """
+    check_value("n_features", Annotated[int, Ge(1)], n_features)
+    check_value("n_references", Annotated[int, Ge(1)], n_references)
     if n_features <= MAX_EXACT:
         return n_references * max((1 << n_features) - 2, 0)
     sampled = 2 * N_PAIRS * (n_features - 1)
@@ -221,7 +229,7 @@ def count_scored(n_features: int, n_references: int) -> int:
 
 def _shares(weight: Any, n: int) -> Floats:
     """Return the reference rows' weights, normalised to sum 1; raise InvalidData if they are invalid."""
-    given = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    given = np.ones(n) if weight is None else as_numbers("weight", weight)
     if given.shape != (n,):
         raise InvalidData(f"weight must have one number for each of {n} rows, got {given.shape}")
     total = given.sum()

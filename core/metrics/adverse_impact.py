@@ -44,6 +44,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.parameters import check_items, check_value
 from core.errors import InvalidParameter
 from core.metrics.estimates import (
     EPSILON,
@@ -250,6 +251,7 @@ def group_steps(
     >>> found.thresholds.tolist(), found.flagged[:, 1].tolist()
     ([3.0, 2.0, 1.0], [[0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]])
     """
+    check_value("max_steps", int, max_steps)
     if max_steps < 2:
         raise InvalidParameter(f"max_steps must be at least 2, got {max_steps}")
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
@@ -413,6 +415,7 @@ def compare_at_threshold(
     >>> [round(group.ratio.interval.value, 2) for group in of.groups], of.passes
     ([0.46, 1.0], False)
     """
+    check_items("columns", columns, GroupSteps)
     level, threshold = check_level(level), check_threshold(threshold)
     at = [int(np.searchsorted(-each.thresholds, -threshold, side="right")) for each in columns]
     sides: dict[Side, list[SideImpact]] = {}

@@ -68,8 +68,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.base.parameters import check_seed
-from core.base.target import MAX_WEIGHT, MIN_WEIGHT
+from core.base.parameters import check_items, check_seed, check_value
+from core.base.target import MAX_WEIGHT, MIN_WEIGHT, as_array
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.estimates import (
     EPSILON,
@@ -769,13 +769,14 @@ def value_caught(
     >>> found.area.value, [each.recall.value for each in found.recalls], found.effective
     (0.78125, [0.75, 0.875], 1.5999999999999999)
     """
+    check_value("over", str, over)
     level = check_level(level)
-    shares = [check_rate("at", share) for share in at]
+    shares = [check_rate("at", share) for share in check_items("at", at)]
     if any(share == 0.0 for share in shares):
         raise InvalidParameter("at must contain fractions above 0, got 0")
     if over not in OVERS:
         raise InvalidParameter(f"over must be one of {', '.join(OVERS)}, got {over!r}")
-    amounts = check_amounts(amount, np.size(np.asarray(y)))
+    amounts = check_amounts(amount, as_array("y", y).size)
     rows, (amounts,) = rows_with(y, {"scores": scores}, {"amount": amounts}, sample_weight, group)
     sample = WeightedRows.of(rows)
     value, unit_of_value = _masses(sample.weight, amounts, rows.positive, "positive")
@@ -1036,11 +1037,12 @@ def cost_report(
     >>> round(found.least.threshold, 3), round(found.least.in_sample, 3), round(found.least.held_out.cost.value, 3)
     (0.194, 0.37, 0.41)
     """
+    check_value("costs", AmountCosts, costs)
     level = check_level(level)
     check_seed(random_state)
-    columns = _columns(np.size(np.asarray(y)), costs, amount)
+    columns = _columns(as_array("y", y).size, costs, amount)
     if probability is not None:
-        columns["probability"] = finite_vector("probability", probability, np.size(np.asarray(y)))
+        columns["probability"] = finite_vector("probability", probability, as_array("y", y).size)
         check_probabilities(columns["probability"])
     if threshold is not None:
         threshold = check_threshold(threshold)
@@ -1141,11 +1143,15 @@ def costs_at_thresholds(
     >>> round(found.points[0].cost.value, 3), round(found.points[0].saved_to_random.value, 3)
     (0.158, 0.33)
     """
+    check_value("costs", AmountCosts, costs)
     level = check_level(level)
-    columns = _columns(np.size(np.asarray(y)), costs, amount)
+    columns = _columns(as_array("y", y).size, costs, amount)
     if rule is not None:
-        columns["rule"] = finite_vector("rule", rule, np.size(np.asarray(y)))
-    cutoffs = [check_threshold(each) for each in np.atleast_1d(np.asarray(thresholds)).tolist()]
+        columns["rule"] = finite_vector("rule", rule, as_array("y", y).size)
+    cutoffs = [
+        check_threshold(each, "thresholds")
+        for each in np.atleast_1d(as_array("thresholds", thresholds)).tolist()
+    ]
     rows, found = rows_with(y, {"scores": scores}, columns, sample_weight, group)
     if prevalence is not None:
         rows = rows._replace(weight=_weights_at(rows, check_prevalence(prevalence)))
@@ -1286,10 +1292,11 @@ def compare_costs(
     >>> found.differences[0].value < 0, round(found.differences[0].p_value, 3)
     (True, 0.187)
     """
+    check_value("costs", AmountCosts, costs)
     level = check_level(level)
     check_seed(random_state)
     scorers, named = check_scorers(scores, names, adjust)
-    columns = _columns(np.size(np.asarray(y)), costs, amount)
+    columns = _columns(as_array("y", y).size, costs, amount)
     rows, (amounts,) = rows_with(y, scorers, columns, sample_weight, group)
     parts = random_parts(rows, random_state)
     if parts is None:

@@ -45,6 +45,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from core.base.parameters import check_value
+from core.base.target import as_numbers
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, foot_at, top_at
 from core.metrics.estimates import Interval, normal_quantile, wilson_limits
@@ -135,10 +137,13 @@ def roc_band(
     >>> band.low.round(3), band.high.round(3)
     (array([0.   , 0.236]), array([0.954, 1.   ]))
     """
+    check_value("curve", RocCurve, curve)
+    check_value("totals", ClassTotals, totals)
+    check_value("kind", str, kind)
     level = check_level(level)
     if kind not in BANDS:
         raise InvalidParameter(f"kind must be one of {BANDS}, got {kind!r}")
-    rates = np.atleast_1d(np.asarray(fpr, dtype=np.float64))
+    rates = np.atleast_1d(as_numbers("fpr", fpr))
     if rates.ndim != 1 or not np.all((rates >= 0.0) & (rates <= 1.0)):
         raise InvalidParameter("fpr must be a list of numbers in [0, 1]")
     limits = _pointwise if kind == "pointwise" else _simultaneous
@@ -180,6 +185,8 @@ def tpr_at_fpr_interval(
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*interval))
     0.750, from 0.000 to 0.954
     """
+    check_value("curve", RocCurve, curve)
+    check_value("totals", ClassTotals, totals)
     rate = check_rate("fpr", fpr)
     band = roc_band(curve, totals, rate, level=level)
     return Interval(float(curve.tpr_at(rate)), float(band.low[0]), float(band.high[0]))
@@ -215,6 +222,8 @@ def fpr_at_tpr_interval(
     >>> fpr_at_tpr_interval(curve, ClassTotals.of_counts(4, 4), 0.75).value
     0.25
     """
+    check_value("curve", RocCurve, curve)
+    check_value("totals", ClassTotals, totals)
     rate = 1.0 - check_rate("tpr", tpr)
     x, y = 1.0 - curve.tpr[::-1], 1.0 - curve.fpr[::-1]
     exchanged = ClassTotals(

@@ -126,7 +126,7 @@ from core.metrics.intervals import (
     worst_case_trials,
 )
 from core.metrics.serial import SerialDependence, serial_dependence
-from core.metrics.window import Window, check_level, check_window
+from core.metrics.window import Window, check_level, check_windows
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ def compare(
     >>> round(difference.value, 4), round(difference.p_value, 3)
     (-0.1875, 0.321)
     """
-    checked, level = check_windows(windows), check_level(level)
+    checked, level = check_windows(windows, least=1), check_level(level)
     columns, named = check_scorers(scores, names, adjust)
     folds = Folds.given(fold, repeat, row)
     areas = estimate(
@@ -327,26 +327,10 @@ def cross_validated_areas(
     >>> area.value
     0.75
     """
-    checked, level = check_windows(windows), check_level(level)
+    checked, level = check_windows(windows, least=1), check_level(level)
     influences, folds = partial(row_influences, windows=checked), Folds(fold, repeat, row)
     areas = estimate(y, {"scores": scores}, influences, folds, sample_weight, group)
     return tuple(area_interval(areas, 0, j, window, level) for j, window in enumerate(checked))
-
-
-def check_windows(windows: Sequence[Window]) -> list[Window]:
-    """Return one or more windows, each checked by `check_window`."""
-    checked = []
-    for window in windows:
-        try:
-            low, high = window
-        except (TypeError, ValueError) as error:
-            raise InvalidParameter(
-                f"a window must be a pair (fpr_min, fpr_max), got {window!r}"
-            ) from error
-        checked.append(check_window(low, high))
-    if not checked:
-        raise InvalidParameter("windows must contain at least one window, got none")
-    return checked
 
 
 def compare_areas(

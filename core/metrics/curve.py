@@ -11,12 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 import numba
 import numpy as np
+from annotated_types import Gt
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.parameters import check_value
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.groups import (
@@ -333,6 +335,7 @@ def roc_curve(
 
 def curve_of(groups: RowGroups, *, drop_collinear: bool = False) -> RocCurve:
     """Return the ROC curve of tie groups, with one point per distinct score after (0, 0)."""
+    check_value("drop_collinear", bool, drop_collinear)
     tp, fp = groups.flagged_positive, groups.flagged_negative
     fpr, tpr = fp / fp[-1], tp / tp[-1]
     # A weight lost in rounding moves no point: the first of equal points stands for all.
@@ -678,6 +681,8 @@ def partial_auc(
     >>> round(partial_auc(y, scores, 0.0, 0.5, standardize=True), 3)
     0.556
     """
+    check_value("definition", str, definition)
+    check_value("standardize", bool, standardize)
     low, high = check_window(fpr_min, fpr_max)
     if definition not in DEFINITIONS:
         raise InvalidParameter(f"definition must be one of {DEFINITIONS}, got {definition!r}")
@@ -724,6 +729,9 @@ def empirical_area_of(curve: RocCurve, negative: float, fpr_min: float, fpr_max:
     >>> empirical_area_of(curve, 2, 0.0, 0.5)  # 1 of 2 positives scores above the highest negative
     0.5
     """
+    check_value("curve", RocCurve, curve)
+    check_value("negative", Annotated[float, Gt(0)], negative)
+    fpr_min, fpr_max = check_window(fpr_min, fpr_max)
     flagged = curve.fpr * negative
     ranks = np.rint(flagged)
     # Rounding error of whole numbers that were divided by `negative` and multiplied again.

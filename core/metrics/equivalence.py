@@ -13,6 +13,7 @@ Julious, "Sample sizes for clinical trials with normal data", Statistics in Medi
 
 from __future__ import annotations
 
+from core.base.parameters import check_value
 from core.errors import InvalidParameter
 from core.metrics.estimates import normal_quantile
 from core.metrics.window import check_level
@@ -61,8 +62,14 @@ def rows_factor(
     >>> rows_factor(0.1, 0.1, fixed=0.1) is None
     True
     """
+    check_value("varying", float, varying)
+    check_value("margin", float, margin)
+    check_value("change", float, change)
+    check_value("fixed", float, fixed)
     if varying < 0.0 or fixed < 0.0:
-        raise InvalidParameter(f"half-widths must not be negative, got {varying} and {fixed}")
+        raise InvalidParameter(
+            f"the half-widths varying and fixed must not be negative, got {varying} and {fixed}"
+        )
     if not margin > 0.0:
         raise InvalidParameter(f"margin must be positive, got {margin}")
     z = normal_quantile(check_level(level))

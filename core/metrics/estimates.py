@@ -93,13 +93,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from numbers import Real
 from statistics import NormalDist
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.errors import InvalidParameter
+from core.base.parameters import check_items, check_value
+from core.errors import MAX_VALUE, InvalidParameter, shorten
 from core.metrics.groups import (
     EvaluatedRows,
     FloatArray,
@@ -437,6 +439,8 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*wilson_interval(0.9, 50)))
     0.900, from 0.786 to 0.957
     """
+    check_value("value", Real, value)
+    check_value("n", Real, n)
     if not 0.0 <= value <= 1.0:
         raise InvalidParameter(f"value must be in [0, 1], got {value}")
     if not 0.0 < n < math.inf:
@@ -551,8 +555,11 @@ class Difference:
 
 def check_metrics(metrics: Sequence[M]) -> Sequence[M]:
     """Return the metrics; raise InvalidParameter if there is none."""
-    if len(metrics) == 0:
+    if len(check_items("metrics", metrics)) == 0:
         raise InvalidParameter("metrics must contain at least one metric, got none")
+    for each in metrics:
+        if not hasattr(each, "of"):
+            raise InvalidParameter(f"metrics must be metrics, got {shorten(repr(each), MAX_VALUE)}")
     return metrics
 
 
@@ -560,10 +567,11 @@ def check_scorers(
     scores: Sequence[ArrayLike], names: Sequence[str] | None, adjust: Adjustment
 ) -> tuple[dict[str, ArrayLike], tuple[str, ...]]:
     """Return the score arrays by argument name, for error messages, and the scorers' unique names."""
-    if len(scores) < 2:
+    check_value("adjust", str, adjust)
+    if len(check_items("scores", scores)) < 2:
         raise InvalidParameter(f"scores must contain at least two scorers, got {len(scores)}")
     columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
-    named = tuple(columns) if names is None else tuple(names)
+    named = tuple(columns) if names is None else tuple(check_items("names", names, str))
     if len(named) != len(scores):
         raise InvalidParameter(
             f"names must have one name for each of the {len(scores)} scorers, got {len(named)}"

@@ -56,6 +56,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.parameters import check_value
 from core.base.target import as_vector, missing_labels
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
@@ -93,7 +94,7 @@ from core.metrics.window import (
     Window,
     check_level,
     check_rate,
-    check_window,
+    check_windows,
 )
 
 MIN_WINDOW_NEGATIVES = 2
@@ -388,8 +389,9 @@ def compare_groups(
     >>> [(test.of, test.adjusted_p_value < 0.01) for test in found.tests]
     [('auc', True), ('tpr', True), ('fpr', False)]
     """
+    check_value("cutoffs", str | None, cutoffs)
     level = check_level(level)
-    checked = [check_window(*window) for window in windows]
+    checked = check_windows(windows)
     if threshold is not None:
         threshold = check_threshold(threshold)
     named = {"scores": scores} | ({} if probability is None else {"probability": probability})

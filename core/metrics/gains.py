@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from core.base.parameters import check_items, check_value
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, upper_hull
 from core.metrics.estimates import EPSILON, Interval
@@ -141,8 +142,10 @@ def gains_table(
                 f"prevalence must be from {MIN_WIDTH:g} to 1 - {MIN_WIDTH:g} for gains, got {prevalence!r}"
             )
         masses = masses.with_prevalence(float(prevalence))
-    sizes: list[tuple[float | None, float | None]] = [(None, share) for share in shares]
-    sizes += [(count, None) for count in counts]
+    sizes: list[tuple[float | None, float | None]] = [
+        (None, share) for share in check_items("shares", shares, float)
+    ]
+    sizes += [(count, None) for count in check_items("counts", counts, float)]
     sizes = sizes or [(None, share) for share in SHARES]
     for count, share in sizes:
         check_size(count, share)
@@ -310,6 +313,8 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     >>> corners.x, corners.y
     (array([0. , 0. , 0.5, 1. , 1. ]), array([0.  , 0.  , 0.25, 0.  , 0.  ]))
     """
+    check_value("curve", RocCurve, curve)
+    check_value("kind", str, kind)
     if kind not in get_args(ListCurveKind):
         kinds = ", ".join(get_args(ListCurveKind))
         raise InvalidParameter(f"kind must be one of {kinds}, got {str(kind)[:100]!r}")
@@ -389,6 +394,8 @@ def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
     >>> found.edges, found.positives, found.negatives
     (array([0.1, 0.5, 0.9]), array([0.5, 0.5]), array([1., 0.]))
     """
+    check_value("curve", RocCurve, curve)
+    check_value("n_bins", int, n_bins)
     if n_bins < 1:
         raise InvalidParameter(f"n_bins must be at least 1, got {n_bins}")
     scores = curve.thresholds[:0:-1]

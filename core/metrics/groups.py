@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.base.target import as_vector, check_range, number_units, two_classes
+from core.base.target import as_numbers, as_vector, check_range, number_units, two_classes
 from core.errors import InvalidData
 from core.kernels import kernel
 
@@ -383,14 +383,11 @@ def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp] | None) -> Flo
 
 def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> FloatArray:
     """Return a vector as float64; raise InvalidData if it has a value that is not finite, or another length."""
-    vector = as_vector(name, values)
-    if vector.dtype.kind not in "biuf":
-        raise InvalidData(f"{name} must contain real numbers, got {vector.dtype}")
+    vector = as_numbers(name, as_vector(name, values))
     if length is not None and vector.size != length:
         raise InvalidData(
             f"{name} must have one value for each of the {length} rows of y, got {vector.size}"
         )
-    vector = vector.astype(np.float64, copy=False)
     finite = np.isfinite(vector)
     if not finite.all():
         index = int(np.argmin(finite))
@@ -400,20 +397,22 @@ def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> Fl
 
 def check_probabilities(values: FloatArray) -> None:
     """Raise InvalidData if a value is not in [0, 1]."""
-    outside = (values < 0.0) | (values > 1.0)
+    outside = ~((values >= 0.0) & (values <= 1.0))
     if outside.any():
         index = int(np.argmax(outside))
         raise InvalidData(f"probability must be in [0, 1], got {values[index]} at index {index}")
 
 
-def check_weights(sample_weight: ArrayLike | None, length: int) -> FloatArray:
+def check_weights(
+    sample_weight: ArrayLike | None, length: int, name: str = "sample_weight"
+) -> FloatArray:
     """Return the weights as float64, ones for None; InvalidData if one is negative or not finite, or all are 0."""
     if sample_weight is None:
         return np.ones(length)
-    weight = finite_vector("sample_weight", sample_weight, length)
-    check_range("sample_weight", weight, "at index")
+    weight = finite_vector(name, sample_weight, length)
+    check_range(name, weight, "at index")
     if not weight.any():
-        raise InvalidData("sample_weight must be above 0 for some row, got 0 for every row")
+        raise InvalidData(f"{name} must be above 0 for some row, got 0 for every row")
     return weight
 
 

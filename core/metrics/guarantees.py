@@ -35,6 +35,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from core.base.parameters import check_items, check_value
 from core.base.target import as_vector, number_units
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of
@@ -298,6 +299,7 @@ def guaranteed_point(
     >>> found.guarantee.errors, found.point.fpr.value, found.guarantee.needed
     (12, 0.03, 59)
     """
+    check_value("costs", Costs | None, costs)
     rows = check_rows(y, {"scores": scores}, sample_weight)
     groups = tie_groups(rows)
     return guaranteed_point_on_curve(
@@ -359,6 +361,11 @@ def guaranteed_point_on_curve(
     >>> found.guarantee.errors, found.point.threshold
     (1, 200.0)
     """
+    check_value("curve", RocCurve, curve)
+    check_value("totals", ClassTotals, totals)
+    check_value("costs", Costs | None, costs)
+    if len(check_items("rows", rows, int)) != 2:
+        raise InvalidParameter(f"rows must be the numbers of positives and negatives, got {rows}")
     rate, limit = _asked(fpr, tpr)
     of_positives = rate == "tpr"
     n = rows[0] if of_positives else rows[1]
@@ -429,6 +436,7 @@ def guarantees_by_group(
     >>> [(each.rows, each.needed) for each in found.groups], found.threshold
     ([(50, 35), (50, 35)], 5e-324)
     """
+    check_value("together", bool, together)
     rate, _ = _asked(fpr, tpr)
     rows = check_rows(y, {"scores": scores})
     unit, names = number_units("by", by, rows.positive.size), np.unique(as_vector("by", by))
@@ -477,6 +485,8 @@ def guarantees_on_scores(
     >>> [each.threshold for each in found.groups], [each.needed for each in found.groups]
     ([39.00000000000001, None], [29, 29])
     """
+    check_value("together", bool, together)
+    check_value("groups", Mapping, groups)
     rate, limit = _asked(fpr, tpr)
     confidence = _check_confidence(confidence)
     if together:

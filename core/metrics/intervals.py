@@ -96,7 +96,7 @@ from core.metrics.groups import (
     spans,
     tie_groups,
 )
-from core.metrics.window import WHOLE, Window, check_level, check_window
+from core.metrics.window import WHOLE, Window, check_level, check_window, check_windows
 
 UNSEEN_ROWS = 4.0
 """An interval that ends within this number of rows of 0 or 1 can miss what rows outside the sample are like."""
@@ -223,7 +223,7 @@ def summarise(
     0.625
     """
     level = check_level(level)
-    checked = [check_window(*window) for window in windows]
+    checked = check_windows(windows)
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
     groups = tie_groups(rows)
     every, areas = [WHOLE, *checked], None
@@ -256,7 +256,7 @@ def summarise_groups(
         As `RocCurve.thin`.
     """
     level = check_level(level)
-    checked = [check_window(*window) for window in windows]
+    checked = check_windows(windows)
     curve = thin_curve_of(groups, max_points, n_first=n_first)
     masses = float(groups.flagged_positive[-1]), float(groups.flagged_negative[-1])
     totals = ClassTotals(*masses, *effective_of(groups))

@@ -46,6 +46,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.parameters import check_value
 from core.base.target import MAX_GRADE, as_vector, check_grades, number_units, two_classes
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
@@ -635,6 +636,7 @@ def _values(
 
     The metrics have the shape (n_scorers, n_metrics, n_queries).
     """
+    check_value("graded", bool, graded)
     most = MAX_GRADE if graded else 1
     if type(relevant) is not int or not 1 <= relevant <= most:
         raise InvalidParameter(

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
+from core.base.parameters import check_value
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.curve import RocCurve
@@ -117,6 +119,7 @@ def margin_distribution(
     >>> margins.thetas.round(2), margins.fractions
     (array([0.1 , 0.45, 0.8 ]), array([0.25, 0.5 , 1.  ]))
     """
+    check_value("curve", RocCurve, curve)
     return _margin_distribution(
         curve.thresholds[1:].copy(), curve.tpr, curve.fpr, l1_norm, n_thetas
     )
@@ -269,6 +272,7 @@ def max_tied_mass(edge: ArrayLike) -> FloatArray:
 
 def _spaced(least: float, greatest: float, n_thetas: int) -> FloatArray:
     """Return evenly spaced thetas from the least to the greatest margin, plus 0 if it is between them."""
+    check_value("n_thetas", int, n_thetas)
     if n_thetas < 2:
         raise InvalidParameter(f"n_thetas must be at least 2, got {n_thetas}")
     thetas = np.linspace(least, greatest, n_thetas)
@@ -286,6 +290,7 @@ def _log_sum(exponents: FloatArray) -> float:
 
 def _check_norm(l1_norm: float) -> None:
     """Raise InvalidParameter if ‖λ‖₁ is not finite and above 0."""
+    check_value("l1_norm", Real, l1_norm)
     if not (math.isfinite(l1_norm) and l1_norm > 0):
         raise InvalidParameter(f"l1_norm must be finite and above 0, got {l1_norm}")
 

@@ -40,6 +40,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from core.base.parameters import check_value
 from core.metrics.comparison import Folds, estimate
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import (
@@ -197,6 +198,7 @@ def measure(
     >>> [round(each.interval.value, 4) for each in found]
     [0.8304, 1.0]
     """
+    check_value("fixed_prevalence", bool, fixed_prevalence)
     level, metrics = check_level(level), check_metrics(metrics)
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
     if rows.unit is None and rows.weight is None:
@@ -253,6 +255,7 @@ def measure_on_curve(
     >>> measure_on_curve(curve, ClassTotals.of_counts(2, 2), [metric_named("precision@50%")])[0].interval.value
     0.75
     """
+    check_value("fixed_prevalence", bool, fixed_prevalence)
     masses = replace(masses_on_curve(curve, totals), fixed_prevalence=fixed_prevalence)
     return measure_masses(masses, check_metrics(metrics), check_level(level))
 
@@ -447,6 +450,7 @@ def value_of_metric(
     >>> value_of_metric(PrecisionAt(count=2), [1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     0.75
     """
+    check_value("metric", Metric, metric)
     rows = check_rows(y, {"scores": scores}, sample_weight)
     groups = tie_groups(rows)
     return metric.of(Masses(groups.positive, groups.negative, effective_units(rows))).value
@@ -574,6 +578,7 @@ def compare_metrics(
     >>> round(found.differences[0].value, 4)
     -0.1196
     """
+    check_value("fixed_prevalence", bool, fixed_prevalence)
     level, metrics = check_level(level), check_metrics(metrics)
     columns, named = check_scorers(scores, names, adjust)
     folds = Folds.given(fold, repeat, row)

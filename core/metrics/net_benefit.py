@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.parameters import check_items
 from core.errors import InvalidParameter
 from core.metrics.estimates import (
     EPSILON,
@@ -143,7 +144,7 @@ def decision_curve(
     (0.401, 0.364, True)
     """
     level = check_level(level)
-    if len(thresholds) == 0:
+    if len(check_items("thresholds", thresholds)) == 0:
         raise InvalidParameter("thresholds must contain at least one threshold, got none")
     checked = [check_rate("thresholds", each) for each in thresholds]
     for each in checked:

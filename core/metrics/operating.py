@@ -27,7 +27,8 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.base.target import MAX_WEIGHT, MIN_WEIGHT
+from core.base.parameters import check_items, check_value
+from core.base.target import MAX_WEIGHT, MIN_WEIGHT, as_array
 from core.errors import InvalidParameter
 from core.metrics.bands import fpr_at_tpr_interval, rate_half_width, tpr_at_fpr_interval
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of
@@ -261,6 +262,7 @@ def operating_point(
     >>> point.threshold, point.cost.a_row.value, point.cost.flag_all
     (0.3, 0.375, 0.5)
     """
+    check_value("costs", Costs | None, costs)
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
     groups = tie_groups(rows)
     return operating_point_on_curve(
@@ -316,6 +318,9 @@ def operating_point_on_curve(
     >>> operating_point_on_curve(curve, ClassTotals.of_counts(3, 2), tpr=0.6).threshold
     0.8
     """
+    check_value("curve", RocCurve, curve)
+    check_value("totals", ClassTotals, totals)
+    check_value("costs", Costs | None, costs)
     level = check_level(level)
     share = totals.prevalence if prevalence is None else check_prevalence(prevalence)
     given = {"fpr": fpr, "tpr": tpr, "threshold": threshold, "flagged": flagged}
@@ -400,11 +405,16 @@ def operating_points_on_curve(
     >>> [point.threshold for point in points]
     [0.9, 0.7]
     """
+    check_value("curve", RocCurve, curve)
+    check_value("totals", ClassTotals, totals)
+    check_value("costs", Costs | None, costs)
     level = check_level(level)
     if prevalence is not None:
         prevalence = check_prevalence(prevalence)
-    indices = np.asarray(points)
-    whole = indices.ndim == 1 and (indices.size == 0 or np.issubdtype(indices.dtype, np.integer))
+    indices = as_array("points", points)
+    if indices.size == 0:
+        indices = np.empty(0, dtype=np.intp)
+    whole = indices.ndim == 1 and np.issubdtype(indices.dtype, np.integer)
     if not whole or np.any((indices < 0) | (indices >= len(curve))):
         raise InvalidParameter(f"points must be indices from 0 to {len(curve) - 1}")
     columns = (each[indices].tolist() for each in (curve.thresholds, curve.fpr, curve.tpr))
@@ -446,7 +456,11 @@ def cutoffs_along(curve: RocCurve, max_points: int, kept: Sequence[int] = ()) ->
     >>> cutoffs_along(curve, 4)
     array([0, 4, 5, 8])
     """
-    fixed = np.union1d([0, len(curve) - 1], np.asarray(kept, dtype=np.intp)).astype(np.intp)
+    check_value("curve", RocCurve, curve)
+    check_value("max_points", int, max_points)
+    fixed = np.union1d(
+        [0, len(curve) - 1], np.array(check_items("kept", kept, int), dtype=np.intp)
+    ).astype(np.intp)
     if max_points < fixed.size:
         raise InvalidParameter(f"max_points must be at least {fixed.size}, got {max_points}")
     if len(curve) <= max_points:
@@ -549,10 +563,10 @@ def _next_below(curve: RocCurve, index: int) -> float:
     return float(curve.thresholds[index + 1]) if index + 1 < len(curve) else -math.inf
 
 
-def check_threshold(threshold: float) -> float:
+def check_threshold(threshold: float, name: str = "threshold") -> float:
     """Return a threshold as a float, possibly infinite; raise InvalidParameter if it is NaN or not a number."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or math.isnan(threshold):
-        raise InvalidParameter(f"threshold must be a number, got {threshold!r}")
+        raise InvalidParameter(f"{name} must be a number, got {threshold!r}")
     return float(threshold)
 
 
@@ -669,6 +683,9 @@ def least_costly(curve: RocCurve, costs: Costs, prevalence: float) -> int:
     >>> least_costly(curve, Costs(false_positive=1, false_negative=1), prevalence=0.5)
     2
     """
+    check_value("curve", RocCurve, curve)
+    check_value("costs", Costs, costs)
+    check_prevalence(prevalence)
     return _first_least(_costs_along(curve, costs, prevalence), costs, prevalence)
 
 

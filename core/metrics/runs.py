@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.columns import ROWS_AT_ONCE
 from core.coding.stored import mapped
 from core.errors import InvalidData
-from core.metrics.comparison import Comparison, check_windows, compare_areas
+from core.metrics.comparison import Comparison, compare_areas
 from core.metrics.curve import area_of
 from core.metrics.estimates import EPSILON, Adjustment, Estimates, check_scorers
 from core.metrics.groups import (
@@ -44,7 +44,7 @@ from core.metrics.groups import (
     tie_groups,
 )
 from core.metrics.intervals import centred_influences, effective_of
-from core.metrics.window import Window, check_level
+from core.metrics.window import Window, check_level, check_windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,7 +333,7 @@ def compare_stored(
     windows, level, names, adjust
         As `compare`.
     """
-    checked, level = check_windows(windows), check_level(level)
+    checked, level = check_windows(windows, least=1), check_level(level)
     columns, named = check_scorers(scores, names, adjust)
     every = []
     for own in columns.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Real
 from typing import Annotated, Literal
@@ -11,7 +12,8 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
-from core.errors import InvalidParameter
+from core.base.parameters import check_items, check_value
+from core.errors import MAX_VALUE, InvalidParameter, shorten
 
 # Parameters of the estimators that have a window; `check_window` checks them together.
 FprMin = Annotated[float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")]
@@ -46,16 +48,15 @@ def check_rate(name: str, value: float) -> float:
     """Return `value` as a float; raise InvalidParameter if it is not a real number in [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidParameter(f"{name} must be a number in [0, 1], got {value!r}")
-    rate = float(value)
-    if not 0.0 <= rate <= 1.0:
-        raise InvalidParameter(f"{name} must be in [0, 1], got {rate}")
-    return rate
+    if not 0.0 <= value <= 1.0:
+        raise InvalidParameter(f"{name} must be in [0, 1], got {value}")
+    return float(value)
 
 
-def check_prevalence(prevalence: float) -> float:
+def check_prevalence(prevalence: float, name: str = "prevalence") -> float:
     """Return a prevalence as a float; raise InvalidParameter if it is not strictly between 0 and 1."""
     if isinstance(prevalence, bool) or not isinstance(prevalence, Real) or not 0 < prevalence < 1:
-        raise InvalidParameter(f"prevalence must be strictly between 0 and 1, got {prevalence!r}")
+        raise InvalidParameter(f"{name} must be strictly between 0 and 1, got {prevalence!r}")
     return float(prevalence)
 
 
@@ -74,9 +75,28 @@ def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
     return low, high
 
 
+def check_windows(
+    windows: Sequence[tuple[float, float]], *, least: int = 0
+) -> list[tuple[float, float]]:
+    """Return at least so many windows, each checked by `check_window`."""
+    checked = []
+    for window in check_items("windows", windows):
+        try:
+            low, high = window
+        except (TypeError, ValueError) as error:
+            shown = shorten(repr(window), MAX_VALUE)
+            raise InvalidParameter(
+                f"windows must be pairs (fpr_min, fpr_max), got {shown}"
+            ) from error
+        checked.append(check_window(low, high))
+    if len(checked) < least:
+        raise InvalidParameter("windows must contain at least one window, got none")
+    return checked
+
+
 def check_level(level: float) -> float:
     """Return a confidence level as a float; raise InvalidParameter if it is not strictly between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < level < 1.0:
         raise InvalidParameter(f"level must be strictly between 0 and 1, got {level!r}")
     return float(level)
 
@@ -111,6 +131,8 @@ def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int
     >>> window_counts(9, 1 / 3, 2 / 3)
     (3, 6)
     """
+    check_value("n_negatives", Annotated[int, Ge(1)], n_negatives)
+    fpr_min, fpr_max = check_window(fpr_min, fpr_max)
     low, high = (_snap(n_negatives * float(rate), n_negatives) for rate in (fpr_min, fpr_max))
     return math.floor(low), math.ceil(high)
 
@@ -171,13 +193,14 @@ def froc_window(
     >>> froc_window(0.2, 1.5, n_images=20, n_negatives=1000)
     (0.004, 0.03)
     """
+    check_value("n_images", int, n_images)
+    check_value("n_negatives", int, n_negatives)
     for name, count in (("n_images", n_images), ("n_negatives", n_negatives)):
         if count < 1:
             raise InvalidParameter(f"{name} must be at least 1, got {count}")
     rates: list[float] = []
     for name, value in (("per_image_min", per_image_min), ("per_image_max", per_image_max)):
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            raise InvalidParameter(f"{name} must be a finite number, got {value!r}")
+        check_value(name, Annotated[float, Ge(0)], value)
         # exact, as in `window_counts`: in floating point 1.5 · 20 / 100 is more than .3
         rates.append(float(Fraction(repr(float(value))) * n_images / n_negatives))
     return check_window(rates[0], rates[1])

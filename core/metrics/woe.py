@@ -7,12 +7,16 @@ Credit scoring often writes the WOE as ln(q / p). Here it has the sign of a scor
 """
 
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge
 from scipy import special
 
+from core.base.parameters import check_value
+from core.base.target import as_numbers
 from core.errors import InvalidData, InvalidParameter
 
 Floats = npt.NDArray[np.float64]
@@ -111,17 +115,22 @@ def bin_evidence(
     >>> found.woe.round(2).tolist(), round(found.iv, 2)
     ([-1.39, 1.39], 1.66)
     """
-    given = np.asarray(bins)
+    check_value("n_bins", Annotated[int, Ge(1)], n_bins)
+    given = as_numbers("bins", bins)
     whole = np.isfinite(given) & (given == np.rint(given))
     if not whole.all():
         raise InvalidData(f"bins must be whole numbers, got {given[~whole][0]}")
     index = given.astype(np.int64)
-    is_positive = np.asarray(positive, dtype=np.bool_)
-    weight = np.ones(len(index)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    if not (len(index) == len(is_positive) == len(weight)):
+    is_positive = as_numbers("positive", positive) != 0.0
+    weight = (
+        np.ones(index.shape)
+        if sample_weight is None
+        else as_numbers("sample_weight", sample_weight)
+    )
+    if not (index.ndim == 1 and index.shape == is_positive.shape == weight.shape):
         raise InvalidData(
             "bins, positive and sample_weight must have the same length, got "
-            f"{len(index)}, {len(is_positive)} and {len(weight)}"
+            f"{index.size}, {is_positive.size} and {weight.size}"
         )
     if len(index) and not (index.min() >= 0 and index.max() < n_bins):
         raise InvalidData(
@@ -177,6 +186,7 @@ def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvi
     P. A. R. Koopman, "Confidence intervals for the ratio of two binomial proportions", Biometrics 40, 1984.
     N. Siddiqi, "Credit Risk Scorecards", 2006: WOE and IV.
     """
+    check_value("level", Real, level)
     if not 0.0 < level < 1.0:
         raise InvalidParameter(f"level must be between 0 and 1, got {level!r}")
     totals = mass.sum(axis=1)

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from core.base.target import as_array
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.groups import FloatArray, finite_vector
 from core.metrics.window import check_rate
@@ -145,7 +146,7 @@ def monitor_rate(
         raise InvalidParameter(f"bound must be strictly between 0 and 1, got {bound}")
     planned = check_plan(planned, since)
     check_alpha(alpha)
-    if np.size(events) != np.size(trials):
+    if as_array("events", events).size != as_array("trials", trials).size:
         raise InvalidData(
             f"events and trials must have one value per period, got {np.size(events)} and {np.size(trials)}"
         )

@@ -38,6 +38,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from core.base.parameters import check_value
 from core.errors import InvalidParameter
 from core.monitoring.measuring import check_alpha, check_plan
 
@@ -82,6 +83,7 @@ def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Famil
     >>> {family: round(each, 4) for family, each in allot(0.05, {"ranking": 1, "unlabelled": 10}).items()}
     {'ranking': 0.0333, 'unlabelled': 0.0017}
     """
+    check_value("tests", Mapping | None, tests)
     check_alpha(alpha)
     numbers = dict.fromkeys(SHARES, 1) if tests is None else dict(tests)
     for family, number in numbers.items():
@@ -160,6 +162,7 @@ def renewal(event: Event, *, planned: int, period: int, alpha: float) -> Renewal
     >>> renewal("renew", planned=52, period=13, alpha=0.02)
     Renewal(new_term=True, since=0, alpha=0.02, reference='periods')
     """
+    check_value("event", str, event)
     events: Sequence[str] = get_args(Event)
     if event not in events:
         raise InvalidParameter(

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.target import as_array
 from core.errors import InvalidData
 from core.metrics.estimates import wilson_interval
 from core.metrics.groups import FloatArray, finite_vector
@@ -108,7 +109,7 @@ def outcome_incidence(
     [(15.0, 0.167, 3), (30.0, 0.389, 1)]
     """
     check_level(level)
-    if np.size(delay) == 0:
+    if as_array("delay", delay).size == 0:
         raise InvalidData("delay must have at least one decision, got none")
     waited, at = finite_vector("delay", delay), finite_vector("times", times)
     kind = column("outcome", outcome, "delay", waited.size)

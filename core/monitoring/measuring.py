@@ -14,12 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import ArrayLike, NDArray
 
-from core.base.target import number_units
+from core.base.parameters import check_items, check_value
+from core.base.target import as_array, number_units
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import EPSILON, Estimates, effective_trials, mean_variance
@@ -379,6 +382,9 @@ def merge_periods(
     >>> merge_periods([70, 20, 10, 30, 60, 5], [900] * 6)
     [(1, 1), (2, 4), (5, 5)]
     """
+    check_items("positives", positives, Annotated[int, Ge(0)])
+    check_items("negatives", negatives, Annotated[int, Ge(0)])
+    check_value("min_rows", Annotated[int, Ge(1)], min_rows)
     if len(positives) != len(negatives):
         raise InvalidData(
             f"positives and negatives must have one value per period, got {len(positives)} and {len(negatives)}"
@@ -468,7 +474,7 @@ def rows_by_look(
     Periods are merged until their effective numbers of rows (or groups) of both classes are `MIN_POSITIVES`.
     InvalidData, InvalidParameter: as `measure_periods`.
     """
-    if np.size(y) == 0:
+    if as_array("y", y).size == 0:
         return
     check_plan(MAX_PERIODS, since)
     positive, number = labels_and_periods(y, period)
@@ -514,6 +520,7 @@ def check_plan(planned: int, since: int) -> int:
 
 def check_alpha(alpha: float) -> None:
     """Raise InvalidParameter if the probability of a false alarm is not in (0, 0.5)."""
+    check_value("alpha", Real, alpha)
     if not 0.0 < alpha < 0.5:
         raise InvalidParameter(f"alpha must be strictly between 0 and 0.5, got {alpha}")
 

@@ -38,12 +38,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
+from core.base.parameters import check_items, check_value
 from core.errors import InvalidParameter
 from core.metrics.functionals.base import Metric, metric_of
 from core.metrics.groups import (
@@ -164,6 +166,7 @@ def compare_by_period(
     >>> looks[-1].winner, round(looks[-1].difference, 2)
     ('challenger', 0.06)
     """
+    check_value("tolerance", Real, tolerance)
     check_alpha(alpha)
     if not 0.0 < tolerance < math.inf:
         raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")
@@ -316,6 +319,8 @@ def compare_measurements(
     >>> compare_measurements([])
     []
     """
+    check_items("looks", looks, PairedMeasurement)
+    check_value("tolerance", Real, tolerance)
     check_alpha(alpha)
     if not 0.0 < tolerance < math.inf:
         raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")

@@ -48,12 +48,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Real
 from statistics import NormalDist
 from typing import Literal, get_args
 
 import numba
 import numpy as np
 
+from core.base.parameters import check_items, check_value
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.groups import FloatArray
@@ -214,6 +216,8 @@ def monitor_windows(
     >>> alarm.period, alarm.first, alarm.last, round(alarm.drop, 3)
     (4, 3, 4, 0.055)
     """
+    check_value("validation", Measurement, validation)
+    check_items("periods", periods, Measurement)
     planned = check_plan(planned, since)
     check_alpha(alpha)
     if change not in get_args(Change):
@@ -376,6 +380,8 @@ def smallest_detectable_drop(
     >>> round(found.drop, 2), round(found.floor, 2), found.periods_per_look
     (0.04, 0.03, 1)
     """
+    check_value("validation", Measurement, validation)
+    check_value("power", Real, power)
     if not 0.0 < power < 1.0:
         raise InvalidParameter(f"power must be strictly between 0 and 1, got {power}")
     if not 0.0 <= recurrence < 1.0:
@@ -502,6 +508,8 @@ def detection_probability(
     >>> 0.7 < detection_probability(validation, 0.05, rows=2000, prevalence=0.1, planned=52) < 0.8
     True
     """
+    check_value("validation", Measurement, validation)
+    check_value("drop", float, drop)
     plan = _plan(validation, rows, prevalence, planned, alpha, tolerance, within)
     after = min(1.0, max(0.0, validation.value - drop))
     of_value = max(validation.value * (1.0 - validation.value), _ROUNDING)
@@ -524,6 +532,8 @@ def _plan(
     within: int | None,
 ) -> _Plan:
     """Return the expected variance, weight and part of the plan of each look, and the periods per look."""
+    check_value("rows", Real, rows)
+    check_value("within", int | None, within)
     planned = check_plan(planned, 0)
     check_alpha(alpha)
     check_rate("tolerance", tolerance)

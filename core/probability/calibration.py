@@ -49,11 +49,18 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.base.parameters import check_seed
+from core.base.parameters import check_seed, check_value
+from core.base.target import as_numbers
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.estimates import Interval
-from core.metrics.groups import EvaluatedRows, FloatArray, check_rows, effective_units
+from core.metrics.groups import (
+    EvaluatedRows,
+    FloatArray,
+    check_probabilities,
+    check_rows,
+    effective_units,
+)
 from core.metrics.window import check_prevalence
 from core.probability.isotonic import ScoreMasses, masses_of, smoothed_isotonic
 from core.probability.periods import Periods, at_forecast, levels_of, number_periods
@@ -282,8 +289,9 @@ def at_prevalence(probability: ArrayLike, learnt: float, prevalence: float) -> F
     >>> at_prevalence([0.0, 0.5, 1.0], learnt=0.5, prevalence=0.1).tolist()
     [0.0, 0.1, 1.0]
     """
-    learnt, prevalence = check_prevalence(learnt), check_prevalence(prevalence)
-    values = np.asarray(probability, dtype=np.float64)
+    learnt, prevalence = check_prevalence(learnt, "learnt"), check_prevalence(prevalence)
+    values = as_numbers("probability", probability)
+    check_probabilities(np.ravel(values))
     positive = values * (prevalence / learnt)
     negative = (1.0 - values) * ((1.0 - prevalence) / (1.0 - learnt))
     return np.asarray(positive / (positive + negative))
@@ -333,6 +341,7 @@ def fit_calibration(
     >>> calibration.probability([1.0, 3.5, 6.0]).round(3).tolist()
     [0.208, 0.5, 0.792]
     """
+    check_value("method", str, method)
     if method not in METHODS:
         raise InvalidParameter(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
@@ -439,6 +448,7 @@ def choose_calibration(
     >>> chosen.calibration.method, sorted(chosen.log_loss)
     ('platt', ['beta', 'isotonic', 'platt'])
     """
+    check_value("masses", ScoreMasses | None, masses)
     seed = check_seed(random_state)
     if period is None:
         rows = check_rows(y, {"scores": scores}, sample_weight, group)

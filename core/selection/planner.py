@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from numbers import Real
 from time import perf_counter
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge
 
-from core.base.parameters import check_seed
+from core.base.parameters import check_seed, check_value
 from core.base.ranker import Callback, Floats, Ranker, StopFit, ignore
 from core.base.splits import split_rows
 from core.base.table import Categories, CodedTable, is_table, to_matrix, to_numbers
@@ -213,6 +215,7 @@ class SearchedRows(TrainingData):
         return CodedTable(self.X, self.names, self.categories)
 
 
+@runtime_checkable
 class Planner(Protocol):
     """Interface of searches: a planner decides which trials a search makes.
 
@@ -313,6 +316,10 @@ def run_plan(
     >>> chosen.members[0].parameters, len(tried)
     ({'C': 1.0}, 1)
     """
+    check_value("at_once", Annotated[int, Ge(1)], at_once)
+    check_value("planner", Planner, planner)
+    check_value("fit", Callable, fit)
+    check_value("clock", Callable, clock)
     start = clock()
     tried: list[TrialResult] = []
 
@@ -420,6 +427,8 @@ def search_ranker(
     >>> searched.chosen.members[0].parameters
     {'n_rounds': 20}
     """
+    check_value("planner", Planner, planner)
+    check_value("callback", Callable, callback)
     check_seed(random_state)
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)
@@ -545,6 +554,11 @@ def fit_chosen(
     >>> fit_chosen(chosen, lambda ranker, callback: ranker.fit(X, y, callback=callback)).n_rounds
     2
     """
+    check_value("chosen", Chosen, chosen)
+    check_value("fit", Callable, fit)
+    check_value("callback", Callable, callback)
+    check_value("clock", Callable, clock)
+    check_value("until", Real, until)
     is_late = False
 
     def step(done: int, of: int, info: Mapping[str, float]) -> None:
@@ -593,6 +607,7 @@ def make_ranker(chosen: Chosen) -> Ranker:
     >>> make_ranker(chosen).weights
     [1.0, 0.5]
     """
+    check_value("chosen", Chosen, chosen)
     rankers = [ALGORITHMS[member.algorithm](**member.parameters) for member in chosen.members]
     if len(rankers) == 1:
         return rankers[0]

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from core.base.parameters import check_seed, check_values
+from core.base.parameters import check_seed, check_value, check_values
 from core.errors import InvalidParameter
 from core.metrics.window import MIN_RISE
 from core.registry import ALGORITHMS
@@ -559,6 +559,8 @@ def read_space(
     >>> space.path, space.n_combinations()
     ((1.0, 10.0), 2)
     """
+    check_value("algorithm", str, algorithm)
+    check_value("parameters", Mapping, parameters)
     if algorithm not in ALGORITHMS:
         raise InvalidParameter(
             f"algorithm must be one of {', '.join(ALGORITHMS)}, got {algorithm!r}"

@@ -9,15 +9,19 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from time import perf_counter
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Gt, Le
 
+from core.base.parameters import Seed, check_items, check_value
 from core.base.ranker import Callback, Floats, PathEstimator, Ranker, StopFit, ignore
 from core.base.table import CodedTable
+from core.base.target import as_vector
 from core.errors import CoreError, InvalidData, InvalidParameter
 from core.metrics import partial_auc, value_of_metric
 from core.metrics.functionals.base import Metric
@@ -307,6 +311,11 @@ def run_trial(
     >>> result.aucs
     (1.0, 1.0)
     """
+    check_value("trial", Trial, trial)
+    check_value("fit", Callable, fit)
+    check_value("metric", Callable, metric)
+    check_value("callback", Callable, callback)
+    check_value("clock", Callable, clock)
     start = clock()
     first = latest = start
     fitted, is_late = 0, False
@@ -410,7 +419,9 @@ def walk_path(
     >>> [round(area, 3) for area in walk_path(ranker, X, [1, 3], lambda scores: auc(y, scores))]
     [0.75, 0.906]
     """
-    wanted = sorted(values)
+    check_value("ranker", Ranker, ranker)
+    check_value("metric", Callable, metric)
+    wanted = sorted(check_items("values", values, float))
     if not wanted:
         raise InvalidParameter("values must have at least one value, got []")
     if len(set(wanted)) < len(wanted):
@@ -461,7 +472,7 @@ def choose(values: Sequence[float]) -> int:
     >>> choose([0.7, 0.9, 0.9])
     1
     """
-    if not len(values):
+    if not check_items("values", values, Real):
         raise InvalidData("values must have at least one value, got []")
     best = 0
     for index, value in enumerate(values):
@@ -496,6 +507,11 @@ def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[
     >>> np.bincount(labels[rows])
     array([2, 2])
     """
+    check_value("share", Annotated[float, Gt(0), Le(1)], share)
+    check_value("seed", Seed, seed)
+    strata = as_vector("strata", strata)
+    if strata.dtype.kind == "O":
+        raise InvalidData("strata must be numbers, booleans or text, got objects")
     if share >= 1.0:
         return np.arange(len(strata))
     drawn = []

@@ -203,8 +203,6 @@ class TreeGrower:
         Written by the loss.
     scores : ndarray of shape (n_rows,) or (0,), float64
         Written by the loss, if there are two weights.
-    leaves : ndarray of shape (n_rows,), uint16
-        Leaf of each row in the last tree.
     division : Division
 
     Raises

@@ -13,6 +13,7 @@ import pytest
 from core import load, save
 from core.base.table import CodedTable
 from tests.core.forms import FORMS, Form, Rows, draw_rows, each, numbers_of
+from tests.test_public_docstrings import entries, sections
 
 ROWS = draw_rows()
 WEIGHT = np.random.default_rng(5).integers(1, 4, len(ROWS.y)).astype(float)
@@ -53,6 +54,33 @@ def fitted(request: pytest.FixtureRequest) -> Any:
 
 def table_for(ranker: Any) -> pd.DataFrame:
     return ROWS.table if ranker.takes_categories() else numbers_of(ROWS.table)
+
+
+def is_documented_condition(attribute: str, name: str, ranker: Any) -> bool:
+    """Return True if the documentation of an attribute says that this form has none."""
+    return {
+        "classes_": FORMS[name].learns == "pairs",
+        "grades_": True,  # no form learns grades
+        "coef_": ranker.get_params(deep=False).get("feature_map") is not None,
+        "offset_": not has_parts(ranker),
+    }.get(attribute, False)
+
+
+def test_its_documented_attributes_exist(fitted: Any) -> None:
+    name, ranker, _ = fitted
+    documented = {
+        attribute
+        for kind in type(ranker).__mro__
+        if kind.__module__.startswith("core.")
+        for attribute in entries(sections(kind.__doc__).get("Attributes", ""))
+    }
+    assert {"n_features_in_", "categories_"} < documented
+    absent = {
+        attribute
+        for attribute in documented
+        if not is_documented_condition(attribute, name, ranker) and not hasattr(ranker, attribute)
+    }
+    assert not absent
 
 
 def test_its_artifact_is_the_ranker(fitted: Any) -> None:

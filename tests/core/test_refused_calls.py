@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from core import RankBoost
 from core.base.shards import Placement
 from core.errors import CoreError
 from core.explain import permutation_importance
@@ -26,7 +27,7 @@ Y = X[:, 0] > 0
         (lambda: list_curve("recall", roc_curve([1, 0], [1, 0]), 0.5), "kind"),
         (lambda: monitor_rate([], [], 0.1, planned=5, alpha=5), "alpha"),
         (lambda: choose([]), "values"),
-        (lambda: walk_path(None, X, [], len), "values"),
+        (lambda: walk_path(RankBoost(), X, [], len), "values"),
         (lambda: bin_evidence([0.9, 0], [1, 0], 2), "bins"),
         (lambda: bin_evidence([NAN, 0], [1, 0], 2), "bins"),
         (lambda: permutation_importance(len, X, Y, n_repeats=0), "n_repeats"),

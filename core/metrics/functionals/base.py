@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.errors import InvalidParameter
+from core.base.parameters import check_value
+from core.errors import MAX_VALUE, InvalidParameter, shorten
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import (
     EPSILON,
@@ -85,6 +86,8 @@ class Masses:
 
 def masses_on_curve(curve: RocCurve, totals: ClassTotals) -> Masses:
     """Return the weights at each score of a stored ROC curve that has a point for each distinct score."""
+    check_value("curve", RocCurve, curve)
+    check_value("totals", ClassTotals, totals)
     return Masses(
         _mass(curve.tpr, totals.positive),
         _mass(curve.fpr, totals.negative),
@@ -306,7 +309,7 @@ def check_size(count: float | None, share: float | None) -> None:
     name, least, most = ("share", MIN_WIDTH, 1.0) if count is None else ("count", 0.0, math.inf)
     if not number or not least <= float(value or 0.0) <= most or value in (0.0, math.inf):
         rule = f"be in [{least:g}, 1]" if count is None else "be a number above 0"
-        raise InvalidParameter(f"{name} must {rule}, got {value!r}")
+        raise InvalidParameter(f"{name} must {rule}, got {shorten(repr(value), MAX_VALUE)}")
 
 
 def size_of(count: float | None, share: float | None, total: float) -> float:
@@ -342,7 +345,9 @@ METRICS: MetricNames[Metric] = MetricNames("a metric")
 
 def metric_of(metric: Metric | str) -> Metric:
     """Return a metric that is given by itself or by its name."""
-    return METRICS.find(metric) if isinstance(metric, str) else metric
+    return (
+        METRICS.find(metric) if isinstance(metric, str) else check_value("metric", Metric, metric)
+    )
 
 
 def roc_of(masses: Masses) -> RocCurve:

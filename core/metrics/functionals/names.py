@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from core.base.parameters import check_value
 from core.errors import InvalidParameter
 
 Metric = TypeVar("Metric")
@@ -49,6 +50,7 @@ class MetricNames(Generic[Metric]):
 
     def find(self, name: str) -> Metric:
         """Return the metric with a name, its parameters read from the name."""
+        check_value("the name of a metric", str, name)
         shown = name if len(name) <= 60 else f"{name[:59]}…"
         for form in self._forms:
             if found := form.pattern.fullmatch(name):

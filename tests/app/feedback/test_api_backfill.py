@@ -169,6 +169,14 @@ def test_decisions_that_are_sent_again_are_skipped(live: Service) -> None:
     assert len(stored(live)) == 5
 
 
+def test_decisions_whose_ids_have_the_same_last_digits_are_all_stored(live: Service) -> None:
+    client = live.client(live.key())
+    ids = [f"dec_{number:016x}8e8f90128e8f9012" for number in range(4)]
+    for some in (ids[:3], ids[1:]):
+        done(live, client, as_csv(table(len(some), decision_id=some)))
+    assert sorted(each["decision_id"] for each in stored(live)) == ids
+
+
 def test_an_idempotency_key_repeats_the_response(live: Service) -> None:
     client = live.client(live.key())
     headers = {"Idempotency-Key": "k1"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feedback.attribution import Attribution, AttributionRule, LabelValues
+from app.feedback.attribution import JOIN_COLUMNS, Attribution, AttributionRule, LabelValues, Read
 from app.feedback.outcomes import Outcomes, as_table, label_means
 from app.feedback.segments import hash_ids
 
@@ -42,7 +42,7 @@ def decision_id(number: int) -> str:
     return f"dec_{number:032x}"
 
 
-def batches_of(decisions: list[Decision], size: int) -> Callable[[], Iterator[pa.RecordBatch]]:
+def batches_of(decisions: list[Decision], size: int) -> Read:
     ids = [each.id for each in decisions]
     hashes = [None if id_ is None else int(hash_ids(OWNER, [id_])[0]) for id_ in ids]
     batch = pa.RecordBatch.from_arrays(
@@ -55,7 +55,9 @@ def batches_of(decisions: list[Decision], size: int) -> Callable[[], Iterator[pa
         ],
         names=["decision_id", "id", "id_hash", "at", "model_id"],
     )
-    return lambda: (batch.slice(start, size) for start in range(0, len(decisions), size))
+    return lambda columns: (
+        batch.select(columns).slice(start, size) for start in range(0, len(decisions), size)
+    )
 
 
 def table_of(outcomes: list[Outcome]) -> pa.Table:
@@ -76,12 +78,13 @@ def joined(
 ) -> list[tuple[Any, ...]]:
     read = batches_of(decisions, size)
     join = Attribution(outcomes, AttributionRule(rule, horizon), as_of, LABELS)
-    join.first_pass(read())
+    join.first_pass(read)
     found: list[tuple[Any, ...]] = []
-    for batch in read():
+    for batch in read(JOIN_COLUMNS):
         columns = join.label(batch)
         assert all(len(each) == batch.num_rows for each in columns)
-        found += zip(*(each.tolist() for each in columns), strict=True)
+        assert columns.counts.all()
+        found += zip(*(each.tolist() for each in columns[1:]), strict=True)
     return [tuple(None if value != value else value for value in row) for row in found]
 
 
@@ -203,8 +206,8 @@ def test_equal_hashes_never_join_different_entities(
     table = table.set_column(at, "id_hash", collide(table["id_hash"]))
     read = batches_of(decisions, 3)
 
-    def collided() -> Iterator[pa.RecordBatch]:
-        for batch in read():
+    def collided(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in read(names):
             columns = [
                 collide(c) if n == "id_hash" else c
                 for n, c in zip(batch.schema.names, batch.columns, strict=True)
@@ -212,8 +215,10 @@ def test_equal_hashes_never_join_different_entities(
             yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
     join = Attribution(table, AttributionRule(rule, 100.0), 100.0, LABELS)
-    join.first_pass(collided())
-    found = [value for batch in collided() for value in join.label(batch).label.tolist()]
+    join.first_pass(collided)
+    found = [
+        value for batch in collided(JOIN_COLUMNS) for value in join.label(batch).label.tolist()
+    ]
     assert found == [row[0] for row in plainly(decisions, outcomes, rule, 100.0, 100.0)]
 
 

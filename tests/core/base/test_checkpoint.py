@@ -1,6 +1,7 @@
 """A stopped fit continues from its checkpoint to the same bits; a checkpoint of another fit is ignored."""
 
 from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -10,8 +11,12 @@ from llvmlite.binding.targets import FeatureMap  # type: ignore[import-untyped]
 import core
 from core import RankBoost, save
 from core.base.checkpoint import Checkpoints, identify_machine
+from core.base.parameters import Parameter, list_parameters
+from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
-from tests.core.forms import FORMS, draw_rows, each
+from tests.core.forms import FORMS, Form, draw_rows, each
+from tests.core.test_numpy_parameters import VALUES
+from tests.long_form import LONG_FORM, long_form
 
 N = 160
 ROUNDS = 23  # more than histograms go on without being filled anew
@@ -66,14 +71,59 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
     fit = fit_of(name)
     whole, steps = steps_of(fit)
     checkpoint = None
-    for at in sorted({steps[0], steps[len(steps) // 2], steps[-1]}):
+    few = {steps[0], steps[len(steps) // 2], steps[-1]}
+    for at in steps if LONG_FORM else sorted(few):
         checkpoint = stopped(fit, at, checkpoint)  # each from the one before
-        checkpoints = Checkpoints(checkpoint)
-        left: list[int] = []
-        with checkpoints:
-            assert fit(lambda step, of, info, left=left: left.append(step)) == whole
-        assert checkpoints.resumed
-        assert left == [step for step in steps if step > at]
+        if LONG_FORM:
+            assert_goes_on(fit, stopped(fit, at), whole, [step for step in steps if step > at])
+        assert_goes_on(fit, checkpoint, whole, [step for step in steps if step > at])
+
+
+def assert_goes_on(
+    fit: Callable[..., bytes], checkpoint: bytes | None, whole: bytes, steps: list[int]
+) -> None:
+    left: list[int] = []
+    with Checkpoints(checkpoint) as checkpoints:
+        assert fit(lambda step, of, info: left.append(step)) == whole
+    assert checkpoints.resumed
+    assert [step for step in left if step] == steps
+
+
+def other_values(parameter: Parameter) -> set[Any]:
+    """Return values of a parameter other than its default: every word, or one number."""
+    default, kinds = parameter.default, [parameter.annotation]
+    if isinstance(default, bool):
+        return {not default}
+    found = {VALUES[parameter.name]} if parameter.name in VALUES else set()
+    while kinds:
+        kind = kinds.pop()
+        found |= {*get_args(kind)} if get_origin(kind) is Literal else set()
+        kinds += get_args(kind) if get_origin(kind) is not Literal else ()
+    if not found and isinstance(default, int | float):
+        found = {default + 1}
+    return found - {default}
+
+
+@long_form
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("algorithm", sorted({FORMS[name].algorithm for name in BOOSTED}))
+def test_with_another_value_of_each_parameter_it_goes_on_to_the_same_bits(algorithm: str) -> None:
+    tried = 0
+    for parameter in list_parameters(ALGORITHMS[algorithm]):
+        for value in other_values(parameter):
+            form = Form(algorithm, {parameter.name: value})
+            labels = form._replace(learns="labels")
+            form = labels if ALGORITHMS[algorithm].target == "multilabel" else form
+            fit = lambda callback, form=form: save(form.fit(ROWS, WEIGHT, callback))  # noqa: E731
+            try:
+                whole, steps = steps_of(fit)
+            except InvalidParameter:  # it contradicts another parameter's default
+                continue
+            tried += 1
+            rounds = [step for step in steps if step]  # step 0 looks for crosses
+            for at in sorted({rounds[0], rounds[len(rounds) // 2], rounds[-1]}):
+                assert_goes_on(fit, stopped(fit, at), whole, [step for step in steps if step > at])
+    assert tried >= 4
 
 
 def test_pairs_of_columns_go_on_to_the_same_bits() -> None:

@@ -634,7 +634,7 @@ def test_intervals_of_savings_cover(case: Any) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"thresholds": [math.nan]}, "threshold must be a number"),
+        ({"thresholds": [math.nan]}, "thresholds must be a number"),
         ({"thresholds": [1.0], "prevalence": 1.0}, "prevalence must be strictly between 0 and 1"),
         ({"thresholds": [1.0], "level": 1.0}, "level"),
         ({"thresholds": [1.0], "rule": [1.0, math.nan, 0.0, 1.0]}, "rule"),

@@ -269,7 +269,7 @@ def test_the_area_is_that_under_the_froc_curve() -> None:
         ((0.2, float("nan"), 10, 100), "per_image_max must be a finite number, got nan"),
         ((0.2, 11.0, 10, 100), r"fpr_max must be in \[0, 1\], got 1.1"),
         ((0.3, 0.2, 10, 100), "fpr_max must be greater than fpr_min"),
-        ((-0.1, 0.2, 10, 100), "fpr_min must be in"),
+        ((-0.1, 0.2, 10, 100), "per_image_min must be at least 0"),
     ],
 )
 def test_bad_rates(given: tuple[float, float, int, int], message: str) -> None:

@@ -353,7 +353,7 @@ Y, ONE, TWO = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [1.0, 2.0, 3.0, 4.0]
         ([ONE, [1, 2, 3, np.nan]], {}, InvalidData, r"scores\[1\] must be finite, got nan"),
         ([ONE, TWO], {"windows": []}, InvalidParameter, "windows must contain at least one window"),
         ([ONE, TWO], {"windows": [(0.1, 0.05)]}, InvalidParameter, "fpr_max must be greater"),
-        ([ONE, TWO], {"windows": [(0.1,)]}, InvalidParameter, "a window must be a pair"),
+        ([ONE, TWO], {"windows": [(0.1,)]}, InvalidParameter, "windows must be pairs"),
         ([ONE, TWO], {"level": 1.0}, InvalidParameter, "level must be strictly"),
         ([ONE, TWO], {"adjust": "bonferroni"}, InvalidParameter, "adjust must be one of"),
         (
