@@ -22,10 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.parameters import check_items, check_value
 from core.errors import InvalidData
 from core.metrics.estimates import Interval, normal_quantile
 from core.metrics.groups import (
@@ -243,17 +245,20 @@ def calibration_reference(
     """
     z = normal_quantile(check_level(level))
 
-    def measured(limits: Sequence[float]) -> Measurement:
-        found = Interval(*(float(each) for each in limits))
+    def measured(name: str, limits: Sequence[float]) -> Measurement:
+        given = [float(each) for each in check_items(name, limits, Real)]
+        if len(given) != 3:
+            raise InvalidData(f"{name} must be a value and two limits, got {len(given)} numbers")
+        found = Interval(*given)
         if not (all(map(math.isfinite, found)) and found.low < found.high):
             raise InvalidData(
-                f"limits must be finite and in order, got {found.low} and {found.high}"
+                f"{name} must have finite limits in order, got {found.low} and {found.high}"
             )
         error = (found.high - found.low) / (2.0 * z)
         return Measurement(found.value, error**2, positives, negatives)
 
     return CalibrationMeasurement(
-        measured(in_the_large), None if slope is None else measured(slope)
+        measured("in_the_large", in_the_large), None if slope is None else measured("slope", slope)
     )
 
 
@@ -310,6 +315,8 @@ def monitor_calibration(
     >>> monitor_calibration(reference, looks, planned=52).level.alarm.period
     3
     """
+    check_value("reference", CalibrationMeasurement, reference)
+    check_items("looks", looks, CalibrationMeasurement)
     check_alpha(alpha)
     share = alpha if reference.slope is None else alpha / 2.0
 

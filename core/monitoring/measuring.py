@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral, Real, Real
 from typing import Annotated
 
 import numpy as np
@@ -87,12 +87,13 @@ class Measurement:
     by_entity: bytes = b""
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.value):
-            raise InvalidParameter(f"value must be finite, got {self.value}")
+        check_value("value", float, self.value)
         for name in ("variance", "positives", "negatives"):
-            number = getattr(self, name)
+            number = check_value(name, Real, getattr(self, name))
             if not 0.0 < number < np.inf:
                 raise InvalidParameter(f"{name} must be positive and finite, got {number}")
+        check_value("first", int, self.first)
+        check_value("last", int, self.last)
         if not 0 <= self.first <= self.last:
             raise InvalidParameter(
                 f"first and last must be periods with 0 <= first <= last, got {self.first} and {self.last}"
@@ -262,7 +263,7 @@ def measure_rate(
     """
     if not 0.0 < check_rate("bound", bound) < 1.0:
         raise InvalidParameter(f"bound must be strictly between 0 and 1, got {bound}")
-    if np.size(event) == 0:
+    if as_array("event", event).size == 0:
         return None
     happened = check_booleans("event", finite_vector("event", event))
     n = happened.size
@@ -280,7 +281,7 @@ def measure_rate(
 
 def entity_numbers(entity: ArrayLike, length: int) -> NDArray[np.uint64]:
     """Return numbers of entities as uint64; InvalidData if they are no whole numbers, or not one per row."""
-    numbers = np.asarray(entity)
+    numbers = as_array("entity", entity)
     if numbers.dtype.kind not in "iu" or numbers.shape != (length,):
         raise InvalidData(
             f"entity must be a whole number for each of the {length} rows, got {numbers.dtype} of shape {numbers.shape}"

@@ -46,6 +46,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
 from core.base.parameters import check_items, check_value
+from core.base.target import as_array
 from core.errors import InvalidParameter
 from core.metrics.functionals.base import Metric, metric_of
 from core.metrics.groups import (
@@ -261,7 +262,7 @@ def measure_pair(
     0.0
     """
     chosen = metric_of(metric)
-    n = np.size(y)
+    n = as_array("y", y).size
     numbers = None if entity is None else entity_numbers(entity, n)
     weight = None if sample_weight is None else check_weights(sample_weight, n)
     scores = {"champion": champion, "challenger": challenger}

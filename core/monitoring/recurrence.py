@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from core.base.parameters import check_items
 from core.metrics.groups import FloatArray
 
 N_CELLS = 2048
@@ -85,7 +86,8 @@ def recurrence_of(sketches: Sequence[bytes]) -> float:
     >>> round(recurrence_of([look.by_entity, look.by_entity]), 2)
     1.0
     """
-    known = [np.frombuffer(each, "<f2").astype(np.float64) for each in sketches if each]
+    given: list[bytes] = check_items("sketches", sketches, bytes)
+    known = [np.frombuffer(each, "<f2").astype(np.float64) for each in given if each]
     pairs = [float(a @ b) for a, b in pairwise(known)]
     return min(max(float(np.mean(pairs)), 0.0), 1.0 - _LEAST) if pairs else 0.0
 

@@ -50,7 +50,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Real
 from statistics import NormalDist
-from typing import Literal, get_args
+from typing import Literal
 
 import numba
 import numpy as np
@@ -220,11 +220,10 @@ def monitor_windows(
     check_items("periods", periods, Measurement)
     planned = check_plan(planned, since)
     check_alpha(alpha)
-    if change not in get_args(Change):
-        raise InvalidParameter(f"change must be fall, rise or shift, got {str(change)[:100]!r}")
+    check_value("change", Change, change)
     if change != "shift":
         check_rate("tolerance", tolerance)
-    elif not 0.0 <= tolerance < math.inf:
+    elif not 0.0 <= check_value("tolerance", Real, tolerance) < math.inf:
         raise InvalidParameter(f"tolerance must be at least 0 and finite, got {tolerance}")
     chosen = _check_looks(periods, planned, since)
     if change != "shift" and any(not 0.0 <= each.value <= 1.0 for each in (validation, *chosen)):
@@ -384,6 +383,7 @@ def smallest_detectable_drop(
     check_value("power", Real, power)
     if not 0.0 < power < 1.0:
         raise InvalidParameter(f"power must be strictly between 0 and 1, got {power}")
+    check_value("recurrence", Real, recurrence)
     if not 0.0 <= recurrence < 1.0:
         raise InvalidParameter(f"recurrence must be from 0 to below 1, got {recurrence}")
     plan = _plan(validation, rows, prevalence, planned, alpha, tolerance, within)
@@ -445,6 +445,9 @@ def smallest_detectable_shift(
     >>> round(smallest_detectable_shift(Measurement(0.0, 0.01, 100, 900), planned=52, alpha=0.005), 2)
     0.36
     """
+    check_value("reference", Measurement, reference)
+    check_value("power", Real, power)
+    check_value("tolerance", Real, tolerance)
     planned = check_plan(planned, 0)
     check_alpha(alpha)
     if not 0.0 < power < 1.0:
