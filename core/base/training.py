@@ -76,6 +76,17 @@ class TrainingData:
             grade=None if self.grade is None else self.grade[rows],
         )
 
+    def present(self) -> Self:
+        """Return the rows of weight above 0, their groups and queries numbered from 0 as if there were no others."""
+        if (self.weight > 0).all():
+            return self
+        data = self.take(self.weight > 0)
+        group, query = (
+            None if each is None else np.unique(each, return_inverse=True)[1].astype(each.dtype)
+            for each in (data.group, data.query)
+        )
+        return replace(data, group=group, query=query)
+
     def number_inseparable(self) -> Integers | None:
         """Return the unit (rows kept together in splits) of each row; see `core.base.splits.number_inseparable`."""
         return number_inseparable(self.X, self.positive, self.weight, self.group)

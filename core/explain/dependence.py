@@ -367,6 +367,7 @@ def score_points(
 
     `score` is called with at most `BLOCK_ROWS` rows.
     """
+    rows, weight = _weighing(rows, weight)
     relative = weight / weight.max()  # so that no sum overflows
     block = rows[:BLOCK_ROWS]
     at_once = max(1, BLOCK_ROWS // len(block))
@@ -386,6 +387,11 @@ def score_points(
         sums.append(total)
     means: Floats = np.concatenate(sums) / relative.sum()
     return means
+
+
+def _weighing(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the rows of a weight that is not 0, and their weights: the others must not even change the rounding."""
+    return (values, weight) if weight.all() else (values[weight != 0.0], weight[weight != 0.0])
 
 
 def _mean_square(values: Floats, weight: Floats) -> float:
@@ -460,7 +466,8 @@ def mean_absolute(contributions: Floats, weight: Floats) -> Floats:
     >>> mean_absolute(np.array([[1.0, 0.0], [-3.0, 0.0]]), np.ones(2))
     array([2., 0.])
     """
-    sizes: Floats = np.average(np.abs(contributions), axis=0, weights=weight)
+    values, weight = _weighing(contributions, np.asarray(weight))
+    sizes: Floats = np.average(np.abs(values), axis=0, weights=weight)
     return sizes
 
 
@@ -517,7 +524,10 @@ def permutation_importance(
     check_seed(random_state)
     if n_repeats < 1:
         raise InvalidParameter(f"n_repeats must be at least 1, got {n_repeats}")
-    whole = auc(y, score(X), sample_weight)
+    whole = auc(y, score(X), sample_weight)  # which checks y and the weights
+    if sample_weight is not None:
+        y = np.asarray(y)[np.asarray(sample_weight) > 0.0]
+        X, sample_weight = _weighing(X, np.asarray(sample_weight))
     losses = np.empty(X.shape[1])
     n_rows = len(X)
     for feature in range(X.shape[1]):

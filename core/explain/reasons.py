@@ -80,8 +80,10 @@ def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Refer
     >>> bool(np.allclose(differences.sum(axis=1), ranker.decision_function(X) - negative.score))
     True
     """
-    parts = ranker.shapley_values(X)
-    weight = None if sample_weight is None else np.asarray(sample_weight) / np.max(sample_weight)
+    parts, weight = ranker.shapley_values(X), None
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight) / np.max(sample_weight)
+        parts, weight = parts[weight != 0.0], weight[weight != 0.0]
     mean: Floats = np.average(parts, axis=0, weights=weight)
     return Reference(_offset(ranker) + float(mean.sum()), mean)
 

@@ -591,9 +591,8 @@ def compare_metrics(
         return values, influence
 
     every = estimate(y, columns, estimator, folds, sample_weight, group)
-    repeats = 1 if repeat is None else len(np.unique(np.asarray(repeat)))
     scales = [
-        [scale_of(metric, [part[k] for part in of_parts], repeats) for metric in plain]
+        [scale_of(metric, [part[k] for part in of_parts], every.repeats) for metric in plain]
         for k in range(len(named))
     ]
     units = [float(np.mean([metric.unit(part[0]) for part in of_parts])) for metric in metrics]
