@@ -101,18 +101,12 @@ def test_lift_and_the_precision_at_a_recall_are_those_of_their_definitions(
     precision = value(PrecisionAt(share=part), y, scores, weights)
     prevalence = (weights * y).sum() / weights.sum()
     assert value(Lift(share=part), y, scores, weights) == pytest.approx(precision / prevalence)
-    # rows of a tie are taken in equal parts until they hold the positives
-    wanted = part * (weights * y).sum()
-    caught = flagged = 0.0
-    for score in sorted(set(scores.tolist()), reverse=True):
-        tied = weights * (scores == score)
-        own = (tied * y).sum()
-        taken = min(1.0, (wanted - caught) / own) if own > 0 else 1.0
-        caught, flagged = caught + taken * own, flagged + taken * tied.sum()
-        if caught >= wanted * (1 - 1e-12):
-            break
+    # of all lists that a threshold gives, the shortest one with enough positives
+    wanted = part * (weights * y).sum() * (1 - 1e-12)
+    lists = [weights * (scores >= cutoff) for cutoff in scores]
+    shortest = min((each for each in lists if (each * y).sum() >= wanted), key=np.sum)
     found = value(PrecisionAtRecall(part), y, scores, weights)
-    assert found == pytest.approx(wanted / flagged)
+    assert found == pytest.approx((shortest * y).sum() / shortest.sum())
 
 
 @given(rankings(weighted=True))
