@@ -206,6 +206,27 @@ class Metric(ABC):
         """
         return None
 
+    def null_p_value(self, masses: Masses, value: float, inflation: float) -> float | None:
+        """Return the probability that a random ranking has at least a value; None if it is not known exactly enough.
+
+        Then the test uses `null_moments`, or an estimate.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+        value : float
+            The value.
+        inflation : float >= 1
+            Factor by which groups increase the variance.
+
+        Returns
+        -------
+        float or None
+            The probability.
+        """
+        return None
+
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
         """Return the effective rows of each class in the metric's window, on which tests depend.
 

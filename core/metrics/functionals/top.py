@@ -547,6 +547,21 @@ class Ndcg(Metric):
         slope -= prevalence * inner(masses.negative / row, down) / negative
         return Derivatives(value, up, down, slope)
 
+    def null_p_value(self, masses: Masses, value: float, inflation: float) -> float | None:
+        """Return the probability that the positives have at least this gain on random ranks."""
+        first, end, row = self._ranks(masses)
+        size, n_rows = self._size(float(end[-1])), end - first
+        gains = _Gains(size)
+        every = gains.between(np.minimum(first, size), np.minimum(end, size))
+        every /= np.maximum(n_rows, 1.0)
+        positives = round(masses.totals[0] / row)
+        mean = positives * inner(every, n_rows) / float(end[-1])
+        # the ranks of a row of weight k are drawn together, and are not as many rows
+        together = zip(masses.totals, masses.effective, strict=True)
+        factor = inflation * max(1.0, *(total / row / effective for total, effective in together))
+        found = value * gains.of(min(size, positives))
+        return gain_beyond(every, n_rows, positives, mean + (found - mean) / math.sqrt(factor))
+
     def _ranks(self, masses: Masses) -> tuple[FloatArray, FloatArray, float]:
         """Return the numbers of rows above and down to each score, and the weight that counts as one row."""
         total = sum(masses.totals)
@@ -627,6 +642,69 @@ def _integrated(first: FloatArray, end: FloatArray) -> FloatArray:
     few = width / log * (1.0 + (width / middle) ** 2 * (1.0 + 2.0 / log) / (24.0 * log))
     many = expi(np.log(end + 1.5)) - expi(np.log(first + 1.5))
     return np.where(width < 1e-3 * middle, few, many) * math.log(2.0)
+
+
+_LISTED = 10
+"""First rows of which all cases are listed: each may be positive or not."""
+
+
+def gain_beyond(gains: FloatArray, n_rows: FloatArray, positives: int, total: float) -> float:
+    """Return the probability that the sum of the gains of random rows, drawn without replacement, is at least `total`.
+
+    The cases of the `_LISTED` rows with the greatest gains are listed, with their hypergeometric probabilities. The sum
+    over the other rows has a gamma distribution (Pearson's type III) with its mean, variance and skewness.
+
+    Parameters
+    ----------
+    gains : ndarray of shape (n,), float64
+        Gain of each row of a tie, falling.
+    n_rows : ndarray of shape (n,), float64
+        Rows of each tie.
+    positives : int
+        Number of drawn rows.
+    """
+    from scipy.special import gammaln
+
+    all_rows = float(n_rows.sum())
+    ends = np.cumsum(n_rows)
+    listed = int(min(_LISTED, all_rows))
+    head = gains[np.searchsorted(ends, np.arange(listed), side="right")]
+    left = np.diff(np.maximum(ends, listed), prepend=float(listed))
+    n = all_rows - listed
+    mean = inner(gains, left) / n if n else 0.0
+    squares, cubes = (float((left * (gains - mean) ** power).sum()) for power in (2, 3))
+    cases = (np.arange(1 << listed)[:, np.newaxis] >> np.arange(listed)) & 1
+    sums, drawn = cases @ head, cases.sum(axis=1)
+
+    def log_choices(of: float, number: float) -> float:
+        return float(gammaln(of + 1.0) - gammaln(number + 1.0) - gammaln(of - number + 1.0))
+
+    found, rounding = 0.0, EPSILON * (1.0 + abs(total))
+    for count in range(max(0, int(positives - n)), min(listed, positives) + 1):
+        rest = positives - count
+        share = log_choices(n, rest) - log_choices(all_rows, positives)
+        spread = rest * (n - rest) / (n * (n - 1.0)) if n > 1.0 else 0.0
+        skewed = spread * (n - 2.0 * rest) / (n - 2.0) if n > 2.0 else 0.0
+        beyond = total - rounding - sums[drawn == count] - rest * mean
+        found += math.exp(share) * float(
+            _beyond_gamma(beyond, spread * squares, skewed * cubes).sum()
+        )
+    return min(1.0, found)
+
+
+def _beyond_gamma(x: FloatArray, variance: float, cube: float) -> FloatArray:
+    """Return the probabilities of more than x in a gamma distribution, moved to mean 0, by its central moments."""
+    from scipy.special import gammaincc, ndtr
+
+    if variance <= EPSILON**2:
+        return (x <= 0.0).astype(np.float64)
+    z, skewness = x / math.sqrt(variance), cube / variance**1.5
+    if abs(skewness) < 1e-3:
+        return np.asarray(ndtr(-z))
+    shape = 4.0 / skewness**2
+    at = np.maximum(0.0, shape + math.copysign(1.0, skewness) * math.sqrt(shape) * z)
+    upper = np.asarray(gammaincc(shape, at))
+    return upper if skewness > 0.0 else 1.0 - upper
 
 
 def _from_here_on(values: FloatArray) -> FloatArray:
