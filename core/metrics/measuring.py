@@ -210,8 +210,8 @@ def measure(
     areas, every = estimate_metrics(rows, bases, fixed_prevalence=True)
     shown = areas if fixed_prevalence else estimate_metrics(rows, bases)[0]
     found = [
-        _Found(float(areas.values[0, j]), areas.variance(0, j), shown.variance(0, j))
-        for j in range(len(metrics))
+        _Found(float(areas.values[0, j]), areas.variance(0, j), *_spread(shown, 0, j, base, level))
+        for j, base in enumerate(bases)
     ]
     masses = replace(every[0], fixed_prevalence=fixed_prevalence)
     alone = None if rows.unit is None else rows._replace(unit=None)
@@ -269,6 +269,8 @@ class _Found(NamedTuple):
     value: float
     fixed: float | None
     variance: float | None
+    degrees: float = math.inf
+    """Degrees of freedom of `variance`."""
 
 
 def measure_masses(
@@ -295,6 +297,15 @@ def measure_masses(
     return _measured(masses, metrics, found, level, math.inf)
 
 
+def _spread(
+    estimates: Estimates, scorer: int, j: int, metric: Metric, level: float
+) -> tuple[float | None, float]:
+    """Return the variance of a metric for its interval, and the degrees of freedom."""
+    if metric.is_area:
+        return estimates.spread(scorer, j)
+    return estimates.weighted_spread(scorer, j, level)
+
+
 def with_prevalence_variance(variance: float | None, slope: float, masses: Masses) -> float | None:
     """Return a variance plus the part due to the varying prevalence, unless the prevalence is fixed."""
     if variance is None or masses.fixed_prevalence:
@@ -318,10 +329,14 @@ def _measured(
     at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances = [], []
     p_values: list[float | None] = []
-    for metric, base, (value, fixed, variance) in zip(metrics, _bases(metrics), found, strict=True):
+    for metric, base, each in zip(metrics, _bases(metrics), found, strict=True):
+        value, fixed, *spread = each
         interval = base.own_interval(masses, level)
         if interval is None:
-            interval = scaled_interval(value, variance, scale_of(base, [masses]), level, degrees)
+            variance, own_degrees = spread
+            interval = scaled_interval(
+                value, variance, scale_of(base, [masses]), level, own_degrees
+            )
         chance = base.chance(masses)
         top, trials, *_ = scale_of(base, [at_fixed])
         # a list of all rows has the metric of chance by its definition
@@ -691,6 +706,10 @@ def _compared(
         for j in range(len(metrics))
     ]
     found = compare_scorers(compared, named, level, adjust)
+    spreads = [
+        [_spread(every, k, j, metric.plain(), level) for j, metric in enumerate(metrics)]
+        for k in range(len(named))
+    ]
     return tuple(
         MetricComparison(
             metric,
@@ -699,10 +718,10 @@ def _compared(
                     times(
                         scaled_interval(
                             float(every.values[k, j]),
-                            every.variance(k, j),
+                            spreads[k][j][0],
                             scales[k][j],
                             level,
-                            every.degrees,
+                            spreads[k][j][1],
                         ),
                         units[j],
                     ),

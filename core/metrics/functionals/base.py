@@ -188,6 +188,9 @@ class Metric(ABC):
         """Whether the metric is the AUC, whose variance has a tighter bound; see `estimates`."""
         return False
 
+    is_area = False
+    """Whether it is a partial area: weights then count in its interval as in `partial_auc_interval`."""
+
     has_heavy_null = False
     """Whether the tail of the null distribution is heavier than `null_moments` say."""
 
