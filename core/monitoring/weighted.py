@@ -38,9 +38,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData
 from core.metrics.estimates import Interval, logit_interval, wilson_interval
-from core.metrics.groups import FloatArray, effective_number, finite_vector
-from core.metrics.intervals import partial_auc_interval
-from core.metrics.window import check_level
+from core.metrics.groups import EvaluatedRows, FloatArray, effective_number, finite_vector
+from core.metrics.intervals import interval_of_rows
+from core.metrics.window import WHOLE, check_level
 from core.monitoring.measuring import check_booleans, column
 
 MIN_EXPLORED_POSITIVES = 20
@@ -272,7 +272,7 @@ def _auc(
 ) -> WeightedEstimate | None:
     if not y.any() or y.all():
         return None
-    found = partial_auc_interval(y, scores, level=level, sample_weight=weight)
+    found = interval_of_rows(EvaluatedRows(y, (scores,), weight, None), WHOLE, level)
     rows = min(effective_number(weight[y]), effective_number(weight[~y]))
     return _estimate(found, rows, enough=enough)
 
