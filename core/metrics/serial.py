@@ -39,7 +39,7 @@ Bins = NDArray[np.intp]
 
 MIN_FREQUENCIES = 3
 """Least number of frequencies, and so of degrees of freedom, from which a covariance is estimated."""
-MIN_INDEPENDENT = 14.0
+MIN_INDEPENDENT = 20.0
 """Least number of independent rows that a series must be worth."""
 MAX_CELLS = 1 << 16
 """Longer series are summed over stretches of equal length, at most so many."""
