@@ -81,11 +81,13 @@ class TrainingData:
         if (self.weight > 0).all():
             return self
         data = self.take(self.weight > 0)
-        group, query = (
-            None if each is None else np.unique(each, return_inverse=True)[1].astype(each.dtype)
-            for each in (data.group, data.query)
-        )
-        return replace(data, group=group, query=query)
+        if data.group is not None:
+            number = np.unique(data.group, return_inverse=True)[1]
+            data = replace(data, group=number.astype(np.uint64))
+        if data.query is not None:
+            number = np.unique(data.query, return_inverse=True)[1]
+            data = replace(data, query=number.astype(np.int64))
+        return data
 
     def number_inseparable(self) -> Integers | None:
         """Return the unit (rows kept together in splits) of each row; see `core.base.splits.number_inseparable`."""

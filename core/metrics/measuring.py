@@ -330,10 +330,9 @@ def _measured(
     intervals, chances = [], []
     p_values: list[float | None] = []
     for metric, base, each in zip(metrics, _bases(metrics), found, strict=True):
-        value, fixed, *spread = each
+        value, fixed, variance, own_degrees = each
         interval = base.own_interval(masses, level)
         if interval is None:
-            variance, own_degrees = spread
             interval = scaled_interval(
                 value, variance, scale_of(base, [masses]), level, own_degrees
             )

@@ -210,7 +210,7 @@ class Metric(ABC):
         return None
 
     def null_p_value(self, masses: Masses, value: float, inflation: float) -> float | None:
-        """Return the probability that a random ranking has at least a value; None if it is not known exactly enough.
+        """Return the probability that a random ranking has at least a value; None if unknown.
 
         Then the test uses `null_moments`, or an estimate.
 
