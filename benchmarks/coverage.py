@@ -61,6 +61,10 @@ unit is the list, and of `compare_graded` cover, and how often their paired test
 different. Lists have 2 to 20 rows of four grades, rare at the top; half of the noise of a list's scores is shared by
 both scorers, and lists differ in how hard they are.
 
+The table `distance` is of `ks_interval`, for a quarter of the trials: how often it covers the Kolmogorov-Smirnov
+distance of normal scores, and its mean width. The table `heavy` is of `measure` where few rows have most of the weight,
+for a quarter of the trials: how often intervals cover the metrics of a population without weights.
+
 The tables `checks` are of the readiness checks (`app.evaluation.checks`), for a twentieth of the trials: how often
 each says yes, no or not known, and of the rows that it says are needed the median. A validation of 300 positives and
 1,200 negatives has an AUC of about .9; probabilities are tested on rows that they were not fitted on; two groups share
@@ -84,6 +88,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,6 +128,7 @@ from core.metrics import (
     operating_point,
     partial_auc,
     value_caught,
+    value_of_metric,
 )
 from core.metrics import measure as measure_list
 from core.metrics.comparison import Folds, ScoreSample, estimate, score_shift
@@ -154,6 +160,8 @@ TABLES = (
     "amounts",
     "lists",
     "decisions",
+    "distance",
+    "heavy",
     "series",
     "checks",
 )
@@ -213,6 +221,14 @@ KINDS = (
         unit=15,
         mixed=True,
         size_spread=1.0,
+    ),
+    Kind(
+        "100 units of both classes, of sizes 15 exp(1.5 z - 9/8)",
+        500,
+        1_000,
+        unit=15,
+        mixed=True,
+        size_spread=1.5,
     ),
     Kind("10 + 20 units of one class", 50, 100, unit=5),
     Kind("60 + 140 units of one class", 300, 700, unit=5),
@@ -1464,6 +1480,10 @@ def main() -> None:
         print_probabilities(max(options.trials // 20, 1))
     if "decisions" in options.tables:
         print_decisions(max(options.trials // 4, 1), options.population)
+    if "distance" in options.tables:
+        print_distances(max(options.trials // 4, 1))
+    if "heavy" in options.tables:
+        print_heavy(max(options.trials // 4, 1), options.population)
     if "series" in options.tables:
         print_series(max(options.trials // 4, 1))
     if "checks" in options.tables:
@@ -1602,6 +1622,67 @@ def print_decisions(n_trials: int, population: int) -> None:
         print(cover_decisions(kind, n_trials, population), flush=True)
 
 
+def print_distances(n_trials: int) -> None:
+    """Print the table of the Kolmogorov-Smirnov distance of normal scores, from random ones on."""
+    print(
+        "\n| rows, positive | covered, %: shift 0 / 0.05 / 0.1 / 0.3 / 1.2 | width |\n|---|---|---|"
+    )
+    for n_rows, share in product((150, 600, 3_000), (0.1, 0.5)):
+        y = np.repeat([1, 0], [int(share * n_rows), n_rows - int(share * n_rows)])
+        covered, widths = np.zeros((2, 5))
+        for j, shift in enumerate((0.0, 0.05, 0.1, 0.3, 1.2)):
+            rng, truth = np.random.default_rng(12), 2.0 * norm.cdf(shift / 2.0) - 1.0
+            for seed in range(n_trials):
+                _, low, high = ks_interval(
+                    y, rng.normal(size=n_rows) + shift * y, random_state=seed
+                )
+                covered[j] += low <= truth <= high
+                widths[j] += high - low
+        cells = " / ".join(f"{width / n_trials:.3f}" for width in widths)
+        print(
+            f"| {n_rows:,}, {100 * share:g} % | {shares(covered, n_trials)} | {cells} |", flush=True
+        )
+
+
+HEAVY_METRICS = (
+    "average_precision",
+    "precision@10%",
+    "lift@10%",
+    "precision_at_recall:0.5",
+    "auc",
+    "pauc:0,0.1",
+)
+HEAVY: tuple[tuple[str, Callable[[np.random.Generator, int], Floats]], ...] = (
+    ("100 on 1 %", lambda rng, n: np.where(rng.random(n) < 0.01, 100.0, 1.0)),
+    ("exp(z)", lambda rng, n: rng.lognormal(size=n)),
+    ("exp(2 z)", lambda rng, n: rng.lognormal(sigma=2.0, size=n)),
+)
+
+
+def print_heavy(n_trials: int, population: int) -> None:
+    """Print the table of metrics of rows with very unequal weights."""
+    metrics = [metric_named(name) for name in HEAVY_METRICS]
+    print(f"\n{', '.join(HEAVY_METRICS)}\n\n| weights, rows, positive | covered, % |\n|---|---|")
+    for (name, draw_weights), (n_rows, share) in product(
+        HEAVY, ((300, 0.3), (1_000, 0.1), (2_000, 0.3), (10_000, 0.1))
+    ):
+        rng, covered = np.random.default_rng(13), np.zeros(len(metrics))
+        y = (rng.random(population) < share).astype(np.int64)
+        scores = rng.normal(size=y.size) + 1.2 * y
+        truth = [value_of_metric(each, y, scores) for each in metrics]
+        for _ in range(n_trials):
+            y = (rng.random(n_rows) < share).astype(np.int64)
+            scores = rng.normal(size=n_rows) + 1.2 * y
+            found = measure_list(y, scores, metrics, sample_weight=draw_weights(rng, y.size))
+            covered += [
+                each.interval.low <= true <= each.interval.high
+                for each, true in zip(found, truth, strict=True)
+            ]
+        print(
+            f"| {name}, {n_rows:,}, {100 * share:g} % | {shares(covered, n_trials)} |", flush=True
+        )
+
+
 SERIES = tuple((n, m) for n, m in ((500, 500), (2_000, 2_000), (10_000, 500), (10_000, 10_000)))
 
 
@@ -1654,9 +1735,8 @@ def print_series(n_trials: int) -> None:
         "| KS, % | no test, % |\n|---|---|---|---:|---:|---:|---:|---:|---:|"
     )
     for n, m in SERIES:
-        for phi in (0.0, 0.5, 0.9):
-            for shift in (0.0, 0.2, 0.5):
-                print(measure_series(n, m, phi, shift, n_trials), flush=True)
+        for phi, shift in (*product((0.0, 0.5, 0.9), (0.0, 0.2, 0.5)), (0.97, 0.0)):
+            print(measure_series(n, m, phi, shift, n_trials), flush=True)
 
 
 def print_areas(options: argparse.Namespace) -> None:

@@ -360,10 +360,13 @@ def _areas(
 ) -> list[Json]:
     """Return the AUC and the partial AUCs with intervals, in which the rows of a group are resampled together."""
 
+    from core.metrics.groups import check_rows
+    from core.metrics.intervals import interval_of_rows
+
+    rows = check_rows(y, {"scores": scores}, weight, group)
+
     def area(window: Window) -> Interval:
-        return metrics.partial_auc_interval(
-            y, scores, *window, level=level, sample_weight=weight, group=group
-        )
+        return interval_of_rows(rows, window, level)
 
     found = [{"of": "auc", **area(WHOLE)._asdict()}]
     for window in windows:

@@ -21,7 +21,6 @@ from app.platform.documents import Validation
 from app.platform.errors import Invalid, counted
 from app.platform.sql import Json
 from app.platform.tables import Dataset, DatasetKind
-from core import metrics
 
 if TYPE_CHECKING:
     from app.datasets.matrices import Table
@@ -110,6 +109,8 @@ def measure_periods(
 def _measure(table: Table, scores: Floats, rows: npt.NDArray[np.intp], level: float) -> Json:
     """Return the counts of the rows of a period, and their AUC, or why there is none."""
     from core.metrics.groups import check_rows, effective_units
+    from core.metrics.intervals import interval_of_rows
+    from core.metrics.window import WHOLE
 
     y, scores = table.y[rows], scores[rows]
     weight, group = (
@@ -134,7 +135,7 @@ def _measure(table: Table, scores: Floats, rows: npt.NDArray[np.intp], level: fl
         few = [f"independent {name}" for name, n in effective if n < MIN_OF_CLASS]
     if few:
         return found | {"reason": f"fewer than {MIN_OF_CLASS} {' and '.join(few)}"}
-    area = metrics.auc_interval(y, scores, level, sample_weight=weight, group=group)
+    area = interval_of_rows(check_rows(y, {"scores": scores}, weight, group), WHOLE, level)
     return found | {"auc": area._asdict()}
 
 

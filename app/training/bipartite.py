@@ -306,9 +306,13 @@ class BipartiteSplitData(SplitData):
     def auc(self, ranker: Ranker) -> metrics.Interval:
         """Return the AUC of the validation rows, with its interval."""
         rows = self._table_of("validation")
-        return metrics.auc_interval(
-            rows.y, score(ranker, rows), LEVEL, sample_weight=rows.weight, group=rows.group
-        )
+        from core.metrics.groups import check_rows
+        from core.metrics.intervals import interval_of_rows
+        from core.metrics.window import WHOLE
+
+        scores = {"scores": score(ranker, rows)}
+        checked = check_rows(rows.y, scores, rows.weight, rows.group)
+        return interval_of_rows(checked, WHOLE, LEVEL)
 
     def can_split(self, inner: InnerSplits, seed: int) -> bool:
         """Return True if the training rows are distinct enough for these inner splits."""

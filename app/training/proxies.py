@@ -36,7 +36,6 @@ from app.datasets.matrices import Columns, ParquetColumns, read_table
 from app.ingest.values import DATETIME, spell_date
 from app.platform.documents import ProxyAuc, ProxyTest
 from app.training.records import TrainPayload
-from core import metrics
 from core.base.splits import split_rows
 from core.base.table import CodedTable, keep_present
 from core.boosting import LogitBoost
@@ -274,9 +273,12 @@ def _score_together(
 
 def _auc(feature: str | None, rows: ProxyRows, positive: Bools, scores: Floats) -> ProxyAuc:
     """Return the AUC of out-of-fold scores with its widened interval."""
-    found = metrics.auc_interval(
-        positive, scores, LEVEL, sample_weight=rows.weight, group=rows.group
-    )
+    from core.metrics.groups import check_rows
+    from core.metrics.intervals import interval_of_rows
+    from core.metrics.window import WHOLE
+
+    checked = check_rows(positive, {"scores": scores}, rows.weight, rows.group)
+    found = interval_of_rows(checked, WHOLE, LEVEL)
     return {
         "feature": feature,
         "value": found.value,

@@ -685,8 +685,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         data = TrainingData(
             matrix, positive, weight, self._n_categories(), group=group, query=query, grade=grade
         )
-        if not (weight > 0).all():
-            data = data.take(weight > 0)
+        data = data.present()
         if data.grade is not None:
             self.grades_ = np.unique(data.grade)
         if table is None:

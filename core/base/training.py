@@ -76,6 +76,19 @@ class TrainingData:
             grade=None if self.grade is None else self.grade[rows],
         )
 
+    def present(self) -> Self:
+        """Return the rows of weight above 0, their groups and queries numbered from 0 as if there were no others."""
+        if (self.weight > 0).all():
+            return self
+        data = self.take(self.weight > 0)
+        if data.group is not None:
+            number = np.unique(data.group, return_inverse=True)[1]
+            data = replace(data, group=number.astype(np.uint64))
+        if data.query is not None:
+            number = np.unique(data.query, return_inverse=True)[1]
+            data = replace(data, query=number.astype(np.int64))
+        return data
+
     def number_inseparable(self) -> Integers | None:
         """Return the unit (rows kept together in splits) of each row; see `core.base.splits.number_inseparable`."""
         return number_inseparable(self.X, self.positive, self.weight, self.group)

@@ -334,7 +334,7 @@ class ColumnLearner(ColumnSearch):
     changing = ("_f", "_weights")
 
     def __init__(self, parameters: Any, algorithm: Any, data: TrainingData) -> None:
-        columns, classes = known(data.X), (data.positive, ~data.positive)
+        columns, classes = _laid_out(data.X), (data.positive, ~data.positive)
         self._lay_out(parameters, algorithm, columns, data.weight)
         totals = [data.weight[rows].sum() for rows in classes]
         self._classes = [columns[rows] for rows in classes]
@@ -407,7 +407,7 @@ class PairColumnLearner(ColumnSearch):
 
     def __init__(self, parameters: Any, algorithm: Any, data: ListedPairs) -> None:
         self._listed = data
-        self._items = known(data.X[data.rows])
+        self._items = _laid_out(data.X[data.rows])
         wins, losses = data.by_item(data.weight)
         self._lay_out(parameters, algorithm, self._items, wins + losses)
         total = float(data.weight.sum())
@@ -463,6 +463,11 @@ def log_sum(weights: Floats, exponents: Floats) -> float:
 def dot(a: Floats, b: Floats) -> float:
     """Return the dot product Σ a b, without BLAS, whose result would depend on its number of threads."""
     return float((a * b).sum())
+
+
+def _laid_out(columns: Floats) -> Floats:
+    """Return columns without missing values, row by row in memory: the bits of sums depend on their layout."""
+    return np.ascontiguousarray(known(columns))
 
 
 def known(values: Floats) -> Floats:

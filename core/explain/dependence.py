@@ -385,6 +385,7 @@ def score_points(
 
     `score` is called with at most `BLOCK_ROWS` rows.
     """
+    rows, weight = _weighing(rows, weight)
     relative = weight / weight.max()  # so that no sum overflows
     block = rows[:BLOCK_ROWS]
     at_once = max(1, BLOCK_ROWS // len(block))
@@ -404,6 +405,11 @@ def score_points(
         sums.append(total)
     means: Floats = np.concatenate(sums) / relative.sum()
     return means
+
+
+def _weighing(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the rows of a weight that is not 0, and their weights: the others must not even change the rounding."""
+    return (values, weight) if weight.all() else (values[weight != 0.0], weight[weight != 0.0])
 
 
 def _mean_square(values: Floats, weight: Floats) -> float:
@@ -482,9 +488,8 @@ def mean_absolute(contributions: Floats, weight: Floats) -> Floats:
     array([2., 0.])
     """
     parts = np.atleast_1d(as_numbers("contributions", contributions))
-    sizes: Floats = np.average(
-        np.abs(parts), axis=0, weights=check_weights(weight, len(parts), "weight")
-    )
+    parts, used = _weighing(parts, check_weights(weight, len(parts), "weight"))
+    sizes: Floats = np.average(np.abs(parts), axis=0, weights=used)
     return sizes
 
 
@@ -544,7 +549,10 @@ def permutation_importance(
     if n_repeats < 1:
         raise InvalidParameter(f"n_repeats must be at least 1, got {n_repeats}")
     X = as_table("X", X)
-    whole = auc(y, score(X), sample_weight)
+    whole = auc(y, score(X), sample_weight)  # which checks y and the weights
+    if sample_weight is not None:
+        y = np.asarray(y)[np.asarray(sample_weight) > 0.0]
+        X, sample_weight = _weighing(X, np.asarray(sample_weight))
     losses = np.empty(X.shape[1])
     n_rows = len(X)
     for feature in range(X.shape[1]):

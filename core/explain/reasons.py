@@ -88,9 +88,11 @@ def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Refer
     from core.metrics.groups import check_weights
 
     check_value("ranker", Ranker, ranker)
-    parts = ranker.shapley_values(X)
-    weight = None if sample_weight is None else check_weights(sample_weight, len(parts))
-    weight = None if weight is None else weight / weight.max()
+    parts, weight = ranker.shapley_values(X), None
+    if sample_weight is not None:
+        weight = check_weights(sample_weight, len(parts))
+        weight = weight / weight.max()
+        parts, weight = parts[weight != 0.0], weight[weight != 0.0]
     mean: Floats = np.average(parts, axis=0, weights=weight)
     return Reference(_offset(ranker) + float(mean.sum()), mean)
 

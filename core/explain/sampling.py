@@ -154,6 +154,7 @@ def shapley_estimate(
     check_value("ranker", Ranker, ranker)
     rows, others = ranker.checked_rows(X), ranker.checked_rows(references)
     share = _shares(weight, len(others))
+    others, share = others[share != 0.0], share[share != 0.0]
     if ranker.target != "binary":
         raise InvalidParameter("Shapley values require a ranker with one score per row")
     tops, bases = ranker.score_rows(rows), ranker.score_rows(others)

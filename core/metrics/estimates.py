@@ -30,7 +30,12 @@ A (1 − A) / n (docs/statistics-evidence.md). The mean of the AUCs of folds kee
 the rankers depend on the rows (see `comparison`).
 
 With units of several rows, the interval is ± t standard errors on the logit scale: Student's t allows for few units,
-and the greatest variance of whole units, all rows of which are wrong, is beyond what samples have.
+and the greatest variance of whole units, all rows of which are wrong, is beyond what samples have. Units of unequal
+sizes need more, since the few large ones make up most of V, which is then uncertain: with k = V² / Σu⁴, the degrees of
+freedom ν are 3 (k − 1), if that is less than the units have, and the variance is V (1 + 1 / ν).
+
+Rows of unequal weights are uncertain in the same way. The degrees of freedom that weights cost (see below) widen V; of
+metrics other than areas, whose intervals are also computed from sums by score.
 
 Difference of two scorers
 -------------------------
@@ -126,6 +131,10 @@ EPSILON = 1e-12
 MIN_DEGREES = 0.01
 
 
+MIN_UNEVEN_DEGREES = 0.5
+"""Least degrees of freedom of a variance that groups of unequal sizes, or rows of unequal weights, have."""
+
+
 MANY_DEGREES = 60.0
 """Degrees of freedom of a variance from which on a difference is compared with the normal distribution."""
 
@@ -193,6 +202,10 @@ class Estimates:
     there are units: the rows' effect on the rankers of the folds (see `comparison`)."""
     units: tuple[int, int] | None = None
     """Numbers of units with positives and with negatives; None if they are not known: weights then count as equal."""
+    grouped: bool = False
+    """Whether units have several rows."""
+    weight: FloatArray | None = None
+    """Weight of each row, if the units are single rows of unequal weights. Shape (n_units,)."""
 
     @property
     def evenness(self) -> tuple[float, float]:
@@ -226,8 +239,53 @@ class Estimates:
         classes: tuple[float, float] | None = None,
     ) -> Interval:
         """Return the confidence interval of one scorer's metric in [0, 1]; see `proportion_interval`."""
-        value, variance = float(self.values[scorer, metric]), self.variance(scorer, metric)
-        return proportion_interval(value, variance, trials, level, self.degrees, classes)
+        value, (variance, degrees) = float(self.values[scorer, metric]), self.spread(scorer, metric)
+        return proportion_interval(value, variance, trials, level, degrees, classes)
+
+    def spread(self, scorer: int, metric: int) -> tuple[float | None, float]:
+        """Return the variance of one scorer's metric for an interval, and its degrees of freedom.
+
+        With groups, a few large ones may make up most of the variance, which is then uncertain: see `group_degrees`.
+        """
+        variance = self.variance(scorer, metric)
+        if not variance or not self.grouped or self.influence is None:
+            return variance, self.degrees
+        parts = self.influence[scorer, metric]
+        degrees = min(self.degrees, group_degrees(variance, inner(parts**2, parts**2)))
+        return variance * (1.0 + 1.0 / degrees), degrees
+
+    def weighted_spread(self, scorer: int, metric: int, level: float) -> tuple[float | None, float]:
+        """Return `spread`, where a few rows of great weight make the variance uncertain, too.
+
+        The degrees of freedom that weights cost are those by `variance_degrees` beyond what rows of equal weight cost.
+        They widen the variance, as Student's t would the interval at `level`.
+        """
+        variance, degrees = self.spread(scorer, metric)
+        if not variance or self.weight is None or self.influence is None:
+            return variance, degrees
+        own = self.influence[scorer, metric][: self.weight.size]
+        lost = 1.0 / variance_degrees(own, np.zeros_like(own))
+        lost -= 1.0 / variance_degrees(own / self.weight, np.zeros_like(own))
+        if lost < EPSILON:
+            return variance, degrees
+        lost = min(lost, 1.0 / MIN_UNEVEN_DEGREES)
+        return variance * (1.0 + lost) / student_shrinkage(level, 1.0 / lost), degrees
+
+
+def group_degrees(squares: float, fourths: float) -> float:
+    """Return the degrees of freedom of a variance that is a sum of squared influences of groups.
+
+    Normal influences of the variances σ² have Satterthwaite's (Σσ²)² / Σσ⁴, and E Σu⁴ = 3 Σσ⁴. Of n groups alike, the
+    result is n − 1 in the mean.
+
+    Parameters
+    ----------
+    squares, fourths : float >= 0
+        Sums of the second and of the fourth powers of the influences.
+    """
+    if fourths == 0.0:  # as fourth powers of rounding errors are
+        return math.inf
+    return max(3.0 * (squares * squares / fourths - 1.0), MIN_UNEVEN_DEGREES)
 
 
 def estimates_of_units(
@@ -258,9 +316,12 @@ def estimates_of_units(
     whole, units = effective_units(rows), count_units(rows)
     degrees = max(min(whole) - 1.0, MIN_DEGREES) if clustered else math.inf
     if min(effective) <= n_means + EPSILON or min(whole) <= 1.0 + EPSILON:
-        return Estimates(values, None, whole, degrees, units=units)
+        return Estimates(values, None, whole, degrees, units=units, grouped=clustered)
     influence *= np.where(rows.positive, *(math.sqrt(e / (e - n_means)) for e in effective))
-    return Estimates(values, sum_influences(influence, rows.unit), whole, degrees, units=units)
+    sums, weight = sum_influences(influence, rows.unit), None
+    if not clustered and sums.shape[-1] == rows.positive.size:
+        weight = rows.weight
+    return Estimates(values, sums, whole, degrees, units=units, grouped=clustered, weight=weight)
 
 
 def sum_influences(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:

@@ -67,6 +67,7 @@ from core.metrics.estimates import (
     Interval,
     adjust_present,
     effective_trials,
+    group_degrees,
     proportion_interval,
     quantile,
     student_shrinkage,
@@ -565,7 +566,8 @@ def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
             f"the window [{window[0]:g}, {window[1]:g}] holds {inside:.2g} negatives of the group, but at "
             f"least {MIN_WINDOW_NEGATIVES} are needed"
         )
-    areas, variance = one.areas, one.areas.variance(0, j)
+    areas = one.areas
+    variance, of_interval = areas.spread(0, j)
     degrees = areas.degrees
     if one.rows.unit is None and areas.influence is not None:
         parts = areas.influence[0, j]
@@ -579,7 +581,7 @@ def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
     trials = worst_case_trials(one.effective, window)
     classes = classes_of(one.effective, window)
     value = float(areas.values[0, j])
-    return _GroupEstimate(value, variance, trials, areas.degrees, degrees, classes)
+    return _GroupEstimate(value, variance, trials, of_interval, degrees, classes)
 
 
 def _degrees_of_sum(parts: Sequence[tuple[float, float]]) -> float:
@@ -940,7 +942,8 @@ def _cross_areas(
 ) -> tuple[CrossArea, ...]:
     """Return the xAUC of all pairs of groups, with intervals."""
     lacks = [_class_lacks(one.rows, one.effective) for one in groups]
-    values, variances = cross_moments(rows, codes, np.array([one.effective for one in groups]))
+    effective_of = np.array([one.effective for one in groups])
+    values, variances, fourths = cross_moments(rows, codes, effective_of)
     found = []
     for a, of_a in enumerate(groups):
         for b, of_b in enumerate(groups):
@@ -952,13 +955,14 @@ def _cross_areas(
             interval = None
             if not reason:
                 effective = of_a.effective[0], of_b.effective[1]
+                variance, degrees = float(variances[a, b]), math.inf
+                if rows.unit is not None:
+                    of_variance = group_degrees(variance, float(fourths[a, b]))
+                    degrees = min(min(effective) - 1.0, of_variance)
+                    variance *= 1.0 + 1.0 / degrees
+                trials = worst_case_trials(effective, WHOLE)
                 interval = proportion_interval(
-                    float(values[a, b]),
-                    float(variances[a, b]),
-                    worst_case_trials(effective, WHOLE),
-                    level,
-                    math.inf if rows.unit is None else min(effective) - 1.0,
-                    effective,
+                    float(values[a, b]), variance, trials, level, degrees, effective
                 )
             found.append(CrossArea(a, b, GroupMetric(interval, reason or None)))
     return tuple(found)
@@ -966,10 +970,11 @@ def _cross_areas(
 
 def cross_moments(
     rows: EvaluatedRows, codes: NDArray[np.intp], effective: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return xAUC and its variance for the positives of group a (row) and the negatives of group b (column).
 
-    Both have the shape (n_groups, n_groups).
+    The third result is the sum of the fourth powers of the influences of units, 0 without units. All three have the
+    shape (n_groups, n_groups).
 
     NaN where a class has no row, or the weight of one for the variance.
 
@@ -990,12 +995,12 @@ def cross_moments(
     with np.errstate(divide="ignore", invalid="ignore"):
         spare = np.where(effective > 1.0 + EPSILON, effective - 1.0, np.nan)
         scale = np.sqrt(effective / spare) / mass[::-1].T
-    values, variances = np.zeros((n_groups, n_groups)), np.zeros((n_groups, n_groups))
+    values, variances, fourths = np.zeros((3, n_groups, n_groups))
     of_rows = rows.scores[0], codes, rows.positive, weight
     _add_placements(*of_rows, scale, mass, values, variances, rows.unit is None)
     if rows.unit is not None:
-        _add_by_unit(of_rows, rows.unit, scale, mass, values, variances)
-    return values, variances
+        _add_by_unit(of_rows, rows.unit, scale, mass, values, variances, fourths)
+    return values, variances, fourths
 
 
 def _add_by_unit(
@@ -1005,8 +1010,9 @@ def _add_by_unit(
     mass: FloatArray,
     values: FloatArray,
     variances: FloatArray,
+    fourths: FloatArray,
 ) -> None:
-    """Add the squared influence of each row group on each xAUC to `variances`.
+    """Add the squared influence of each row group on each xAUC to `variances`, and its square to `fourths`.
 
     Placements are found by score and added by row group. So they are kept in between: those of some row groups at a
     time, together at most `MAX_PLACEMENTS` unless one row group alone has more.
@@ -1023,7 +1029,7 @@ def _add_by_unit(
         place[order] = np.arange(order.size)
         placement = np.empty((order.size, n_groups))
         _place(*of_rows, mass, place, placement)
-        _add_squares(order, unit, *of_rows[1:], placement, values, scale, variances)
+        _add_squares(order, unit, *of_rows[1:], placement, values, scale, variances, fourths)
         first = last
 
 
@@ -1171,10 +1177,11 @@ def _place(scores, codes, positive, weight, mass, place, placement):  # type: ig
         numba.float64[:, ::1],
         numba.float64[:, ::1],
         numba.float64[:, ::1],
+        numba.float64[:, ::1],
     )
 )
 def _add_squares(  # type: ignore[no-untyped-def]
-    order, unit, codes, positive, weight, placement, values, scale, variances
+    order, unit, codes, positive, weight, placement, values, scale, variances, fourths
 ):
     """Add the squared influence of each row or row group on each xAUC, which sum to its variance.
 
@@ -1191,8 +1198,8 @@ def _add_squares(  # type: ignore[no-untyped-def]
         The areas.
     scale : ndarray of shape (n_groups, 2), float64
         √r over the weight of the positives and of the negatives of each group.
-    variances : ndarray of shape (n_groups, n_groups), float64
-        Added to.
+    variances, fourths : ndarray of shape (n_groups, n_groups), float64
+        Added to: the squared influences, and their fourth powers.
     """
     n_rows, n_groups = placement.shape
     of_unit = np.zeros((n_groups, n_groups))
@@ -1214,5 +1221,6 @@ def _add_squares(  # type: ignore[no-untyped-def]
             for group in range(n_groups):
                 a, b = (own, group) if positive[row] else (group, own)
                 variances[a, b] += of_unit[a, b] ** 2
+                fourths[a, b] += of_unit[a, b] ** 4
                 of_unit[a, b] = 0.0
         start = end

@@ -366,7 +366,9 @@ def _estimate(rows: _GradedRows) -> tuple[list[_GradedEstimate], FloatArray]:
         parts = sum_influences(influence[j, :, None, :], unit) if shows else None
         trials = min(roles) if name == "c_index" else smallest
         effective = (roles[0], roles[1])
-        of_metric = Estimates(values[j][:, None], parts, effective, degrees)
+        of_metric = Estimates(
+            values[j][:, None], parts, effective, degrees, grouped=unit is not None
+        )
         found.append(_GradedEstimate(name, of_metric, trials, n_grades))
     return found, every
 

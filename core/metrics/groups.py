@@ -47,8 +47,15 @@ class EvaluatedRows(NamedTuple):
             self.positive[chosen],
             tuple(column[chosen] for column in self.scores),
             None if self.weight is None else self.weight[chosen],
-            None if self.unit is None else np.unique(self.unit[chosen], return_inverse=True)[1],
+            None if self.unit is None else take_units(self.unit, chosen),
         )
+
+
+def take_units(
+    unit: NDArray[np.intp], chosen: NDArray[np.intp] | NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """Return the units (groups) of the rows selected by indices or a mask, renumbered."""
+    return np.unique(unit[chosen], return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +276,7 @@ def check_rows(
         kept = weight > 0
         positive, weight = positive[kept], weight[kept]
         values = [vector[kept] for vector in values]
-        unit = None if unit is None else unit[kept]
+        unit = None if unit is None else take_units(unit, kept)
         for name, present in (("positive", positive.any()), ("negative", not positive.all())):
             if not present:
                 raise InvalidData(

@@ -61,6 +61,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.warning import warn
 from core.kernels import kernel
 from core.metrics.curve import (
     ClassTotals,
@@ -333,6 +334,11 @@ def auc_interval(
     InvalidParameter
         A parameter is out of range.
 
+    Warns
+    -----
+    UserWarning
+        As for `partial_auc_interval`.
+
     Examples
     --------
     >>> from core.metrics import auc_interval
@@ -355,8 +361,7 @@ def partial_auc_interval(
 ) -> Interval:
     """Compute the partial AUC with a confidence interval.
 
-    The area is interpolated and divided by the width of the window. `area_warnings` says where the interval
-    may miss the true value more often than it should.
+    The area is interpolated and divided by the width of the window.
 
     Parameters
     ----------
@@ -385,6 +390,12 @@ def partial_auc_interval(
     InvalidParameter
         A parameter is out of range.
 
+    Warns
+    -----
+    UserWarning
+        The interval may miss the true value more often than it should, because rows that such a sample may lack count
+        for much; it names the number of rows that are enough.
+
     Examples
     --------
     >>> from core.metrics import partial_auc_interval
@@ -392,12 +403,21 @@ def partial_auc_interval(
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*partial_auc_interval(y, scores, 0.0, 0.5)))
     0.625, from 0.143 to 1.000
     """
-    low, high = check_window(fpr_min, fpr_max)
-    level = check_level(level)
-    rows, window = check_rows(y, {"scores": scores}, sample_weight, group), (low, high)
+    window, level = check_window(fpr_min, fpr_max), check_level(level)
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    found = interval_of_rows(rows, window, level)
+    n_positive = int(np.count_nonzero(rows.positive))
+    counts = n_positive, rows.positive.size - n_positive
+    for words in area_warnings([window], [found], counts, effective_units(rows)):
+        warn(words)
+    return found
+
+
+def interval_of_rows(rows: EvaluatedRows, window: Window, level: float) -> Interval:
+    """Return the partial AUC of checked rows with its confidence interval, without a warning."""
     if rows.unit is not None:
         return area_interval(estimate_areas(rows, [window]), 0, 0, window, level)
-    return partial_auc_interval_of(tie_groups(rows), low, high, level)
+    return partial_auc_interval_of(tie_groups(rows), *window, level)
 
 
 def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:

@@ -17,6 +17,8 @@ method 10.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -97,8 +99,9 @@ def ks_interval(
 
     n_flagged, flags_top = _greatest_difference(tpr, fpr)
     at_best = difference((ties < n_flagged) == flags_top)
-    parts = random_parts(rows, seed)
-    low = 0.0
+    low, parts = 0.0, None
+    if _smirnov(at_best.value, effective) < 1.0 - level:
+        parts = random_parts(rows, seed)
     if parts is not None:
         flagged = np.empty(ties.size, dtype=np.bool_)
         for part in range(int(parts.max()) + 1):
@@ -111,6 +114,13 @@ def ks_interval(
         low = difference(flagged).low
     value = min(1.0, max(0.0, at_best.value))
     return Interval(value, min(value, max(0.0, low)), max(value, min(1.0, at_best.high)))
+
+
+def _smirnov(distance: float, rows: tuple[float, float]) -> float:
+    """Return Smirnov's p-value of a distance between the scores of two classes."""
+    from scipy.special import kolmogorov
+
+    return float(kolmogorov(math.sqrt(rows[0] * rows[1] / sum(rows)) * distance))
 
 
 def _greatest_difference(tpr: FloatArray, fpr: FloatArray) -> tuple[int, bool]:

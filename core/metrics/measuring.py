@@ -22,6 +22,9 @@ value of chance moves with the prevalence as θ then does, so the prevalence is 
   is that of the Beta distribution on [0, 1] with these two: it is skewed as θ is near 0, and normal for many rows. For
   the AUC this is the test of Mann & Whitney. With units of several rows, σ² is multiplied by what the units add to the
   variance of θ, and Student's t replaces the normal distribution.
+* **NDCG**: under H₀ it is a sum of discounts over the ranks of the positives, a sample without replacement. All cases
+  of the first ten rows are listed; the sum over the other rows has a gamma distribution with its three moments. With
+  groups, as for areas.
 * **Other metrics**: the logit of θ, less that of chance, over its standard error. Average precision has the greater of
   both p-values: with few positives its null distribution has a heavier tail than either.
 
@@ -209,8 +212,8 @@ def measure(
     areas, every = estimate_metrics(rows, bases, fixed_prevalence=True)
     shown = areas if fixed_prevalence else estimate_metrics(rows, bases)[0]
     found = [
-        _Found(float(areas.values[0, j]), areas.variance(0, j), shown.variance(0, j))
-        for j in range(len(metrics))
+        _Found(float(areas.values[0, j]), areas.variance(0, j), *_spread(shown, 0, j, base, level))
+        for j, base in enumerate(bases)
     ]
     masses = replace(every[0], fixed_prevalence=fixed_prevalence)
     alone = None if rows.unit is None else rows._replace(unit=None)
@@ -269,6 +272,8 @@ class _Found(NamedTuple):
     value: float
     fixed: float | None
     variance: float | None
+    degrees: float = math.inf
+    """Degrees of freedom of `variance`."""
 
 
 def measure_masses(
@@ -295,6 +300,15 @@ def measure_masses(
     return _measured(masses, metrics, found, level, math.inf)
 
 
+def _spread(
+    estimates: Estimates, scorer: int, j: int, metric: Metric, level: float
+) -> tuple[float | None, float]:
+    """Return the variance of a metric for its interval, and the degrees of freedom."""
+    if metric.is_area:
+        return estimates.spread(scorer, j)
+    return estimates.weighted_spread(scorer, j, level)
+
+
 def with_prevalence_variance(variance: float | None, slope: float, masses: Masses) -> float | None:
     """Return a variance plus the part due to the varying prevalence, unless the prevalence is fixed."""
     if variance is None or masses.fixed_prevalence:
@@ -318,10 +332,13 @@ def _measured(
     at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances = [], []
     p_values: list[float | None] = []
-    for metric, base, (value, fixed, variance) in zip(metrics, _bases(metrics), found, strict=True):
+    for metric, base, each in zip(metrics, _bases(metrics), found, strict=True):
+        value, fixed, variance, own_degrees = each
         interval = base.own_interval(masses, level)
         if interval is None:
-            interval = scaled_interval(value, variance, scale_of(base, [masses]), level, degrees)
+            interval = scaled_interval(
+                value, variance, scale_of(base, [masses]), level, own_degrees
+            )
         chance = base.chance(masses)
         top, trials, *_ = scale_of(base, [at_fixed])
         # a list of all rows has the metric of chance by its definition
@@ -334,6 +351,8 @@ def _measured(
         chances.append(shown)
         if chance is None or not tested or not enough_for_tests(min(base.rows_inside(masses))):
             p_values.append(None)
+        elif (p_value := _null_p_value(base, masses, value, fixed, alone)) is not None:
+            p_values.append(_with_degrees(p_value, degrees))
         elif (moments := _null_moments(base, masses, fixed, alone)) is not None:
             p_value = _above_null(value, *moments, degrees)
             if base.has_heavy_null:
@@ -358,27 +377,55 @@ def _null_moments(
     `alone` are the rows without their groups, if there are groups: the variance under H₀ is then multiplied by the
     factor by which groups increase the value's variance.
     """
-    if alone is None:
-        return metric.null_moments(masses)
-    moments = metric.null_moments(replace(masses, effective=effective_units(alone)))
+    moments = metric.null_moments(_without_groups(masses, alone))
     if moments is None:
         return None
+    return moments[0], moments[1] * _effect_of_groups(metric, variance, alone)
+
+
+def _null_p_value(
+    metric: Metric,
+    masses: Masses,
+    value: float,
+    variance: float | None,
+    alone: EvaluatedRows | None,
+) -> float | None:
+    """Return the probability that a random ranking has at least a value, if the metric knows it; as `_null_moments`."""
+    inflation = _effect_of_groups(metric, variance, alone)
+    return metric.null_p_value(_without_groups(masses, alone), value, inflation)
+
+
+def _without_groups(masses: Masses, alone: EvaluatedRows | None) -> Masses:
+    """Return the class weights with the effective numbers of rows, where they have those of groups."""
+    return masses if alone is None else replace(masses, effective=effective_units(alone))
+
+
+def _effect_of_groups(metric: Metric, variance: float | None, alone: EvaluatedRows | None) -> float:
+    """Return the factor, at least 1, by which groups increase a metric's variance."""
+    if alone is None:
+        return 1.0
     of_rows = estimate_metrics(alone, [metric], fixed_prevalence=True)[0].variance(0, 0)
-    effect = variance / of_rows if variance and of_rows else 1.0
-    return moments[0], moments[1] * max(1.0, effect)
+    return max(1.0, variance / of_rows) if variance and of_rows else 1.0
 
 
 def _above_null(value: float, mean: float, variance: float, degrees: float) -> float:
     """Return the one-sided p-value of a value in [0, 1] with this mean and variance under H₀."""
-    from scipy.special import betainc, ndtri, stdtr
+    from scipy.special import betainc
 
     spread = mean * (1.0 - mean)
     if variance <= EPSILON**2:  # all scores are equal
         return 1.0
     trials = max(spread / variance - 1.0, EPSILON)
     p_value = float(betainc((1.0 - mean) * trials, mean * trials, min(1.0, max(0.0, 1.0 - value))))
+    return _with_degrees(p_value, degrees)
+
+
+def _with_degrees(p_value: float, degrees: float) -> float:
+    """Return a one-sided p-value with Student's t in place of the normal distribution."""
     if math.isinf(degrees):
         return p_value
+    from scipy.special import ndtri, stdtr
+
     return float(stdtr(degrees, ndtri(p_value)))
 
 
@@ -596,9 +643,8 @@ def compare_metrics(
         return values, influence
 
     every = estimate(y, columns, estimator, folds, sample_weight, group)
-    repeats = 1 if repeat is None else len(np.unique(np.asarray(repeat)))
     scales = [
-        [scale_of(metric, [part[k] for part in of_parts], repeats) for metric in plain]
+        [scale_of(metric, [part[k] for part in of_parts], every.repeats) for metric in plain]
         for k in range(len(named))
     ]
     units = [float(np.mean([metric.unit(part[0]) for part in of_parts])) for metric in metrics]
@@ -664,6 +710,10 @@ def _compared(
         for j in range(len(metrics))
     ]
     found = compare_scorers(compared, named, level, adjust)
+    spreads = [
+        [_spread(every, k, j, metric.plain(), level) for j, metric in enumerate(metrics)]
+        for k in range(len(named))
+    ]
     return tuple(
         MetricComparison(
             metric,
@@ -672,10 +722,10 @@ def _compared(
                     times(
                         scaled_interval(
                             float(every.values[k, j]),
-                            every.variance(k, j),
+                            spreads[k][j][0],
                             scales[k][j],
                             level,
-                            every.degrees,
+                            spreads[k][j][1],
                         ),
                         units[j],
                     ),

@@ -9,10 +9,12 @@ bins, Λ_j = √(2/n) Σ_t cos(π j (t − ½) / n) 1{x_t = k}, it is estimated 
 
     Ω̂ = (1/B) Σ_j Λ_j Λ_jᵀ   (Müller; Lazarus et al.).
 
-The Λ_j are about independent, so Ω̂ has B degrees of freedom, and tests use Student's or Fisher's distribution in
-place of the normal one or χ². B is .41 n^(2/3), Lazarus et al.'s recommendation, but at most n / (π m): m is the lag
-from which on autocorrelations are within chance (Politis & White), so that the spectrum is about flat over the
-frequencies used. If B is below `MIN_FREQUENCIES`, the rows are too few for their dependence, and there is no estimate.
+The Λ_j are about independent, so Ω̂ has B degrees of freedom, and tests use Student's or Fisher's distribution in place
+of the normal one or χ². B is .41 n^(2/3), Lazarus et al.'s recommendation, but at most n / (π m): m is the lag from
+which on autocorrelations are within chance (Politis & White), so that the spectrum is about flat over the frequencies
+used. If B is below `MIN_FREQUENCIES`, the rows are too few for their dependence, and there is no estimate. Nor is there
+one if they say less than `MIN_INDEPENDENT` rows, n (1 − ρ) / (1 + ρ) with ρ the autocorrelation of neighbours: in some
+short samples of a long memory, the autocorrelations seem to end early, and tests of these would reject too often.
 
 References
 ----------
@@ -37,6 +39,8 @@ Bins = NDArray[np.intp]
 
 MIN_FREQUENCIES = 3
 """Least number of frequencies, and so of degrees of freedom, from which a covariance is estimated."""
+MIN_INDEPENDENT = 20.0
+"""Least number of independent rows that a series must be worth."""
 MAX_CELLS = 1 << 16
 """Longer series are summed over stretches of equal length, at most so many."""
 _SHARE = 0.41  # of n^(2/3): frequencies
@@ -77,8 +81,12 @@ def serial_dependence(
         return None
     series, size = _indicators(bins, n_bins)
     n = series.shape[1]
-    frequencies = int(min(_SHARE * n ** (2.0 / 3.0), n / (math.pi * _last_lag(series, ordered))))
-    if frequencies < MIN_FREQUENCIES:
+    lag, neighbours = _dependence(series, ordered)
+    frequencies = int(min(_SHARE * n ** (2.0 / 3.0), n / (math.pi * lag)))
+    # of an autoregression, where the estimate of ρ is too low by (1 + 3ρ) / n
+    neighbours = min(1.0, neighbours + (1.0 + 3.0 * neighbours) / n)
+    independent_rows = n * (1.0 - neighbours) / (1.0 + neighbours)
+    if frequencies < MIN_FREQUENCIES or independent_rows < MIN_INDEPENDENT:
         return None
     from scipy.fft import dct
 
@@ -192,8 +200,8 @@ def _contrasts(series: FloatArray, ordered: bool) -> FloatArray:
     return centred
 
 
-def _last_lag(series: FloatArray, ordered: bool) -> int:
-    """Return the lag, at least 1, beyond which no autocorrelation is significant."""
+def _dependence(series: FloatArray, ordered: bool) -> tuple[int, float]:
+    """Return the lag, at least 1, beyond which no autocorrelation is significant, and that of neighbours, in [0, 1]."""
     from scipy.fft import irfft, next_fast_len, rfft
 
     n = series.shape[1]
@@ -207,4 +215,5 @@ def _last_lag(series: FloatArray, ordered: bool) -> int:
     noise = math.log10(max(n, 2))
     beyond = np.append(0, np.cumsum(correlations[1:] >= _NOISE * math.sqrt(noise / n)))
     quiet = np.flatnonzero(beyond[_RUN:] == beyond[:-_RUN])
-    return max(1, int(quiet[0])) if quiet.size else n
+    neighbours = float(correlations[1]) if n > 1 else 1.0
+    return max(1, int(quiet[0])) if quiet.size else n, min(1.0, neighbours)

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.base.target import number_units
 from core.errors import InvalidData
-from core.metrics.groups import finite_vector
+from core.metrics.groups import finite_vector, take_units
 
 _SHARES = np.arange(1, 10) / 10
 
@@ -83,6 +83,10 @@ def rate_inflation(
     weight = (
         np.ones(size) if sample_weight is None else finite_vector("sample_weight", sample_weight)
     )
+    if weight.size == size and weight.any() and not weight.all():
+        kept = weight > 0.0
+        values, of_repeat, weight = values[kept], of_repeat[kept], weight[kept]
+        rows, units, size = take_units(rows, kept), take_units(units, kept), values.size
     order, n_repeats = np.lexsort((rows, of_repeat)), int(of_repeat.max(initial=0)) + 1
     n = size // n_repeats
     if n * n_repeats != size or not np.array_equal(rows[order], np.tile(np.arange(n), n_repeats)):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real, Real
+from numbers import Integral, Real
 from typing import Annotated
 
 import numpy as np

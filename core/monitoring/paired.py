@@ -280,7 +280,10 @@ def _measured(
     difference = float(estimates.values[1, 0] - estimates.values[0, 0])
     trials, sketch = chosen.trials(masses), b""
     if estimates.influence is None:
-        variance = 1.0 / trials  # the greatest that a difference of proportions has
+        # the greatest that a difference of proportions has, in the units of the metric
+        plain = chosen.plain()
+        width = float(chosen.unit(masses) * plain.top(masses))
+        variance = width**2 / trials
     else:
         parts = estimates.influence[1, 0] - estimates.influence[0, 0]
         variance = inner(parts, parts)

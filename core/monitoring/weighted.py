@@ -38,13 +38,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData
 from core.metrics.estimates import Interval, logit_interval, wilson_interval
-from core.metrics.groups import FloatArray, effective_number, finite_vector
-from core.metrics.intervals import partial_auc_interval
-from core.metrics.window import check_level
+from core.metrics.groups import EvaluatedRows, FloatArray, effective_number, finite_vector
+from core.metrics.intervals import interval_of_rows
+from core.metrics.window import WHOLE, check_level
 from core.monitoring.measuring import check_booleans, column
 
 MIN_EXPLORED_POSITIVES = 20
-"""Minimum number of explored positives for an interval of the AUC and the recall."""
+"""Minimum effective number of explored positives for an interval of the AUC and the recall."""
 
 Population = Literal["all", "flagged", "unflagged", "none"]
 """The decisions that outcomes represent: all, one side of the threshold, or none."""
@@ -59,7 +59,7 @@ class WeightedEstimate:
     value : float
         The metric.
     low, high : float or None
-        Confidence limits; None with too few explored positives.
+        Confidence limits; None unless `explored_needed` is 0, where a part of the decisions is explored.
     rows : float
         Effective number of rows that it is computed from.
 
@@ -97,8 +97,9 @@ class WeightedMetrics:
     explored_positives : int
         Positives among them.
     explored_needed : int or None
-        Further explored outcomes until there are 20 positives among them, at the present rate; 0 if there are, None if
-        the rate is not known or nothing is explored.
+        Further explored outcomes until there are 20 effective positives among them, at the present rate; 0 if there
+        are and intervals exist, None if the rate is not known or nothing is explored. Positives of unequal weights
+        count as fewer.
     auc : WeightedEstimate or None
         AUC of the population; None if its outcomes are of one class.
     precision : WeightedEstimate or None
@@ -218,9 +219,10 @@ def weighted_metrics(
     positives = sampled & y
     n_sampled, n_positives = int(np.count_nonzero(sampled)), int(np.count_nonzero(positives))
     by_chance = bool(((chance > 0.0) & (chance < 1.0)).any())
-    enough = not by_chance or (
-        n_positives > 0 and effective_number(weight[positives]) > MIN_EXPLORED_POSITIVES - 1e-6
-    )
+    needed = None
+    if by_chance:
+        needed = _needed(n_sampled, effective_number(weight[positives]) if n_positives else 0.0)
+    enough = not by_chance or needed == 0
     return WeightedMetrics(
         population=population,
         decisions=n,
@@ -229,7 +231,7 @@ def weighted_metrics(
         unselected=int(np.count_nonzero(is_known & ~chosen)),
         explored=n_sampled,
         explored_positives=n_positives,
-        explored_needed=_needed(n_sampled, n_positives, by_chance=by_chance),
+        explored_needed=needed,
         auc=_auc(y[used], scores[used], weight[used], level, enough=enough),
         precision=None if is_flagged is None else _rate(y, weight, used & is_flagged, level),
         miss_rate=None if is_flagged is None else _rate(y, weight, used & ~is_flagged, level),
@@ -254,13 +256,15 @@ def _population(
     return "flagged" if has[0] else "unflagged"
 
 
-def _needed(explored: int, positives: int, *, by_chance: bool) -> int | None:
-    missing = MIN_EXPLORED_POSITIVES - positives
-    if not by_chance:
+def _needed(explored: int, effective: float) -> int | None:
+    """Return the further explored rows until the positives among them have the least effective number.
+
+    None if there is none yet.
+    """
+    if effective == 0.0:
         return None
-    if missing <= 0:
-        return 0
-    return math.ceil(missing * explored / positives) if positives else None
+    missing = (MIN_EXPLORED_POSITIVES / effective - 1.0) * explored
+    return max(0, math.ceil(missing - 1e-6))
 
 
 def _auc(
@@ -268,7 +272,7 @@ def _auc(
 ) -> WeightedEstimate | None:
     if not y.any() or y.all():
         return None
-    found = partial_auc_interval(y, scores, level=level, sample_weight=weight)
+    found = interval_of_rows(EvaluatedRows(y, (scores,), weight, None), WHOLE, level)
     rows = min(effective_number(weight[y]), effective_number(weight[~y]))
     return _estimate(found, rows, enough=enough)
 

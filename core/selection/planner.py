@@ -634,4 +634,4 @@ def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> SearchedRows:
     rows = SearchedRows(
         matrix, positive, weight, n_categories, unit, names=names, categories=categories
     )
-    return rows.take(weight > 0)
+    return rows.present()

@@ -63,6 +63,8 @@ class WindowArea(Metric):
     fpr_min: float = 0.0
     fpr_max: float = 1.0
 
+    is_area = True
+
     def __post_init__(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 

@@ -191,6 +191,9 @@ class Metric(ABC):
         """Whether the metric is the AUC, whose variance has a tighter bound; see `estimates`."""
         return False
 
+    is_area = False
+    """Whether it is a partial area: weights then count in its interval as in `partial_auc_interval`."""
+
     has_heavy_null = False
     """Whether the tail of the null distribution is heavier than `null_moments` say."""
 
@@ -206,6 +209,27 @@ class Metric(ABC):
         -------
         (float, float) or None
             Mean and variance.
+        """
+        return None
+
+    def null_p_value(self, masses: Masses, value: float, inflation: float) -> float | None:
+        """Return the probability that a random ranking has at least a value; None if unknown.
+
+        Then the test uses `null_moments`, or an estimate.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+        value : float
+            The value.
+        inflation : float >= 1
+            Factor by which groups increase the variance.
+
+        Returns
+        -------
+        float or None
+            The probability.
         """
         return None
 

@@ -10,13 +10,15 @@ With T and F the masses of the positives and the negatives at or above a score, 
   (P / k) (1 − η) and D = −(N / k) η above the cutoff, and 0 below. η is taken from the rows among which the cutoff lies
   with high probability. Of a share of the list, S = θ (1 − η) − π (θ − η);
 * **lift at k**: precision at k, divided by the prevalence: S = (S' − θ' (1 − π)) / π with θ' and S' of the precision;
-* **precision at a recall** r: let u be the FPR at which the curve passes TPR = r; then θ = P r / (P r + N u), whose
-  derivative by u is c = −θ² N / (P r). A negative above the cutoff raises u: D = c above the cutoff, and 0 below. A
-  positive above it moves the cutoff, past f₀ / f₁ negatives in proportion: U = −c f₀ / f₁ above the cutoff, and 0
-  below. With η near the cutoff, among rows that reach as far as the number of positives above it varies, f₀ / f₁ = P (1
-  − η) / (N η). S = θ (1 − θ). Its interval is another one, since few positives decide where the cutoff is, and the
-  curve need not be straight there: the log odds of θ are log (r P / N) − log u, and the limits of u at TPR = r (see
-  `bands`) and of log (P / N) are combined by MOVER;
+* **precision at a recall** r: the precision at the greatest threshold whose TPR is at least r; a tie is flagged as a
+  whole. With t and u its TPR and FPR, θ = P t / (P t + N u), whose derivative by u is c = −θ² N / (P t), and by t is
+  −c u / t. A negative above the cutoff raises u: D = c above the cutoff, and 0 below. A positive above it raises t by
+  its own weight. But the cutoff then moves to where the TPR is r again, past rows with b negatives for each positive,
+  unless a tie holds it (a = 1; without ties a = 0): U = −c (a u / t + b P / N) above the cutoff, and 0 below. a and b
+  are taken from the rows near the cutoff, as far as the number of positives above it varies. S = θ (1 − θ). Its
+  interval is another one, since few positives decide where the cutoff is, and the curve need not be straight there:
+  the log odds of θ are log (t P / N) − log u. The limits of u are those of the FPR at TPR = r (see `bands`), at whole
+  ties; they and those of log (P / N) are combined by MOVER;
 * **NDCG at k**: as precision at k, each rank r counted 1 / log₂(r + 1). A row also moves those below it one rank down.
   S = (1 − π) (Ū − P B' θ / B) − π D̄, where B is the gain of the best order and B' what one more positive adds to it.
 
@@ -44,12 +46,12 @@ from numbers import Integral
 import numpy as np
 
 from core.errors import InvalidParameter
-from core.metrics.bands import fpr_at_tpr_interval
-from core.metrics.curve import ClassTotals
+from core.metrics.bands import rate_half_width
 from core.metrics.estimates import (
     EPSILON,
     Interval,
     normal_quantile,
+    wilson_limits,
 )
 from core.metrics.functionals.base import (
     METRICS,
@@ -58,7 +60,6 @@ from core.metrics.functionals.base import (
     Metric,
     check_size,
     null_variance,
-    roc_of,
     shown_size,
     size_of,
 )
@@ -350,9 +351,9 @@ def lift_slope(precision: float, near: float, prevalence: float) -> float:
 @METRICS.named("precision_at_recall:{recall}")
 @dataclass(frozen=True)
 class PrecisionAtRecall(Metric):
-    """Precision at the threshold that finds a given fraction of the positives.
+    """Precision at the greatest threshold that finds at least a given fraction of the positives.
 
-    Of a tie at the threshold, only the needed share of the rows counts.
+    That is the shortest list of whole ties which contains this fraction: rows with the threshold's score are all in it.
 
     Parameters
     ----------
@@ -367,8 +368,8 @@ class PrecisionAtRecall(Metric):
     Examples
     --------
     >>> from core.metrics import PrecisionAtRecall, measure
-    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAtRecall(0.75)])[0].interval.value
-    0.75
+    >>> round(measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAtRecall(0.75)])[0].interval.value, 3)
+    0.667
     """
 
     recall: float
@@ -384,50 +385,72 @@ class PrecisionAtRecall(Metric):
 
     def of(self, masses: Masses) -> Derivatives:
         """Return the precision at the recall, and its derivatives."""
-        positive, negative = masses.totals
-        caught = self._caught(masses)
-        index, part = _cutoff_at(masses, caught)
-        wrong = float(masses.above_negative[index] + part * masses.negative[index])
+        end, wanted = self._end(masses, self.recall), float(self.recall) * masses.totals[0]
+        caught, wrong = float(masses.above_positive[end]), float(masses.above_negative[end])
         value = caught / (caught + wrong)
         inside = np.zeros(masses.positive.size)
-        inside[:index], inside[index] = 1.0, part
-        near = self._positives_near(masses, caught)
-        slope = -(value**2) * negative / caught
-        rows_passed = positive * (1.0 - near) / (negative * near) if near > 0.0 else 0.0
-        up = -slope * rows_passed * inside
-        return Derivatives(value, up, slope * inside, value * (1.0 - value))
-
-    def own_interval(self, masses: Masses, level: float) -> Interval:
-        """Return the precision with limits derived from those of the FPR at this recall."""
-        value = self.of(masses).value
-        positive, negative = masses.totals
-        totals = ClassTotals(positive, negative, *masses.effective)
-        fpr = fpr_at_tpr_interval(roc_of(masses), totals, float(self.recall), level)
-        odds = math.log(positive) - math.log(negative) + math.log(self.recall)
-        error = 0.0
-        if not masses.fixed_prevalence:
-            error = normal_quantile(level) * math.sqrt(sum(1.0 / e for e in masses.effective))
-        own, least, most = (odds - math.log(u) if u > 0.0 else math.inf for u in fpr)
-        if math.isinf(own):
-            return Interval(value, min(value, _of_odds(most - error)), 1.0)
-        low, high = own - math.hypot(own - most, error), own + math.hypot(least - own, error)
-        return Interval(value, min(value, _of_odds(low)), max(value, _of_odds(high)))
-
-    def _caught(self, masses: Masses) -> float:
-        total = float(masses.above_positive[-1])
-        return min(float(self.recall) * total, total)
-
-    def _positives_near(self, masses: Masses, caught: float) -> float:
-        """Return η, the fraction of positives among the rows near the cutoff.
-
-        The rows reach as many positives up and down as the number above a cutoff varies by.
-        """
+        inside[:end] = 1.0
+        needed = inside.copy()  # of the positives: so many as the recall needs move the cutoff
+        short = wanted - float(masses.above_positive[end - 1])
+        needed[end - 1] = min(1.0, short / float(masses.positive[end - 1]))
+        # the thresholds that other samples might have
         total, effective = masses.totals[0], masses.effective[0]
         spread = total * math.sqrt(self.recall * (1.0 - self.recall) / effective)
         reach = max(NEAR_THE_CUTOFF * spread, total / effective)
-        low, high = max(0.0, caught - reach), min(total, caught + reach)
-        passed = [_rows_above(masses, number) for number in (low, high)]
-        return min(1.0, (high - low) / (passed[1] - passed[0])) if passed[1] > passed[0] else 1.0
+        low, high = max(0.0, wanted - reach), min(total, wanted + reach)
+        first, last = (self._end(masses, each / total) for each in (low, high))
+        moved, passed = (
+            float(above[last] - above[first])
+            for above in (masses.above_positive, masses.above_negative)
+        )
+        held = max(0.0, 1.0 - (moved + total / effective) / (high - low))
+        by_negative = -(value**2) / caught  # of one more negative above the cutoff, by its weight
+        by_positive = held * wrong / caught * inside + passed / (high - low) * needed
+        positive, negative = masses.totals
+        up, down = -by_negative * positive * by_positive, by_negative * negative * inside
+        return Derivatives(value, up, down, value * (1.0 - value))
+
+    def own_interval(self, masses: Masses, level: float) -> Interval:
+        """Return the precision with limits derived from those of the FPR at this recall."""
+        value, recall = self.of(masses).value, float(self.recall)
+        positive, negative = masses.totals
+        tpr, fpr = masses.above_positive / positive, masses.above_negative / negative
+        end = self._end(masses, recall)
+        rate = float(fpr[end])
+        # Without negatives in the tie, the population's TPR is taken to be the recall; this sample has whole rows.
+        reached = float(tpr[end]) if fpr[end] > fpr[end - 1] else recall
+        half_width = float(rate_half_width(np.array(recall), masses.effective[0], level))
+        ends = [0.0, 1.0]
+        for side, at in enumerate((recall - half_width, recall + half_width)):
+            if at <= 0.0 if side == 0 else at >= 1.0:
+                continue
+            there = self._end(masses, at)
+            # the TPR of the population there, if its threshold is this one
+            found = max(recall, float(tpr[there]) - max(0.0, float(tpr[there - 1]) - recall))
+            ends[side] = min(1.0, float(fpr[there]) * reached / found)
+        low, high = (
+            float(each[0]) for each in wilson_limits(np.array([rate]), masses.effective[1], level)
+        )
+        least = max(0.0, rate - math.hypot(rate - low, max(0.0, rate - ends[0])))
+        most = min(1.0, rate + math.hypot(high - rate, max(0.0, ends[1] - rate)))
+        odds = math.log(positive) - math.log(negative) + math.log(reached)
+        error = 0.0
+        if not masses.fixed_prevalence:
+            error = normal_quantile(level) * math.sqrt(sum(1.0 / e for e in masses.effective))
+        own, best, worst = (
+            odds - math.log(each) if each > 0.0 else math.inf for each in (rate, least, most)
+        )
+        if math.isinf(own):
+            return Interval(value, min(value, _of_odds(worst - error)), 1.0)
+        below, above = own - math.hypot(own - worst, error), own + math.hypot(best - own, error)
+        return Interval(value, min(value, _of_odds(below)), max(value, _of_odds(above)))
+
+    def _end(self, masses: Masses, recall: float) -> int:
+        """Return the number of distinct scores that are flagged for at least this recall, from the greatest on."""
+        above = masses.above_positive
+        # a sum that is short of its target by rounding alone has reached it
+        wanted = min(recall, 1.0) * float(above[-1]) * (1.0 - EPSILON)
+        return int(np.searchsorted(above, wanted, side="left"))
 
     def chance(self, masses: Masses) -> float | None:
         """Return the value of a random ranking: the prevalence."""
@@ -439,30 +462,14 @@ class PrecisionAtRecall(Metric):
 
     def trials(self, masses: Masses) -> float:
         """Return the effective number of flagged rows, or of positives if that is less."""
-        caught = self._caught(masses)
-        return min(trials_above(masses, _rows_above(masses, caught), caught), masses.effective[0])
+        end = self._end(masses, self.recall)
+        rows, caught = float(masses.above[end]), float(masses.above_positive[end])
+        return min(trials_above(masses, rows, caught), masses.effective[0])
 
 
 def _of_odds(log_odds: float) -> float:
     """Return the probability of log-odds."""
     return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))
-
-
-def _cutoff_at(masses: Masses, caught: float) -> tuple[int, float]:
-    """Return the index of the score at which `caught` positives are reached, and the fraction of its tie needed."""
-    above = masses.above_positive
-    # a sum that is short of its target by rounding alone has reached it
-    index = int(np.searchsorted(above, caught * (1.0 - EPSILON), side="left")) - 1
-    index = min(max(index, 0), masses.positive.size - 1)
-    own = float(masses.positive[index])
-    part = (caught - float(above[index])) / own if own > 0.0 else 1.0
-    return index, min(1.0, max(0.0, part))
-
-
-def _rows_above(masses: Masses, caught: float) -> float:
-    """Return the weight of the first rows that contain `caught` positives."""
-    index, part = _cutoff_at(masses, caught)
-    return caught + float(masses.above_negative[index] + part * masses.negative[index])
 
 
 @METRICS.named("ndcg", "ndcg@{count}", "ndcg@{share}%")
@@ -539,6 +546,21 @@ class Ndcg(Metric):
         slope = (1.0 - prevalence) * of_positive
         slope -= prevalence * inner(masses.negative / row, down) / negative
         return Derivatives(value, up, down, slope)
+
+    def null_p_value(self, masses: Masses, value: float, inflation: float) -> float | None:
+        """Return the probability that the positives have at least this gain on random ranks."""
+        first, end, row = self._ranks(masses)
+        size, n_rows = self._size(float(end[-1])), end - first
+        gains = _Gains(size)
+        every = gains.between(np.minimum(first, size), np.minimum(end, size))
+        every /= np.maximum(n_rows, 1.0)
+        positives = round(masses.totals[0] / row)
+        mean = positives * inner(every, n_rows) / float(end[-1])
+        # the ranks of a row of weight k are drawn together, and are not as many rows
+        together = zip(masses.totals, masses.effective, strict=True)
+        factor = inflation * max(1.0, *(total / row / effective for total, effective in together))
+        found = value * gains.of(min(size, positives))
+        return gain_beyond(every, n_rows, positives, mean + (found - mean) / math.sqrt(factor))
 
     def _ranks(self, masses: Masses) -> tuple[FloatArray, FloatArray, float]:
         """Return the numbers of rows above and down to each score, and the weight that counts as one row."""
@@ -620,6 +642,69 @@ def _integrated(first: FloatArray, end: FloatArray) -> FloatArray:
     few = width / log * (1.0 + (width / middle) ** 2 * (1.0 + 2.0 / log) / (24.0 * log))
     many = expi(np.log(end + 1.5)) - expi(np.log(first + 1.5))
     return np.where(width < 1e-3 * middle, few, many) * math.log(2.0)
+
+
+_LISTED = 10
+"""First rows of which all cases are listed: each may be positive or not."""
+
+
+def gain_beyond(gains: FloatArray, n_rows: FloatArray, positives: int, total: float) -> float:
+    """Return the probability that the sum of the gains of random rows, drawn without replacement, is at least `total`.
+
+    The cases of the `_LISTED` rows with the greatest gains are listed, with their hypergeometric probabilities. The sum
+    over the other rows has a gamma distribution (Pearson's type III) with its mean, variance and skewness.
+
+    Parameters
+    ----------
+    gains : ndarray of shape (n,), float64
+        Gain of each row of a tie, falling.
+    n_rows : ndarray of shape (n,), float64
+        Rows of each tie.
+    positives : int
+        Number of drawn rows.
+    """
+    from scipy.special import gammaln
+
+    all_rows = float(n_rows.sum())
+    ends = np.cumsum(n_rows)
+    listed = int(min(_LISTED, all_rows))
+    head = gains[np.searchsorted(ends, np.arange(listed), side="right")]
+    left = np.diff(np.maximum(ends, listed), prepend=float(listed))
+    n = all_rows - listed
+    mean = inner(gains, left) / n if n else 0.0
+    squares, cubes = (float((left * (gains - mean) ** power).sum()) for power in (2, 3))
+    cases = (np.arange(1 << listed)[:, np.newaxis] >> np.arange(listed)) & 1
+    sums, drawn = cases @ head, cases.sum(axis=1)
+
+    def log_choices(of: float, number: float) -> float:
+        return float(gammaln(of + 1.0) - gammaln(number + 1.0) - gammaln(of - number + 1.0))
+
+    found, rounding = 0.0, EPSILON * (1.0 + abs(total))
+    for count in range(max(0, int(positives - n)), min(listed, positives) + 1):
+        rest = positives - count
+        share = log_choices(n, rest) - log_choices(all_rows, positives)
+        spread = rest * (n - rest) / (n * (n - 1.0)) if n > 1.0 else 0.0
+        skewed = spread * (n - 2.0 * rest) / (n - 2.0) if n > 2.0 else 0.0
+        beyond = total - rounding - sums[drawn == count] - rest * mean
+        found += math.exp(share) * float(
+            _beyond_gamma(beyond, spread * squares, skewed * cubes).sum()
+        )
+    return min(1.0, found)
+
+
+def _beyond_gamma(x: FloatArray, variance: float, cube: float) -> FloatArray:
+    """Return the probabilities of more than x in a gamma distribution, moved to mean 0, by its central moments."""
+    from scipy.special import gammaincc, ndtr
+
+    if variance <= EPSILON**2:
+        return (x <= 0.0).astype(np.float64)
+    z, skewness = x / math.sqrt(variance), cube / variance**1.5
+    if abs(skewness) < 1e-3:
+        return np.asarray(ndtr(-z))
+    shape = 4.0 / skewness**2
+    at = np.maximum(0.0, shape + math.copysign(1.0, skewness) * math.sqrt(shape) * z)
+    upper = np.asarray(gammaincc(shape, at))
+    return upper if skewness > 0.0 else 1.0 - upper
 
 
 def _from_here_on(values: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from app.platform.tables import Dataset, JobState, Model, ModelMetrics
 from app.training.multilabel import MultilabelSplitData
 from app.training.preferences import PreferenceSplitData
 from app.training.splits import InnerSplits, split, split_rows
-from core.metrics import auc, pair_order, partial_auc, roc_curve
+from core.metrics import auc, pair_order, partial_auc
 from core.registry import ALGORITHMS
 from tests.app.preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, mostly_on_sqlite
@@ -71,10 +71,8 @@ def worth(objective: dict[str, Any], y: np.ndarray, scores: np.ndarray) -> float
             first = round(objective["count"] / 75 * len(y))
             return float(ndcg_score([y], [scores], k=first))
         case "precision_at_recall":
-            curve = roc_curve(y, scores)
-            fpr = np.interp(objective["recall"], curve.tpr, curve.fpr)
-            caught = objective["recall"] * y.sum()
-            return float(caught / (caught + fpr * (1 - y).sum()))
+            enough = [t for t in scores if y[scores >= t].sum() >= objective["recall"] * y.sum()]
+            return float(y[scores >= max(enough)].mean())
     flagged = scores >= np.unique(scores)[:, None]  # by each cut
     allowed = flagged[:, y == 0].mean(axis=1) <= objective["fpr"]
     return float(flagged[allowed][:, y == 1].mean(axis=1).max(initial=0.0))

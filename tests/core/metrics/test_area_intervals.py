@@ -1,6 +1,7 @@
 """Intervals: DeLong over all pairs, coverage by simulation, and the degenerate cases."""
 
 import math
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -294,6 +295,21 @@ def test_the_negatives_of_a_window_are_named() -> None:
     assert "FPR 0 to 0.05" in words
     assert "160 negatives" in words
     assert area_warnings([(0.0, 0.05)], [wide], (2_000, 160), (2_000.0, 160.0)) == []
+
+
+def test_an_interval_that_may_be_too_narrow_says_so_itself(sentences: Sentences) -> None:
+    """As the service does, which has them in its responses."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [200, 20_000])
+    scores = rng.normal(size=y.size) + 3.7 * y
+    scores[200:800] = 100.0
+    with sentences.warns() as said:
+        found = auc_interval(y, scores)
+    (words,) = area_warnings([WHOLE], [found], (200, 20_000), (200.0, 20_000.0))
+    assert [str(each.message) for each in said] == [words]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        auc_interval(y[:2_000], rng.normal(size=2_000) + y[:2_000])
 
 
 def test_a_kind_of_positives_that_the_sample_lacks_is_warned_of() -> None:

@@ -64,7 +64,11 @@ def test_the_variance_is_obuchowskis() -> None:
     value, low, _ = auc_interval(y, scores, group=unit)
     reach = math.log(value / (1 - value)) - math.log(low / (1 - low))
     error = math.sqrt(expected) / (value * (1 - value))
-    assert reach == pytest.approx(t.ppf(0.975, n_units - 1) * error)
+    # Satterthwaite: the units' own squares say how many of them make up the variance
+    parts = np.sqrt(n_units / (n_units - 1)) * (of_positive / 18 + of_negative / 27)
+    degrees = min(n_units - 1, 3 * ((parts**2).sum() ** 2 / (parts**4).sum() - 1))
+    error *= math.sqrt(1 + 1 / degrees)
+    assert reach == pytest.approx(t.ppf(0.975, degrees) * error)
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import kolmogorov
 
 from core import metrics
 
@@ -34,3 +35,15 @@ def test_a_ranking_worse_than_chance_flags_nothing() -> None:
     curve = metrics.roc_curve([1, 1, 0, 0], [0.1, 0.2, 0.3, 0.4])
     assert curve.ks_point == 0
     assert curve.ks == 1.0
+
+
+def test_random_scores_have_a_distance_only_if_smirnovs_test_finds_one() -> None:
+    """The threshold that nine tenths of the rows choose is that of all rows: without the test, 10 % are above 0."""
+    rng, above = np.random.default_rng(0), 0
+    y = np.repeat([1, 0], [300, 300])
+    for seed in range(60):
+        found = metrics.ks_interval(y, rng.normal(size=600), random_state=seed)
+        p_value = kolmogorov(np.sqrt(150.0) * found.value)
+        assert p_value < 0.05 or found.low == 0.0
+        above += found.low > 0.0
+    assert above <= 8

@@ -6,6 +6,7 @@ import math
 import tracemalloc
 from collections.abc import Iterator
 from itertools import groupby, permutations, product
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ from core.metrics import (
 )
 from core.metrics.estimates import wilson_interval
 from core.metrics.functionals.base import Masses
+from core.metrics.groups import check_rows
+from core.metrics.measuring import estimate_metrics
 from core.metrics.window import window_counts
 from tests.core.metrics.naive import curve_and_totals, rankings, repeat_rows
 from tests.long_form import LONG_FORM, long_form
@@ -101,18 +104,12 @@ def test_lift_and_the_precision_at_a_recall_are_those_of_their_definitions(
     precision = value(PrecisionAt(share=part), y, scores, weights)
     prevalence = (weights * y).sum() / weights.sum()
     assert value(Lift(share=part), y, scores, weights) == pytest.approx(precision / prevalence)
-    # rows of a tie are taken in equal parts until they hold the positives
-    wanted = part * (weights * y).sum()
-    caught = flagged = 0.0
-    for score in sorted(set(scores.tolist()), reverse=True):
-        tied = weights * (scores == score)
-        own = (tied * y).sum()
-        taken = min(1.0, (wanted - caught) / own) if own > 0 else 1.0
-        caught, flagged = caught + taken * own, flagged + taken * tied.sum()
-        if caught >= wanted * (1 - 1e-12):
-            break
+    # of all lists that a threshold gives, the shortest one with enough positives
+    wanted = part * (weights * y).sum() * (1 - 1e-12)
+    lists = [weights * (scores >= cutoff) for cutoff in scores]
+    shortest = min((each for each in lists if (each * y).sum() >= wanted), key=np.sum)
     found = value(PrecisionAtRecall(part), y, scores, weights)
-    assert found == pytest.approx(wanted / flagged)
+    assert found == pytest.approx((shortest * y).sum() / shortest.sum())
 
 
 @given(rankings(weighted=True))
@@ -434,6 +431,43 @@ def test_the_precision_at_a_high_recall_covers_with_twenty_positives() -> None:
             both = compare_metrics(y, [scores, rng.normal(size=1000)], [metric])[0]
             np.testing.assert_allclose(both.values[0], found)
     assert covered >= binom.ppf(0.01, draws, 0.95), covered / draws
+
+
+def test_ndcg_of_a_short_list_is_tested_by_all_its_orders() -> None:
+    """And rejects 5 % where most of the list counts, which a normal approximation does not."""
+    rng, (m, n), size = np.random.default_rng(3), (12, 18), 6
+    gains = 1.0 / np.log2(np.arange(size) + 2.0)
+    cases = list(product([0, 1], repeat=size))
+    likely = np.array([comb(m + n - size, m - sum(case)) for case in cases]) / comb(m + n, m)
+    sums = np.array(cases) @ gains
+    y = np.repeat([1, 0], [m, n])
+    for _ in range(20):
+        scores = rng.normal(size=m + n) + 0.3 * y
+        (found,) = measure(y, scores, [Ndcg(size)])
+        reached = y[np.argsort(-scores)[:size]] @ gains
+        assert found.p_value == pytest.approx(likely[sums >= reached - 1e-9].sum())
+    y, rejected = np.repeat([1, 0], [500, 100]), 0
+    for _ in range(300):
+        (found,) = measure(y, rng.normal(size=600), [Ndcg()])
+        rejected += found.p_value < 0.05
+    assert rejected <= binom.ppf(0.99, 300, 0.05)
+
+
+def test_a_few_heavy_rows_widen_the_interval() -> None:
+    """Equal weights do not."""
+    rng = np.random.default_rng(2)
+    y = (rng.random(1_000) < 0.1).astype(int)
+    scores = rng.normal(size=1_000) + 1.2 * y
+    (plain,) = measure(y, scores, [AveragePrecision()])
+    (equal,) = measure(y, scores, [AveragePrecision()], sample_weight=np.full(1_000, 2.5))
+    np.testing.assert_allclose(equal.interval, plain.interval)
+    heavy = np.ones(1_000)
+    heavy[np.flatnonzero(y == 0)[::300]] = 100.0
+    heavy[np.argmax(np.where(y == 0, scores, -9.0))] = 100.0
+    (found,) = measure(y, scores, [AveragePrecision()], sample_weight=heavy)
+    rows = check_rows(y, {"scores": scores}, heavy)
+    error = math.sqrt(estimate_metrics(rows, [AveragePrecision()])[0].variance(0, 0))
+    assert found.interval.high - found.interval.low > 2.5 * 1.96 * error
 
 
 def test_scores_that_say_nothing_seldom_beat_chance() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import WindowArea, auc, compare_metrics
-from core.monitoring import compare_by_period, swap_set
+from core.monitoring import compare_by_period, measure_pair, swap_set
 from tests.core.monitoring.simulator import gap
 from tests.long_form import LONG_FORM, one_in
 from tests.sentences import Sentences
@@ -121,6 +121,24 @@ def test_later_periods_leave_earlier_answers_and_a_winner_stays() -> None:
     swapped = compare_by_period(y, challenger, champion, period)
     assert swapped[-1].winner == "champion"
     assert swapped[-1].difference == pytest.approx(-every[-1].difference)
+
+
+@pytest.mark.parametrize(
+    ("metric", "reach"),
+    [
+        ("auc", 1.0),
+        ("gini", 2.0),
+        ("lift@50%", 2.0),
+        ("lift@10%", 10.0),
+        ("average_precision", 1.0),
+    ],
+)
+def test_the_variance_of_one_positive_is_that_of_the_whole_range(metric: str, reach: float) -> None:
+    y = np.arange(10) == 3
+    best, worst = y.astype(float), -y.astype(float)
+    found = measure_pair(y, worst, best, metric, last=1)
+    assert found.difference <= reach
+    assert math.sqrt(found.variance * found.trials) == pytest.approx(reach)
 
 
 def test_models_that_differ_by_nothing_that_matters_are_equivalent() -> None:

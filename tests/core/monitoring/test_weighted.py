@@ -132,6 +132,20 @@ def test_without_enough_explored_positives_there_is_the_number_that_is_needed() 
     assert found.miss_rate.low is not None
 
 
+def test_no_more_is_needed_exactly_if_there_are_intervals() -> None:
+    """Rows that are recorded with other probabilities weigh differently: positives then count by their weights."""
+    explored = []
+    for seed in range(6):
+        every, _ = decisions(10_000 * (seed + 1), seed)
+        rng = np.random.default_rng(seed)
+        keep = np.where(rng.random(every["score"].size) < 0.5, 1.0, 0.05)
+        found = metrics_of({**every, "keep": keep})
+        assert found.auc is not None
+        assert (found.explored_needed == 0) == (found.auc.low is not None)
+        explored.append((found.explored_positives >= 20, found.explored_needed == 0))
+    assert (True, False) in explored  # enough rows, of too unequal weights
+
+
 def test_values_by_hand() -> None:
     """Two flagged rows, of which one is positive; four others, of which two are explored and one of these positive."""
     found = weighted_metrics(
