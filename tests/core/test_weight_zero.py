@@ -82,6 +82,10 @@ def folds(r: SimpleNamespace) -> dict[str, Any]:
     return {"fold": r.fold, "repeat": r.repeat, "row": r.row, "sample_weight": r.weight}
 
 
+def of_entities(options: dict[str, Any]) -> dict[str, Any]:
+    return {"entity" if name == "group" else name: value for name, value in options.items()}
+
+
 def grouped(r: SimpleNamespace) -> dict[str, Any]:
     return {"sample_weight": r.weight, "group": r.group}
 
@@ -135,7 +139,18 @@ CALLS: dict[str, Callable[[SimpleNamespace, dict[str, Any]], Any]] = {
     "measure_lists": lambda r, o: metrics.measure_lists(
         r.grade, r.one, r.query, LIST_METRICS, graded=True, sample_weight=r.weight
     ),
-    "measure_pair": lambda r, o: monitoring.measure_pair(r.y, r.one, r.two, last=1, **o),
+    "measure_calibration": lambda r, o: monitoring.measure_calibration(
+        r.p, r.y, first=1, last=1, **of_entities(o)
+    ),
+    "measure_look": lambda r, o: monitoring.measure_look(
+        r.y, r.one, first=1, last=1, **of_entities(o)
+    ),
+    "measure_pair": lambda r, o: monitoring.measure_pair(
+        r.y, r.one, r.two, last=1, **of_entities(o)
+    ),
+    "swap_set": lambda r, o: monitoring.swap_set(
+        r.y, r.by, r.y, r.by, sample_weight=o["sample_weight"]
+    ),
     "measure_periods": lambda r, o: monitoring.measure_periods(r.y, r.one, r.period, **o),
     "measure_validation": lambda r, o: monitoring.measure_validation(r.y, r.one, **o),
     "misrank_fraction": lambda r, o: metrics.misrank_fraction(r.y, r.one, r.weight),
@@ -189,7 +204,9 @@ def bits(found: Any) -> Any:
         return tuple((bits(key), bits(value)) for key, value in found.items())
     if isinstance(found, list | tuple):
         return tuple(bits(each) for each in found)
-    assert found is None or isinstance(found, str | int | np.integer | np.bool_), type(found)
+    assert found is None or isinstance(found, str | bytes | int | np.integer | np.bool_), type(
+        found
+    )
     return found
 
 
