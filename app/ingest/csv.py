@@ -1,9 +1,9 @@
 """CSV tables: the header, and the rows, which Arrow's reader parses in blocks of whole lines in parallel.
 
-Arrow's reader has no line numbers, and is not used for irregular blocks: a row that is too short or too long, bytes
-that are not UTF-8, misplaced quotes. Such a block is parsed by Python's csv module, which is slower but handles all
-cases; both agree on every row. From a quote that is still open at the end of a block, or a row longer than a block, the
-rest of the file is parsed by Python.
+One scan of the bytes (`scan_rows`) decides where rows end, by the rules of Python's csv module: a quote counts only at
+the beginning of a value. Arrow's reader has no line numbers, and is not used for irregular blocks: a row that is too
+short or too long, or bytes that are not UTF-8. Such a block is parsed by Python's csv module, which is slower but
+handles all cases; both agree on every row. From a row longer than a block, the rest of the file is parsed by Python.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from app.ingest.rows import (
 from app.ingest.stream import Stream, TableBytes
 from app.ingest.value_columns import MissingTokens, plain_numbers
 from app.ingest.values import PADDED, USUAL, Notation
+from core.kernels import kernel
 
 MAX_HEADER_LINES = 100
 """Most lines of a header. A quoted name may contain line ends; such a name is refused, but must be read to be named."""
@@ -324,12 +325,19 @@ def _sniff(header: str, max_columns: int) -> str:
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of whole lines: its bytes, its offset, the number of lines before it, and whether it has quotes."""
+    """A block of whole rows: its bytes, its offset, the number of lines before it, and the number of its rows if it has
+    quotes. A row that is longer than a block is a block without text.
+    """
 
     text: bytes
     offset: int
     lines_above: int
-    quoted: bool
+    rows: int | None
+
+    @property
+    def quoted(self) -> bool:
+        """Whether the block has quotes."""
+        return self.rows is not None
 
 
 @dataclass(frozen=True)
@@ -448,7 +456,7 @@ class CsvTable(Source):
         ]
         batch = pa.RecordBatch.from_arrays(arrays, names=wanted)
         numeric.difference_update(n for n in tried if batch.column(n).type == pa.string())
-        if block.quoted and _holds_quote(batch) and not _is_regular(block, self._layout.delimiter):
+        if block.rows is not None and batch.num_rows != block.rows:
             return self.parse_exactly(block, wanted)
         return _Parsed(batch)
 
@@ -608,57 +616,82 @@ class CsvTable(Source):
 
 
 def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
-    """Yield the text in blocks that end at line ends outside quotes. A row that is longer than a block is the last
-    block, without text.
+    """Yield the text in blocks of whole rows. The last block has no text if its row is longer than a block, or opens a
+    quote and does not close it.
     """
     offset, lines, returned = layout.header_bytes, layout.header_lines, False
-    rest, before = b"", stream.quotes  # the text to yield next, and the number of quotes before it
-    while piece := stream.read(size):
-        quotes = stream.quotes - before
-        end = _end_of_lines(piece, closed=quotes % 2 == 0)
-        if end:
-            text = b"".join((rest, memoryview(piece)[:end]))
-            lines -= returned and text.startswith(b"\n")  # one line end, cut in two
-            yield _Block(text, offset, lines, quotes > 0)
-            offset += len(text)
-            lines += _count_ends(text)
-            returned = text.endswith(b"\r")
-            rest = piece[end:]
-            before = stream.quotes - rest.count(b'"')
+    text, ended = b"", False
+    while text or not ended:
+        most = max(size, len(text))  # twice the text, so that a long row is scanned few times
+        piece = stream.read(most)
+        text, ended = text + piece, len(piece) < most
+        end, rows = _end_of_rows(text, layout.delimiter, ended=ended)
+        if not end and not ended and len(text) <= max(size, _MAX_BLOCK_BYTES):
+            continue
+        if not text:
+            return
+        lines -= returned and text.startswith(b"\n")  # one line end, cut in two
+        block, text = text[:end], text[end:]
+        yield _Block(block, offset, lines, rows)
+        if not block:
+            return
+        offset += len(block)
+        lines += _count_ends(block)
+        returned = block.endswith(b"\r")
+
+
+def _end_of_rows(text: bytes, delimiter: str, *, ended: bool) -> tuple[int, int | None]:
+    """Return the end of the last whole row of a text, 0 if there is none, and the number of rows before it if the text
+    has quotes. With `ended`, the text ends the file, so that its last row needs no line end.
+    """
+    if b'"' not in text:
+        return len(text) if ended else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1, None
+    end, rows, rest = scan_rows(np.frombuffer(text, np.uint8), np.uint8(ord(delimiter)))
+    if ended and rest == _IN_ROW:
+        return len(text), rows + 1
+    return (len(text) if ended and rest == _BETWEEN else end), rows
+
+
+_BETWEEN, _IN_ROW, _IN_QUOTES = 0, 1, 2
+"""Where a text ends: after a row, in a row outside quotes, or in a quoted value."""
+_AT_VALUE, _IN_VALUE, _QUOTED, _AFTER_QUOTE = 0, 1, 2, 3
+_LF, _CR, _QUOTE = ord("\n"), ord("\r"), ord('"')
+
+
+@kernel(
+    numba.types.UniTuple(numba.int64, 3)(
+        numba.types.Array(numba.uint8, 1, "C", readonly=True), numba.uint8
+    )
+)
+def scan_rows(text, delimiter):  # type: ignore[no-untyped-def]
+    """Return the end of the last whole row of CSV text, the number of rows before it without blank lines, and where the
+    text ends. The text must begin with a row.
+    """
+    end = rows = 0
+    state, blank = _AT_VALUE, True
+    for i in range(len(text)):
+        sign = text[i]
+        if state == _QUOTED:
+            if sign == _QUOTE:
+                state = _AFTER_QUOTE
+        elif sign in (_LF, _CR):
+            rows += not blank
+            end, state, blank = i + 1, _AT_VALUE, True
         else:
-            rest += piece
-            if len(rest) > size:
-                yield _Block(
-                    b"", offset, lines - (returned and rest.startswith(b"\n")), quoted=True
-                )
-                return
-    if rest:
-        lines -= returned and rest.startswith(b"\n")
-        quotes = stream.quotes - before
-        # An open quote takes in the rest of the file, and Arrow's reader would not report it.
-        yield _Block(rest if quotes % 2 == 0 else b"", offset, lines, quotes > 0)
+            blank = False
+            if sign == delimiter:
+                state = _AT_VALUE
+            elif sign == _QUOTE and state != _IN_VALUE:  # at its begin, or the second of a pair
+                state = _QUOTED
+            else:
+                state = _IN_VALUE
+    return end, rows, _BETWEEN if blank else _IN_QUOTES if state == _QUOTED else _IN_ROW
 
 
 def _count_ends(text: bytes) -> int:
     """Return the number of line ends: LF, CR or CRLF."""
     feeds = text.count(b"\n")
     return feeds + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else feeds
-
-
-def _end_of_lines(piece: bytes, *, closed: bool) -> int:
-    """Return the end of the last line in a piece that ends outside quotes; 0 if there is none. `closed` is True if the
-    piece itself ends outside quotes.
-    """
-    stop = len(piece)
-    while True:
-        start = piece.rfind(b'"', 0, stop) + 1
-        if closed:
-            end = max(piece.rfind(mark, start, stop) for mark in (b"\n", b"\r")) + 1
-            if end:
-                return end
-        if not start:
-            return 0
-        stop, closed = start - 1, not closed
 
 
 def _may_have_leading_zeros(text: bytes, delimiter: str) -> bool:
@@ -711,16 +744,3 @@ def _as_numbers(text: pa.Array, notation: Notation) -> pa.Array:
     except pa.ArrowInvalid:
         return text
     return values if pc.all(pc.is_finite(values)).as_py() is not False else text
-
-
-def _holds_quote(batch: pa.RecordBatch) -> bool:
-    """Return True if any value contains a quote. If none does, all quotes of the block surround whole values."""
-    texts = (column for column in batch.columns if column.type == pa.string())
-    return any(pc.any(pc.match_substring(text, '"')).as_py() for text in texts)
-
-
-def _is_regular(block: _Block, delimiter: str) -> bool:
-    """Return True if every quote encloses a whole value or is doubled inside one, so that all parsers agree."""
-    mark = re.escape(delimiter.encode())
-    value = rb'(?:(?<=[\r\n%b])|\A)"[^"]*(?:""[^"]*)*"(?=[\r\n%b]|\Z)' % (mark, mark)
-    return b'"' not in re.sub(value, b"", block.text)

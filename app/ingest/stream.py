@@ -102,8 +102,7 @@ class Stream(io.RawIOBase):
     the first bytes.
 
     With a `codec` of Python, text is converted to UTF-8 without a byte order mark. `size` counts the plain bytes so
-    far, and `quotes` the `"` in them; `position` counts the stored bytes. `look` is called before each piece is read,
-    and may raise an exception.
+    far; `position` counts the stored bytes. `look` is called before each piece is read, and may raise an exception.
     """
 
     def __init__(
@@ -130,7 +129,6 @@ class Stream(io.RawIOBase):
         self._look = look
         self._recoder = _Recoder(codec) if codec else None
         self.size = 0
-        self.quotes = 0
 
     @property
     def position(self) -> int:
@@ -154,8 +152,6 @@ class Stream(io.RawIOBase):
         self.size += len(data)
         if self.size > self._max_bytes:
             raise too_long(self._max_bytes, self._setting)
-        if b'"' in data:  # quicker than to count none
-            self.quotes += data.count(b'"')
         return data
 
     def _piece(self, size: int) -> bytes:
