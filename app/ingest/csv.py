@@ -13,7 +13,7 @@ import csv
 import io
 import itertools
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -45,7 +45,7 @@ from app.ingest.rows import (
     Source,
     check_names,
 )
-from app.ingest.stream import Stream, TableBytes
+from app.ingest.stream import UNREAD_CODECS, Stream, TableBytes
 from app.ingest.value_columns import MissingTokens, plain_numbers
 from app.ingest.values import PADDED, USUAL, Notation
 from core.kernels import kernel
@@ -74,9 +74,7 @@ _FOREIGN = {
     b"%PDF": "PDF; save the table as CSV",
     b"\x89PNG": "a picture; save the table as CSV",
     b"\xff\xd8\xff": "a picture; save the table as CSV",
-    b"7z\xbc\xaf": "a 7z archive; unpack it",
-    b"Rar!": "a RAR archive; unpack it",
-    b"\xfd7zXZ\0": "compressed with xz; unpack it, or compress it with gzip or zstd",
+    **{magic: f"compressed with {name}; unpack it" for magic, name in UNREAD_CODECS.items()},
 }
 _OF_BYTES = ("latin-1", "windows-1252")
 """Encodings in which any bytes are text."""
@@ -159,7 +157,7 @@ class Layout:
 def find_codec(upload: TableBytes, dialect: Dialect) -> TableBytes:
     """Return the upload with the codec of its text. Raises BadTable for a file that is not text."""
     with upload.open() as stream:
-        head = stream.read(8)
+        head = stream.read(max(map(len, _FOREIGN)))
     if not head:
         raise BadTable("the file is empty: it must have a header and rows", line=1)
     for magic, what in _FOREIGN.items():
@@ -205,8 +203,65 @@ def _is_utf_8(upload: TableBytes) -> bool:
     return True
 
 
-def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layout:
-    """Return the layout of a CSV, from its header. Raises BadTable if there is no header, or for unusable names."""
+@dataclass(frozen=True)
+class UnnamedColumns:
+    """The columns of a CSV whose first line may have values: their names in order, those that a header must have, and
+    whether the first line is `known` to have values.
+    """
+
+    names: list[str]
+    required: frozenset[str]
+    known: bool
+
+    def has_values(self, first: Sequence[str], line: int) -> bool:
+        """Return True if the first line has values. Raises BadTable for another number of values, or for a line that
+        seems to be an incomplete header.
+
+        A header has each required name once. If all its values are numbers, it could as well be a row, and is one.
+        """
+        if not self.known:
+            times = Counter(value.strip() for value in first)
+            named = [name for name in self.names if times[name]]
+            may_be_row = all(map(_is_number, first))
+            doubled = next((name for name in named if times[name] > 1), None)
+            absent = next((name for name in self.names if name in self.required - set(named)), None)
+            if named and not may_be_row and doubled is None and absent is None:
+                return False
+            if not may_be_row and any(not _is_number(name) for name in named):
+                why = f"{show(doubled)} twice" if absent is None else f"not {show(absent)}"
+                raise BadTable(
+                    f"the first line has {show(named[0])}, the name of a feature, but {why}: name each required "
+                    "feature once, or send header=absent with the Content-Type",
+                    line=line,
+                )
+        if len(first) != len(self.names):
+            raise BadTable(
+                f"a CSV without a header must have {len(self.names)} columns, those of the model in their order, got "
+                f"{len(first)}",
+                line=line,
+            )
+        return True
+
+
+def _is_number(text: str) -> bool:
+    """Return True for a text that may be a number, or a missing one."""
+    try:
+        float(text.strip().replace(",", ".") or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def read_layout(
+    upload: TableBytes,
+    dialect: Dialect,
+    max_columns: int,
+    unnamed: UnnamedColumns | None = None,
+) -> Layout:
+    """Return the layout of a CSV, from its header. Raises BadTable if there is no header, or for unusable names.
+
+    With `unnamed`, the first line may be a row.
+    """
     with upload.open() as stream:
         head = stream.read(len(BOM))
     with upload.open() as stream:
@@ -238,7 +293,10 @@ def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layou
             raise BadTable(f"{rule}; is a closing quote missing?", line=line)
         if len(names) > max_columns:  # before each of them is named
             raise too_many_columns(max_columns, len(names), line)
-        header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
+        mark = len(BOM) if head.startswith(BOM) else 0
+        header_bytes = lines.bytes + mark
+        if unnamed is not None and unnamed.has_values(names, line):
+            return Layout(list(unnamed.names), frozenset(), delimiter, mark, 0)
         if (refusal := _foreign_letters(names, line)) is not None:
             raise refusal
         called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]

@@ -9,8 +9,11 @@ import pytest
 
 from app.ingest import csv as delimited
 from app.ingest import stream
+from app.ingest.csv import UnnamedColumns, read_layout
 from app.ingest.errors import MAX_ERRORS, MAX_ERRORS_PER_COLUMN, BadTable
 from app.ingest.fields import split_names
+from app.ingest.formats import Dialect
+from app.ingest.stream import TableBytes
 from app.ingest.values import DEFAULT_TOKENS
 from tests.app.uploads import Ready
 from tests.sentences import Sentences
@@ -252,3 +255,36 @@ def test_a_stream_that_was_refused_can_be_closed(sentences: Sentences) -> None:
         refused.__init__(b"a,y\n", "br", 100)  # type: ignore[misc]  # what is made in part is the test
     refused.close()
     assert refused.closed
+
+
+@pytest.mark.parametrize(
+    ("names", "first", "has_values"),
+    [
+        (["a", "b"], "a,b", False),
+        (["a", "b"], "b,x,a", False),
+        (["a", "b"], " a ,b", False),
+        (["a", "b"], '"a","b"', False),
+        (["a", "b"], "1,2", True),
+        (["a", "b"], "1,", True),
+        (["a", "b"], "u,v", True),
+        (["0", "1", "2"], "2,1,0", True),
+        (["0", "1", "x"], "x,1,0", False),
+        (["a", "b"], "a,c", None),
+        (["a", "b"], "a,b,b", None),
+        (["a", "b"], "u,v,w", None),
+        (["a", "b"], "1,2,3", None),
+    ],
+)
+def test_first_line_is_a_header_or_a_row(
+    names: list[str], first: str, has_values: bool | None, sentences: Sentences
+) -> None:
+    """It is a header if it has each required name once, and could not be a row of numbers. None: it is refused."""
+    columns = UnnamedColumns(names, frozenset(names), known=False)
+    upload = TableBytes(f"{first}\n1,2,3\n".encode(), None, 1 << 20)
+    if has_values is None:
+        with sentences.raises(BadTable):
+            read_layout(upload, Dialect(), 10, columns)
+        return
+    layout = read_layout(upload, Dialect(), 10, columns)
+    assert (layout.header_lines == 0) is has_values
+    assert layout.header_bytes == (0 if has_values else len(first) + 1)
