@@ -20,6 +20,7 @@ import numpy.typing as npt
 import orjson
 
 from app.datasets.description import CONTENT_ENCODINGS
+from app.ingest import json_text
 from app.ingest.errors import BadTable, Errors, too_many_rows
 from app.ingest.rows import Rows, Source
 from app.ingest.values import NUMERIC
@@ -260,12 +261,12 @@ def parse_json(text: bytes, max_rows: int) -> Any:
     """
     check_brackets(text, max_rows)
     try:
-        return orjson.loads(text)
+        return json_text.parse(text)
     except orjson.JSONDecodeError as error:
         if b"NaN" not in text:
             raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
     try:
-        return orjson.loads(_TEXT_OR_NAN.sub(_null_for_nan, text))
+        return json_text.parse(_TEXT_OR_NAN.sub(_null_for_nan, text))
     except orjson.JSONDecodeError as error:
         raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
 
