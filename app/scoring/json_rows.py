@@ -60,11 +60,11 @@ class IdAndIgnored(NamedTuple):
         return IdAndIgnored(id_, ignore)
 
     def check(self, features: Collection[str]) -> None:
-        """Raise Invalid if `ignore` names a feature."""
+        """Raise Invalid if `ignore` names a feature; `*` names those that are none, also if a feature has this name."""
         errors = [
             {"detail": f"{shown(name)} cannot be ignored: it is a feature of the model"}
             for name in self.ignore[:MAX_ERRORS]
-            if name in features
+            if name in features and name != ALL
         ]
         refuse_all(errors, "column_in_two_roles")
 

@@ -410,11 +410,11 @@ class RowReader:
         ]
         for role, listed in (("ignored", options.ignore), ("kept", options.keep)):
             for name in listed:
-                if name not in there and name != ALL:
+                if name not in there and not (name == ALL and role == "ignored"):
                     detail = f"the {role} column {show(name)} is not in the table"
                     errors.append(_error(name, detail, "unknown_column"))
         for name in options.ignore:
-            if name in known:
+            if name in known and name != ALL:
                 detail = f"column {show(name)} cannot be ignored: it is a feature of the model"
                 errors.append(_error(name, detail, "column_in_two_roles"))
         refuse_all(errors)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.datasets.description import Format
 from app.ingest import json_text
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.errors import Invalid, Malformed
@@ -18,7 +19,7 @@ from app.scoring import json_rows
 from app.scoring.features import FeatureIndex
 from app.scoring.json_rows import IdAndIgnored
 from app.scoring.row_parser import RowParser
-from app.scoring.table_rows import Bounds
+from app.scoring.table_rows import Bounds, TableOptions, read_body
 
 BOUNDS = Bounds(100, 1 << 20, 1 << 10)
 NAMES = ["age", "ü 😀", "class", "f0"]
@@ -60,6 +61,22 @@ def test_a_key_that_occurs_twice_is_for_the_general_parser(kind: str, optional: 
             assert refused.value.code == "duplicate_column"
     for value in ("2", "null"):
         assert features.parse_rows(b'{"rows":[{"a":1,"b":%s}]}' % value.encode()) is not None
+
+
+def test_a_feature_may_be_called_as_all_others() -> None:
+    """`ignore=*` names the fields that are no feature, also if a feature is called `*`."""
+    features = index(["*", "b"], [False, False])
+    body = b'{"rows": [{"*": 1, "b": 2, "c": 3}]}'
+    assert json_rows.read(features, body, IdAndIgnored(None, ("*",)), BOUNDS).X.tolist() == [[1, 2]]
+    table, options = Format("text/csv", None), TableOptions(ignore=("*",))
+    reader, source = read_body(b"*,b,c\n1,2,3\n", table, features, options, None, BOUNDS)
+    (batch,) = reader.batches(source)
+    assert [values.tolist() for values in batch.features.values()] == [[1.0], [2.0]]
+    reader, source = read_body(
+        b"b,c\n2,3\n", table, index(["b"], [False]), TableOptions(("c",), keep=("*",)), None, BOUNDS
+    )
+    with pytest.raises(Invalid):
+        list(reader.batches(source))
 
 
 def quickly(features: FeatureIndex, body: bytes, *, lenient: bool) -> Any:
