@@ -64,6 +64,8 @@ BLOCK_BYTES = 1 << 21
 COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
 _MAX_BLOCK_BYTES = 1 << 23
 BOM = b"\xef\xbb\xbf"
+_END_MARK = "\x1a"
+"""Ctrl-Z: the end of a text for DOS. It is not data at the end of a file."""
 _FOREIGN = {
     b"\xff\xfe\x00\x00": "UTF-32 text; save it as UTF-8",
     b"\x00\x00\xfe\xff": "UTF-32 text; save it as UTF-8",
@@ -108,7 +110,7 @@ class _Lines:
             raise BadTable(
                 f"a line must be shorter than {MAX_LINE_LENGTH} characters", line=self.number
             )
-        return line
+        return line.removesuffix(_END_MARK)  # a line without an end is the last one
 
 
 class _HeaderLines(_Lines):
@@ -263,20 +265,27 @@ def read_layout(
     With `unnamed`, the first line may be a row.
     """
     with upload.open() as stream:
-        head = stream.read(len(BOM))
+        head = stream.read(2 * len(BOM))
+    # A program that writes a mark before a text that has one writes two.
+    mark = len(head) - len(head.removeprefix(BOM).removeprefix(BOM))
     with upload.open() as stream:
-        if head.startswith(BOM):
-            stream.skip(len(BOM))
+        stream.skip(mark)
         most = max(MIN_HEADER_LENGTH, max_columns * (2 * MAX_NAME_LENGTH + len('"",')))
         lines = _HeaderLines(stream, most)
         line = 1
         try:
             above = itertools.islice(lines, MAX_LINES_ABOVE + 1)
-            start = next((line for line in above if line.strip("\r\n")), None)
+            filled = (line for line in above if line.strip("\r\n"))
+            start = next(filled, None)
+            delimiter = _delimiter_above(start or "", lines.number)
+            if delimiter or (start or "").startswith(_POWERSHELL):
+                start = next(filled, None)
             if start is None:
                 raise _no_header(lines)
+            if dialect.delimiter or not delimiter:
+                delimiter = _delimiter_of(start, dialect, max_columns)
             line = lines.number
-            delimiter = _delimiter_of(start, dialect, max_columns)
+            above_bytes = lines.bytes - len(start.encode("utf-8", "surrogateescape"))
             # Before each name is read. A few too many are read, so that the error has their number.
             if count_delimiters(start, delimiter, 2 * max_columns) == 2 * max_columns:
                 raise too_many_columns(max_columns, 2 * max_columns + 1, line, at_least=True)
@@ -293,10 +302,9 @@ def read_layout(
             raise BadTable(f"{rule}; is a closing quote missing?", line=line)
         if len(names) > max_columns:  # before each of them is named
             raise too_many_columns(max_columns, len(names), line)
-        mark = len(BOM) if head.startswith(BOM) else 0
-        header_bytes = lines.bytes + mark
         if unnamed is not None and unnamed.has_values(names, line):
-            return Layout(list(unnamed.names), frozenset(), delimiter, mark, 0)
+            columns = list(unnamed.names)
+            return Layout(columns, frozenset(), delimiter, mark + above_bytes, line - 1)
         if (refusal := _foreign_letters(names, line)) is not None:
             raise refusal
         called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
@@ -304,9 +312,30 @@ def read_layout(
             check_names(called, max_columns, line),
             frozenset(own for own, name in zip(called, names, strict=True) if not name.strip()),
             delimiter,
-            header_bytes,
+            mark + lines.bytes,
             lines.number,
         )
+
+
+_POWERSHELL = "#TYPE "
+"""Before the header, PowerShell 5 writes a line with the type of its objects."""
+_EXCEL = re.compile(r'("?)sep=(.)\1,*[\r\n]*')
+
+
+def _delimiter_above(line: str, number: int) -> str:
+    """Return the delimiter that a line `sep=;` above the header tells to Excel; empty for another line. Raises BadTable
+    for one that is not read.
+    """
+    found = _EXCEL.fullmatch(line)
+    if found is None:
+        return ""
+    if found[2] not in DELIMITERS.values():
+        raise BadTable(
+            f"the line {show(line.strip())} above the header states the delimiter {show(found[2])}; it must be "
+            f"{', '.join(DELIMITERS)}",
+            line=number,
+        )
+    return found[2]
 
 
 def _no_header(lines: _HeaderLines) -> BadTable:
@@ -683,6 +712,8 @@ def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
         most = max(size, len(text))  # twice the text, so that a long row is scanned few times
         piece = stream.read(most)
         text, ended = text + piece, len(piece) < most
+        if ended:
+            text = text.removesuffix(_END_MARK.encode())
         end, rows = _end_of_rows(text, layout.delimiter, ended=ended)
         if not end and not ended and len(text) <= max(size, _MAX_BLOCK_BYTES):
             continue

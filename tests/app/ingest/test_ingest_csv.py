@@ -9,7 +9,7 @@ import pytest
 
 from app.ingest import csv as delimited
 from app.ingest import stream
-from app.ingest.csv import UnnamedColumns, read_layout
+from app.ingest.csv import CsvTable, UnnamedColumns, read_layout
 from app.ingest.errors import MAX_ERRORS, MAX_ERRORS_PER_COLUMN, BadTable
 from app.ingest.fields import split_names
 from app.ingest.formats import Dialect
@@ -288,3 +288,39 @@ def test_first_line_is_a_header_or_a_row(
     layout = read_layout(upload, Dialect(), 10, columns)
     assert (layout.header_lines == 0) is has_values
     assert layout.header_bytes == (0 if has_values else len(first) + 1)
+
+
+FOREIGN_LINES: dict[str, tuple[str, str]] = {
+    "sep=;": ("sep=;\r\n", ";"),
+    "quoted sep=;": ('"sep=;"\r\n', ";"),
+    "sep=, ": ("sep=,\n", ","),
+    "sep= and a tab": ("sep=\t\n", "\t"),
+    "a delimiter that the header hides": ("sep=|\n", "|"),
+    "PowerShell": ("#TYPE Selected.Row\r\n", ","),
+    "two marks": ("\ufeff", ","),
+    "a mark and sep=;": ("sep=;\r\n", ";"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN_LINES)
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("end", ["", "\x1a", "\r\n\x1a"])
+def test_first_lines_and_last_bytes_of_programs_are_not_data(
+    ready: Read, monkeypatch: pytest.MonkeyPatch, name: str, codec: str, end: str
+) -> None:
+    above, mark = FOREIGN_LINES[name]
+    rows = [["a", "b", "y"], ["1", "u", "0"], ["2", "v", "1"]]
+    body = (above + "\r\n".join(map(mark.join, rows)) + end).encode(codec)
+    for exactly in (False, True):
+        if exactly:
+            monkeypatch.setattr(CsvTable, "parse", lambda self, block, *_: None)
+        found = ready(body, label="y")
+        assert found.columns["a"] == [1.0, 2.0]
+        assert found.columns["b"] == ["u", "v"]
+
+
+def test_a_delimiter_that_is_not_read_is_named(sentences: Sentences) -> None:
+    for body in (b"sep=#\na#y\n1#0\n", b"sep=;\n", b"#TYPE x\n\n"):
+        upload = TableBytes(body, None, 1 << 20)
+        with sentences.raises(BadTable):
+            read_layout(upload, Dialect(), 10)
