@@ -39,6 +39,7 @@ LONGEST = ("core.trees.tasks", "core.trees.schedule", "core.trees")
 # Kernels, or modules of kernels, that a first upload, model and score need: stumps with their baselines, then trees, in
 # the order in which they are called. Trees need `run_worker` last of what grows them, but it takes long.
 COMPILED_FIRST = (
+    "app.ingest.csv",
     "app.ingest.profile",
     "core.metrics.column",
     "core.coding.bins",

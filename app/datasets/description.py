@@ -18,6 +18,7 @@ from app.ingest.formats import (
     encoding_of,
     find_clash,
     foreign_fields,
+    header_of,
 )
 from app.platform.errors import Invalid, UnsupportedMedia, refuse_all
 from app.platform.tables import DatasetKind
@@ -27,13 +28,14 @@ CONTENT_ENCODINGS = ("gzip", "zstd")
 
 @dataclass(frozen=True)
 class Format:
-    """The format of an upload: media type, content encoding, and `charset`, the character set of a text, from its
-    Content-Type.
+    """The format of an upload: media type, content encoding, and of a CSV, from its Content-Type, `charset`, the
+    character set, and `header`, whether its first line has names (None: not stated).
     """
 
     content_type: str
     content_encoding: str | None
     charset: str | None = None
+    header: bool | None = None
 
 
 def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
@@ -92,23 +94,34 @@ def describe_version(given: Mapping[str, str]) -> VersionFields:
     return fields
 
 
-def check_format(content_type: str, content_encoding: str | None, also: str = "a form") -> Format:
-    """Return the format of an upload from its headers. Raises UnsupportedMedia for an unsupported one. `also` are more
-    supported types, for the message.
+def check_format(
+    content_type: str,
+    content_encoding: str | None,
+    also: str = "a form",
+    *,
+    needs_header: bool = True,
+) -> Format:
+    """Return the format of an upload from its headers. Raises UnsupportedMedia for an unsupported one, and with
+    `needs_header` for a CSV without a line of names. `also` are more supported types, for the message.
     """
     check_length(content_type)
     media_type = content_type.partition(";")[0].strip().lower()
-    charset = None
+    charset = header = None
     if media_type == CSV:
         try:
-            charset = encoding_of(content_type)
+            charset, header = encoding_of(content_type), header_of(content_type)
         except ValueError as error:
             raise UnsupportedMedia(f"the {error} in the Content-Type") from error
+        if needs_header and header is False:
+            raise UnsupportedMedia(
+                "a CSV must begin with the names of its columns here, but its Content-Type says header=absent: only "
+                "the routes that score the rows of a request read a CSV without names"
+            )
     if media_type not in (*CONTENT_TYPES, ZIP_ARCHIVE):
         known = ", ".join((*CONTENT_TYPES, ZIP_ARCHIVE))
         got = repr(media_type[:100]) if media_type else "none"
         raise UnsupportedMedia(f"Content-Type must be one of {known}, or {also}; got {got}")
-    return Format(media_type, check_encoding(content_encoding), charset)
+    return Format(media_type, check_encoding(content_encoding), charset, header)
 
 
 def told_by_bytes(path: Path, stated: Format) -> Format:

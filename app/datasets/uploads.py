@@ -306,6 +306,8 @@ def _file_format(form: UploadForm) -> Format:
     """
     told, encoding = type_of_file(form.file_name or "")
     stated = (form.file_content_type or "").partition(";")[0].strip().lower()
+    if stated == CSV:
+        check_format(form.file_content_type or "", None)
     return Format(stated if stated in CONTENT_TYPES else told or stated, encoding)
 
 

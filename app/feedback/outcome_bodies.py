@@ -10,6 +10,7 @@ import orjson
 
 from app.datasets.description import Format
 from app.feedback.outcomes import COLUMNS, MAX_ROWS, TIMES, Outcomes, Report, check
+from app.ingest import json_text
 from app.ingest.delimiters import has_more_delimiters
 from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, too_many_rows
 from app.ingest.formats import ARROW, ARROW_FILE, Dialect
@@ -67,7 +68,7 @@ class Body:
         if has_more_delimiters(body, most, ","):
             raise TooLarge(f"a body can have at most {most} commas outside strings")
         try:
-            given = orjson.loads(body)
+            given = json_text.parse(body)
         except orjson.JSONDecodeError as error:
             raise Malformed(
                 f"the body is not valid JSON: {error}", code="malformed_json"

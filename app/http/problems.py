@@ -56,13 +56,20 @@ _RULES = {
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
     "int_type": "must be a whole number",
-    "model_attributes_type": "must be an object",
+    **dict.fromkeys(("dict_type", "model_attributes_type", "model_type"), "must be an object"),
     "string_unicode": "must be a valid Unicode string",
     **dict.fromkeys(
         ("rfc_3339", "timezone_aware", "datetime_from_date_parsing"),
         "must be a time in RFC 3339 with a time zone, such as 2026-01-31T12:00:00Z",
     ),
 }
+_FIRST_MEMBERS = {
+    "algorithm": "name",
+    "objective": "metric",
+    "search": "method",
+    "validation": "method",
+}
+"""Objects that are often sent as the text of one member, and this member."""
 _LENGTHS = {
     "too_short": ("at least", "min_length", "item"),
     "too_long": ("at most", "max_length", "item"),
@@ -247,6 +254,8 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
         rule, got = "must not be empty", ""
     elif kind in _RULES:
         rule = _RULES[kind]
+        if (member := _FIRST_MEMBERS.get(name)) and isinstance(found.get("input"), str):
+            rule += f", for example {json.dumps({member: found['input'][:100]})}"
     elif kind in _LENGTHS:
         bound, limit, unit = _LENGTHS[kind]
         count = found["ctx"][limit]

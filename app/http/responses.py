@@ -250,49 +250,80 @@ async def disconnected(receive: Receive) -> None:
         pass
 
 
+SENDING_ENDED = "rankwright.sending_ended"
+"""Key in the ASGI scope of an event that is set when the caller closes its sending side."""
+
+
+async def hung_up(scope: Scope, receive: Receive) -> None:
+    """Return when the caller has disconnected or closed its sending side. From here, both look the same."""
+    signs = [asyncio.create_task(disconnected(receive))]
+    if (ended := scope.get(SENDING_ENDED)) is not None:
+        signs.append(asyncio.create_task(ended.wait()))
+    try:
+        await asyncio.wait(signs, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for sign in signs:
+            sign.cancel()
+
+
 def size_of(part: bytes | BinaryIO) -> int:
     """Return the number of bytes of a part of a body."""
     return len(part) if isinstance(part, bytes) else os.fstat(part.fileno()).st_size
 
 
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # spreadsheets read the full-width forms as well
-_BEGINS_ONE = rf"^[{re.escape(''.join(_FORMULA))}]"
+_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"  # spreadsheets read the full-width forms as well
+_SIGNED_NUMBER = r"^[+\-](?:[0-9]+(?:[.,][0-9]+)*[.,]?|[.,][0-9]+)(?:[eE][+\-]?[0-9]+)?%?\z"
 
 
 def escape_formula(text: str) -> str:
-    """Return a text with an apostrophe before it if a spreadsheet would interpret it as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    """Return a text with an apostrophe before it if a spreadsheet would interpret it as a formula; a number with a sign
+    is none.
+    """
+    import pyarrow as pa
+
+    escaped: str = _escape(pa.array([text]))[0].as_py()
+    return escaped
 
 
 def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with the formulas in every text column escaped. Dictionary columns become plain text."""
+    """Return a batch with the formulas in every text column escaped, as `escape_formula` does. Dictionary columns
+    become plain text.
+    """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     from app.ingest.value_columns import is_text
 
     columns = []
     for column in batch.columns:
         words = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        if is_text(words.type):
-            apostrophe = pa.scalar("'", words.type)
-            escaped = pc.binary_join_element_wise(apostrophe, words, pa.scalar("", words.type))
-            words = pc.if_else(pc.match_substring_regex(words, _BEGINS_ONE), escaped, words)
-        columns.append(words)
+        columns.append(_escape(words) if is_text(words.type) else words)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+def _escape(words: pa.Array) -> pa.Array:
+    """Return texts with an apostrophe before the formulas."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_formula = pc.and_not(
+        pc.match_substring_regex(words, _FORMULA), pc.match_substring_regex(words, _SIGNED_NUMBER)
+    )
+    apostrophe, nothing = pa.scalar("'", words.type), pa.scalar("", words.type)
+    escaped = pc.binary_join_element_wise(apostrophe, words, nothing)
+    return pc.if_else(is_formula, escaped, words)
+
+
 def csv_header(names: Sequence[str], delimiter: str = ",") -> bytes:
-    """Return the header line of a CSV; names that look like formulas are escaped."""
+    """Return the header line of a CSV."""
     line = io.StringIO()
-    writer = csv.writer(line, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(map(escape_formula, names))
+    csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(names)
     return line.getvalue().encode()
 
 
 def parquet_as_csv(path: Path, *, comma: bool = False) -> Iterator[bytes]:
-    """Yield the rows of a Parquet file as CSV, with a header; texts that look like formulas are escaped. With `comma`,
-    decimals have a comma and columns are separated by semicolons, as spreadsheets in many countries expect.
+    """Yield the rows of a Parquet file as CSV for people, with a header; names and texts that look like formulas are
+    escaped. With `comma`, decimals have a comma and columns are separated by semicolons, as spreadsheets in many
+    countries expect.
     """
     import pyarrow as pa
     import pyarrow.csv as pa_csv
@@ -301,7 +332,7 @@ def parquet_as_csv(path: Path, *, comma: bool = False) -> Iterator[bytes]:
     delimiter = ";" if comma else ","
     options = pa_csv.WriteOptions(include_header=False, delimiter=delimiter)
     with pq.ParquetFile(path) as file:
-        yield csv_header(file.schema_arrow.names, delimiter)
+        yield csv_header(list(map(escape_formula, file.schema_arrow.names)), delimiter)
         for batch in file.iter_batches(_ROWS_PER_CHUNK):
             sink = pa.BufferOutputStream()
             shown = escape_formulas(batch)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import math
 import re
 import zlib
@@ -21,13 +19,13 @@ from starlette.responses import Response
 
 from app import __version__
 from app.access.authentication import GuardedRoute, keyless, needs
-from app.datasets.description import Format
+from app.datasets.description import Format, check_format
 from app.http.dependencies import CallerDep, Context, ContextDep
 from app.inference_protocols import open_inference as protocol
 from app.ingest.formats import CSV
 from app.models import repository as model_repository
 from app.platform.callers import Caller
-from app.platform.errors import Invalid, Malformed, NotFound, UnsupportedMedia, shown
+from app.platform.errors import Invalid, NotFound, UnsupportedMedia, shown
 from app.scoring import cost, json_rows, turns
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, ColumnValues, ScoresResponse
@@ -275,6 +273,8 @@ async def _invoke(
     media_type = media_type_of(request) or JSON
     if media_type not in (JSON, CSV):
         raise UnsupportedMedia(f"Content-Type must be {JSON} or {CSV}, got {shown(media_type)}")
+    if media_type == CSV:
+        table = check_format(request.headers["content-type"], None, needs_header=False)
     encoding = request.headers.get("content-encoding")
     settings = context.settings
     body = await request.body()
@@ -289,7 +289,7 @@ async def _invoke(
         plain = protocol.decompress(body, encoding, most)
         beside, bounds = IdAndIgnored(id, (ALL,)), bounds_of(settings, len(body))
         if is_csv:
-            found = _rows_of_csv(served, plain, beside, bounds)
+            found = _rows_of_csv(served, plain, table, beside, bounds)
             options = ProbabilityFields.parse(stated).options()
         else:
             given = protocol.parse_json(plain, bounds.rows)
@@ -356,26 +356,18 @@ def _write_csv(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
     return ScoresResponse({}, {**ids, **{str(k): each for k, each in scores}, **columns}).csv_rows()
 
 
-def _rows_of_csv(served: Served, body: bytes, beside: IdAndIgnored, bounds: Bounds) -> RowScores:
-    """Return the scores of the rows of a CSV. Its first line has the columns' names if one of them is a feature; else
-    it has values in the order of the model's features, as SageMaker sends them.
+def _rows_of_csv(
+    served: Served, body: bytes, table: Format, beside: IdAndIgnored, bounds: Bounds
+) -> RowScores:
+    """Return the scores of the rows of a CSV. Without the names of the columns in its first line, each row has values
+    in the order of the model's features, as SageMaker sends them.
     """
-    names = served.features.names
-    line = re.split(rb"[\r\n]", body, maxsplit=1)[0].decode("utf-8", "replace")
-    try:
-        first = next(csv.reader([line]), [])
-    except csv.Error as error:
-        raise Malformed(f"the first line is not valid CSV: {error}") from error
-    if not {name.strip() for name in first} & set(names):
-        if len(first) != len(names):
-            raise Invalid(
-                f"a CSV without a header must have {len(names)} columns, got {len(first)}"
-            )
-        header = io.StringIO()
-        csv.writer(header).writerow(names)
-        body = header.getvalue().encode() + body
-    options = TableOptions(ignore=(ALL,), keep=() if beside.id is None else (beside.id,))
-    return scoring.score_body(served, body, Format(CSV, None, None), options, bounds)
+    options = TableOptions(
+        ignore=(ALL,),
+        keep=() if beside.id is None else (beside.id,),
+        dialect={} if table.charset is None else {"encoding": table.charset},
+    )
+    return scoring.score_body(served, body, table, options, bounds, may_lack_header=True)
 
 
 def _rows_of_json(served: Served, given: Any, beside: IdAndIgnored, bounds: Bounds) -> RowScores:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from app.ingest.errors import Errors, too_many_rows
+from app.datasets.description import CONTENT_ENCODINGS
+from app.ingest import json_text
+from app.ingest.errors import BadTable, Errors, too_many_rows
 from app.ingest.rows import Rows, Source
 from app.ingest.values import NUMERIC
 from app.platform.errors import (
@@ -118,27 +119,25 @@ class InferRequest:
 
 
 def decompress(body: bytes, encoding: str | None, max_bytes: int) -> bytes:
-    """Return a body decompressed by its Content-Encoding: gzip or deflate, as Triton's client sends them.
+    """Return a body decompressed by its Content-Encoding: as on all routes, or deflate, which Triton's client may send.
 
     UnsupportedMedia: for another one. Malformed: if it is damaged. TooLarge: if it takes more than `max_bytes`.
     """
     name = (encoding or "").strip().lower()
     if name in ("", "identity"):
         return body
-    if name not in ("gzip", "deflate"):
-        raise UnsupportedMedia(f"Content-Encoding must be gzip or deflate, got {shown(encoding)}")
-    stream = zlib.decompressobj(zlib.MAX_WBITS | (16 if name == "gzip" else 0))
-    try:
-        plain = stream.decompress(body, max_bytes + 1)
-    except zlib.error as error:
-        raise Malformed(f"the body is not valid {name}: {error}") from error
-    if len(plain) > max_bytes:
-        raise TooLarge(
-            f"a body can have at most {max_bytes} bytes after decompression; this one has more"
+    if name not in (known := (*CONTENT_ENCODINGS, "deflate")):
+        raise UnsupportedMedia(
+            f"Content-Encoding must be one of {', '.join(known)}, got {shown(encoding)}"
         )
-    if not stream.eof or stream.unused_data:
-        raise Malformed(f"the {name} data of the body is incomplete")
-    return plain
+    from app.ingest.stream import Stream
+
+    try:
+        with Stream(body, name, max_bytes) as stream:
+            return stream.read()
+    except BadTable as error:
+        kind = TooLarge if error.code == "too_large" else Malformed
+        raise kind(error.detail) from error
 
 
 def read_request(
@@ -262,12 +261,12 @@ def parse_json(text: bytes, max_rows: int) -> Any:
     """
     check_brackets(text, max_rows)
     try:
-        return orjson.loads(text)
+        return json_text.parse(text)
     except orjson.JSONDecodeError as error:
         if b"NaN" not in text:
             raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
     try:
-        return orjson.loads(_TEXT_OR_NAN.sub(_null_for_nan, text))
+        return json_text.parse(_TEXT_OR_NAN.sub(_null_for_nan, text))
     except orjson.JSONDecodeError as error:
         raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
 

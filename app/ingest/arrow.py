@@ -26,6 +26,7 @@ from app.ingest.value_columns import is_text
 BATCH_ROWS = 65_536
 _BATCH_CELLS = 1 << 22
 PART_BYTES = 1 << 28  # of texts that are in memory at once
+_JOINED_BYTES = 1 << 26
 _VIEW_BYTES = 16  # of which the first four are the length of the text
 
 
@@ -34,8 +35,8 @@ def _batch_rows(columns: int) -> int:
 
 
 class ParquetTable(Source):
-    """Reads a Parquet file one row group at a time. Raises BadTable if its decoded strings exceed `max_text` bytes in
-    total.
+    """Reads a Parquet file one row group at a time; the rows of small ones are joined. Raises BadTable if its decoded
+    strings exceed `max_text` bytes in total.
     """
 
     def __init__(self, path: Path, max_columns: int, max_text: int) -> None:
@@ -53,10 +54,10 @@ class ParquetTable(Source):
         self._done = 0
         texts = [field.name for field in self.schema if is_text(field.type)]
         if texts:
-            deltas = _delta_columns(self._file.metadata)
+            deltas = _delta_columns(self._file.metadata, frozenset(texts))
             texts = [name for name in texts if name not in deltas]
         if texts:  # with each word once: written out row by row, a page may be any size
-            self._file = _open_parquet(path, texts)
+            self._file = _open_parquet(path, texts, self._file.metadata)
 
     def progress(self) -> tuple[int, int]:
         """Return the number of rows read so far, and of all rows."""
@@ -87,7 +88,8 @@ class ParquetTable(Source):
         known, texts = Dictionaries(), _Texts(self._max_text)
         first = 0
         try:
-            for batch in self._file.iter_batches(_batch_rows(len(wanted)), columns=stored):
+            most = _batch_rows(len(wanted))
+            for batch in _join_small(self._file.iter_batches(most, columns=stored), most):
                 # A dot in a name would select a nested field as well: take the columns by their own names.
                 arrays = [batch.column(name) for name in stored]
                 for part in _write_out(arrays, types, texts):
@@ -101,10 +103,13 @@ class ParquetTable(Source):
             raise BadTable(f"the file declares {self.rows} rows, but has {first}")
 
 
-def _open_parquet(path: Path, as_words: Sequence[str] = ()) -> pq.ParquetFile:
-    """Open a Parquet file; the columns `as_words` are read as dictionaries."""
+def _open_parquet(
+    path: Path, as_words: Sequence[str] = (), metadata: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
+    """Open a Parquet file; the columns `as_words` are read as dictionaries. `metadata` need not be read again."""
     return pq.ParquetFile(
         path,
+        metadata=metadata,
         memory_map=False,
         pre_buffer=False,
         coerce_int96_timestamp_unit="us",  # nanoseconds, the default, wrap around in 2262
@@ -112,12 +117,50 @@ def _open_parquet(path: Path, as_words: Sequence[str] = ()) -> pq.ParquetFile:
     )
 
 
-def _delta_columns(metadata: pq.FileMetaData) -> set[str]:
-    """Return the paths of the columns with delta-encoded pages, which Arrow cannot read as dictionaries."""
+def _join_small(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches of up to `most` rows, joined from those of small row groups: each batch takes a constant time."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        is_sound = _has_sound_codes(batch)
+        if held and (rows + batch.num_rows > most or size >= _JOINED_BYTES or not is_sound):
+            yield _join(held)
+            held, rows, size = [], 0, 0
+        if not is_sound:  # it is not joined, because its codes have no words
+            yield batch
+            continue
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+    if held:
+        yield _join(held)
+
+
+def _has_sound_codes(batch: pa.RecordBatch) -> bool:
+    """Return True if each dictionary code of a batch has a word."""
+    try:
+        for column in batch.columns:
+            if pa.types.is_dictionary(column.type):
+                column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (batch,) = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
+    return batch
+
+
+def _delta_columns(metadata: pq.FileMetaData, names: Collection[str]) -> set[str]:
+    """Return which of these columns have delta-encoded pages, which Arrow cannot read as dictionaries."""
+    places = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path in names]
     return {
         chunk.path_in_schema
         for group in range(metadata.num_row_groups)
-        for chunk in map(metadata.row_group(group).column, range(metadata.num_columns))
+        for chunk in map(metadata.row_group(group).column, places)
         if any(encoding.startswith("DELTA") for encoding in chunk.encodings)
     }
 

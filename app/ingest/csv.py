@@ -1,9 +1,9 @@
 """CSV tables: the header, and the rows, which Arrow's reader parses in blocks of whole lines in parallel.
 
-Arrow's reader has no line numbers, and is not used for irregular blocks: a row that is too short or too long, bytes
-that are not UTF-8, misplaced quotes. Such a block is parsed by Python's csv module, which is slower but handles all
-cases; both agree on every row. From a quote that is still open at the end of a block, or a row longer than a block, the
-rest of the file is parsed by Python.
+One scan of the bytes (`scan_rows`) decides where rows end, by the rules of Python's csv module: a quote counts only at
+the beginning of a value. Arrow's reader has no line numbers, and is not used for irregular blocks: a row that is too
+short or too long, or bytes that are not UTF-8. Such a block is parsed by Python's csv module, which is slower but
+handles all cases; both agree on every row. From a row longer than a block, the rest of the file is parsed by Python.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import csv
 import io
 import itertools
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -45,9 +45,10 @@ from app.ingest.rows import (
     Source,
     check_names,
 )
-from app.ingest.stream import Stream, TableBytes
+from app.ingest.stream import UNREAD_CODECS, Stream, TableBytes
 from app.ingest.value_columns import MissingTokens, plain_numbers
 from app.ingest.values import PADDED, USUAL, Notation
+from core.kernels import kernel
 
 MAX_HEADER_LINES = 100
 """Most lines of a header. A quoted name may contain line ends; such a name is refused, but must be read to be named."""
@@ -63,6 +64,8 @@ BLOCK_BYTES = 1 << 21
 COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
 _MAX_BLOCK_BYTES = 1 << 23
 BOM = b"\xef\xbb\xbf"
+_END_MARK = "\x1a"
+"""Ctrl-Z: the end of a text for DOS. It is not data at the end of a file."""
 _FOREIGN = {
     b"\xff\xfe\x00\x00": "UTF-32 text; save it as UTF-8",
     b"\x00\x00\xfe\xff": "UTF-32 text; save it as UTF-8",
@@ -73,9 +76,7 @@ _FOREIGN = {
     b"%PDF": "PDF; save the table as CSV",
     b"\x89PNG": "a picture; save the table as CSV",
     b"\xff\xd8\xff": "a picture; save the table as CSV",
-    b"7z\xbc\xaf": "a 7z archive; unpack it",
-    b"Rar!": "a RAR archive; unpack it",
-    b"\xfd7zXZ\0": "compressed with xz; unpack it, or compress it with gzip or zstd",
+    **{magic: f"compressed with {name}; unpack it" for magic, name in UNREAD_CODECS.items()},
 }
 _OF_BYTES = ("latin-1", "windows-1252")
 """Encodings in which any bytes are text."""
@@ -109,7 +110,7 @@ class _Lines:
             raise BadTable(
                 f"a line must be shorter than {MAX_LINE_LENGTH} characters", line=self.number
             )
-        return line
+        return line.removesuffix(_END_MARK)  # a line without an end is the last one
 
 
 class _HeaderLines(_Lines):
@@ -158,7 +159,7 @@ class Layout:
 def find_codec(upload: TableBytes, dialect: Dialect) -> TableBytes:
     """Return the upload with the codec of its text. Raises BadTable for a file that is not text."""
     with upload.open() as stream:
-        head = stream.read(8)
+        head = stream.read(max(map(len, _FOREIGN)))
     if not head:
         raise BadTable("the file is empty: it must have a header and rows", line=1)
     for magic, what in _FOREIGN.items():
@@ -204,23 +205,87 @@ def _is_utf_8(upload: TableBytes) -> bool:
     return True
 
 
-def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layout:
-    """Return the layout of a CSV, from its header. Raises BadTable if there is no header, or for unusable names."""
+@dataclass(frozen=True)
+class UnnamedColumns:
+    """The columns of a CSV whose first line may have values: their names in order, those that a header must have, and
+    whether the first line is `known` to have values.
+    """
+
+    names: list[str]
+    required: frozenset[str]
+    known: bool
+
+    def has_values(self, first: Sequence[str], line: int) -> bool:
+        """Return True if the first line has values. Raises BadTable for another number of values, or for a line that
+        seems to be an incomplete header.
+
+        A header has each required name once. If all its values are numbers, it could as well be a row, and is one.
+        """
+        if not self.known:
+            times = Counter(value.strip() for value in first)
+            named = [name for name in self.names if times[name]]
+            may_be_row = all(map(_is_number, first))
+            doubled = next((name for name in named if times[name] > 1), None)
+            absent = next((name for name in self.names if name in self.required - set(named)), None)
+            if named and not may_be_row and doubled is None and absent is None:
+                return False
+            if not may_be_row and any(not _is_number(name) for name in named):
+                why = f"{show(doubled)} twice" if absent is None else f"not {show(absent)}"
+                raise BadTable(
+                    f"the first line has {show(named[0])}, the name of a feature, but {why}: name each required "
+                    "feature once, or send header=absent with the Content-Type",
+                    line=line,
+                )
+        if len(first) != len(self.names):
+            raise BadTable(
+                f"a CSV without a header must have {len(self.names)} columns, those of the model in their order, got "
+                f"{len(first)}",
+                line=line,
+            )
+        return True
+
+
+def _is_number(text: str) -> bool:
+    """Return True for a text that may be a number, or a missing one."""
+    try:
+        float(text.strip().replace(",", ".") or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def read_layout(
+    upload: TableBytes,
+    dialect: Dialect,
+    max_columns: int,
+    unnamed: UnnamedColumns | None = None,
+) -> Layout:
+    """Return the layout of a CSV, from its header. Raises BadTable if there is no header, or for unusable names.
+
+    With `unnamed`, the first line may be a row.
+    """
     with upload.open() as stream:
-        head = stream.read(len(BOM))
+        head = stream.read(2 * len(BOM))
+    # A program that writes a mark before a text that has one writes two.
+    mark = len(head) - len(head.removeprefix(BOM).removeprefix(BOM))
     with upload.open() as stream:
-        if head.startswith(BOM):
-            stream.skip(len(BOM))
+        stream.skip(mark)
         most = max(MIN_HEADER_LENGTH, max_columns * (2 * MAX_NAME_LENGTH + len('"",')))
         lines = _HeaderLines(stream, most)
         line = 1
         try:
             above = itertools.islice(lines, MAX_LINES_ABOVE + 1)
-            start = next((line for line in above if line.strip("\r\n")), None)
+            filled = (line for line in above if line.strip("\r\n"))
+            start = next(filled, None)
+            delimiter = _delimiter_above(start or "", lines.number)
+            if delimiter or (start or "").startswith(_POWERSHELL):
+                start = next(filled, None)
             if start is None:
                 raise _no_header(lines)
+            if dialect.delimiter or not delimiter:
+                delimiter = _delimiter_of(start, dialect, max_columns)
             line = lines.number
-            delimiter = _delimiter_of(start, dialect, max_columns)
+            above_bytes = lines.bytes - len(start.encode("utf-8", "surrogateescape"))
             # Before each name is read. A few too many are read, so that the error has their number.
             if count_delimiters(start, delimiter, 2 * max_columns) == 2 * max_columns:
                 raise too_many_columns(max_columns, 2 * max_columns + 1, line, at_least=True)
@@ -237,7 +302,9 @@ def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layou
             raise BadTable(f"{rule}; is a closing quote missing?", line=line)
         if len(names) > max_columns:  # before each of them is named
             raise too_many_columns(max_columns, len(names), line)
-        header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
+        if unnamed is not None and unnamed.has_values(names, line):
+            columns = list(unnamed.names)
+            return Layout(columns, frozenset(), delimiter, mark + above_bytes, line - 1)
         if (refusal := _foreign_letters(names, line)) is not None:
             raise refusal
         called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
@@ -245,9 +312,30 @@ def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layou
             check_names(called, max_columns, line),
             frozenset(own for own, name in zip(called, names, strict=True) if not name.strip()),
             delimiter,
-            header_bytes,
+            mark + lines.bytes,
             lines.number,
         )
+
+
+_POWERSHELL = "#TYPE "
+"""Before the header, PowerShell 5 writes a line with the type of its objects."""
+_EXCEL = re.compile(r'("?)sep=(.)\1,*[\r\n]*')
+
+
+def _delimiter_above(line: str, number: int) -> str:
+    """Return the delimiter that a line `sep=;` above the header tells to Excel; empty for another line. Raises BadTable
+    for one that is not read.
+    """
+    found = _EXCEL.fullmatch(line)
+    if found is None:
+        return ""
+    if found[2] not in DELIMITERS.values():
+        raise BadTable(
+            f"the line {show(line.strip())} above the header states the delimiter {show(found[2])}; it must be "
+            f"{', '.join(DELIMITERS)}",
+            line=number,
+        )
+    return found[2]
 
 
 def _no_header(lines: _HeaderLines) -> BadTable:
@@ -324,12 +412,19 @@ def _sniff(header: str, max_columns: int) -> str:
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of whole lines: its bytes, its offset, the number of lines before it, and whether it has quotes."""
+    """A block of whole rows: its bytes, its offset, the number of lines before it, and the number of its rows if it has
+    quotes. A row that is longer than a block is a block without text.
+    """
 
     text: bytes
     offset: int
     lines_above: int
-    quoted: bool
+    rows: int | None
+
+    @property
+    def quoted(self) -> bool:
+        """Whether the block has quotes."""
+        return self.rows is not None
 
 
 @dataclass(frozen=True)
@@ -448,7 +543,7 @@ class CsvTable(Source):
         ]
         batch = pa.RecordBatch.from_arrays(arrays, names=wanted)
         numeric.difference_update(n for n in tried if batch.column(n).type == pa.string())
-        if block.quoted and _holds_quote(batch) and not _is_regular(block, self._layout.delimiter):
+        if block.rows is not None and batch.num_rows != block.rows:
             return self.parse_exactly(block, wanted)
         return _Parsed(batch)
 
@@ -608,57 +703,84 @@ class CsvTable(Source):
 
 
 def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
-    """Yield the text in blocks that end at line ends outside quotes. A row that is longer than a block is the last
-    block, without text.
+    """Yield the text in blocks of whole rows. The last block has no text if its row is longer than a block, or opens a
+    quote and does not close it.
     """
     offset, lines, returned = layout.header_bytes, layout.header_lines, False
-    rest, before = b"", stream.quotes  # the text to yield next, and the number of quotes before it
-    while piece := stream.read(size):
-        quotes = stream.quotes - before
-        end = _end_of_lines(piece, closed=quotes % 2 == 0)
-        if end:
-            text = b"".join((rest, memoryview(piece)[:end]))
-            lines -= returned and text.startswith(b"\n")  # one line end, cut in two
-            yield _Block(text, offset, lines, quotes > 0)
-            offset += len(text)
-            lines += _count_ends(text)
-            returned = text.endswith(b"\r")
-            rest = piece[end:]
-            before = stream.quotes - rest.count(b'"')
+    text, ended = b"", False
+    while text or not ended:
+        most = max(size, len(text))  # twice the text, so that a long row is scanned few times
+        piece = stream.read(most)
+        text, ended = text + piece, len(piece) < most
+        if ended:
+            text = text.removesuffix(_END_MARK.encode())
+        end, rows = _end_of_rows(text, layout.delimiter, ended=ended)
+        if not end and not ended and len(text) <= max(size, _MAX_BLOCK_BYTES):
+            continue
+        if not text:
+            return
+        lines -= returned and text.startswith(b"\n")  # one line end, cut in two
+        block, text = text[:end], text[end:]
+        yield _Block(block, offset, lines, rows)
+        if not block:
+            return
+        offset += len(block)
+        lines += _count_ends(block)
+        returned = block.endswith(b"\r")
+
+
+def _end_of_rows(text: bytes, delimiter: str, *, ended: bool) -> tuple[int, int | None]:
+    """Return the end of the last whole row of a text, 0 if there is none, and the number of rows before it if the text
+    has quotes. With `ended`, the text ends the file, so that its last row needs no line end.
+    """
+    if b'"' not in text:
+        return len(text) if ended else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1, None
+    end, rows, rest = scan_rows(np.frombuffer(text, np.uint8), np.uint8(ord(delimiter)))
+    if ended and rest == _IN_ROW:
+        return len(text), rows + 1
+    return (len(text) if ended and rest == _BETWEEN else end), rows
+
+
+_BETWEEN, _IN_ROW, _IN_QUOTES = 0, 1, 2
+"""Where a text ends: after a row, in a row outside quotes, or in a quoted value."""
+_AT_VALUE, _IN_VALUE, _QUOTED, _AFTER_QUOTE = 0, 1, 2, 3
+_LF, _CR, _QUOTE = ord("\n"), ord("\r"), ord('"')
+
+
+@kernel(
+    numba.types.UniTuple(numba.int64, 3)(
+        numba.types.Array(numba.uint8, 1, "C", readonly=True), numba.uint8
+    )
+)
+def scan_rows(text, delimiter):  # type: ignore[no-untyped-def]
+    """Return the end of the last whole row of CSV text, the number of rows before it without blank lines, and where the
+    text ends. The text must begin with a row.
+    """
+    end = rows = 0
+    state, blank = _AT_VALUE, True
+    for i in range(len(text)):
+        sign = text[i]
+        if state == _QUOTED:
+            if sign == _QUOTE:
+                state = _AFTER_QUOTE
+        elif sign in (_LF, _CR):
+            rows += not blank
+            end, state, blank = i + 1, _AT_VALUE, True
         else:
-            rest += piece
-            if len(rest) > size:
-                yield _Block(
-                    b"", offset, lines - (returned and rest.startswith(b"\n")), quoted=True
-                )
-                return
-    if rest:
-        lines -= returned and rest.startswith(b"\n")
-        quotes = stream.quotes - before
-        # An open quote takes in the rest of the file, and Arrow's reader would not report it.
-        yield _Block(rest if quotes % 2 == 0 else b"", offset, lines, quotes > 0)
+            blank = False
+            if sign == delimiter:
+                state = _AT_VALUE
+            elif sign == _QUOTE and state != _IN_VALUE:  # at its begin, or the second of a pair
+                state = _QUOTED
+            else:
+                state = _IN_VALUE
+    return end, rows, _BETWEEN if blank else _IN_QUOTES if state == _QUOTED else _IN_ROW
 
 
 def _count_ends(text: bytes) -> int:
     """Return the number of line ends: LF, CR or CRLF."""
     feeds = text.count(b"\n")
     return feeds + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else feeds
-
-
-def _end_of_lines(piece: bytes, *, closed: bool) -> int:
-    """Return the end of the last line in a piece that ends outside quotes; 0 if there is none. `closed` is True if the
-    piece itself ends outside quotes.
-    """
-    stop = len(piece)
-    while True:
-        start = piece.rfind(b'"', 0, stop) + 1
-        if closed:
-            end = max(piece.rfind(mark, start, stop) for mark in (b"\n", b"\r")) + 1
-            if end:
-                return end
-        if not start:
-            return 0
-        stop, closed = start - 1, not closed
 
 
 def _may_have_leading_zeros(text: bytes, delimiter: str) -> bool:
@@ -711,16 +833,3 @@ def _as_numbers(text: pa.Array, notation: Notation) -> pa.Array:
     except pa.ArrowInvalid:
         return text
     return values if pc.all(pc.is_finite(values)).as_py() is not False else text
-
-
-def _holds_quote(batch: pa.RecordBatch) -> bool:
-    """Return True if any value contains a quote. If none does, all quotes of the block surround whole values."""
-    texts = (column for column in batch.columns if column.type == pa.string())
-    return any(pc.any(pc.match_substring(text, '"')).as_py() for text in texts)
-
-
-def _is_regular(block: _Block, delimiter: str) -> bool:
-    """Return True if every quote encloses a whole value or is doubled inside one, so that all parsers agree."""
-    mark = re.escape(delimiter.encode())
-    value = rb'(?:(?<=[\r\n%b])|\A)"[^"]*(?:""[^"]*)*"(?=[\r\n%b]|\Z)' % (mark, mark)
-    return b'"' not in re.sub(value, b"", block.text)

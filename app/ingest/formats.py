@@ -244,6 +244,21 @@ def encoding_of(content_type: str) -> str | None:
     return encoding
 
 
+def header_of(content_type: str) -> bool | None:
+    """Return whether a CSV has a header by the `header` of its Content-Type (RFC 4180); None without it. Raises
+    ValueError for another word than present and absent.
+    """
+    message = Message()
+    message["Content-Type"] = content_type
+    said = message.get_param("header")
+    if said is None:
+        return None
+    word = str(said).strip().lower()
+    if word not in ("present", "absent"):
+        raise ValueError(f"header must be present or absent, got {str(said)[:50]!r}")
+    return word == "present"
+
+
 def _sniff_codec(head: bytes) -> str:
     """Return the codec of a file with this beginning: UTF-16 for its byte order mark, or if one of its first two bytes
     is zero, as in Latin letters; else UTF-8.

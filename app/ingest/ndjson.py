@@ -6,7 +6,6 @@ import codecs
 import itertools
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
@@ -16,6 +15,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from app.ingest import json_text
 from app.ingest.delimiters import has_more_delimiters
 from app.ingest.errors import (
     MAX_COUNTED_ERRORS,
@@ -26,6 +26,7 @@ from app.ingest.errors import (
     show,
     too_many_rows,
 )
+from app.ingest.json_text import DoubledKey
 from app.ingest.rows import MAX_LINE_LENGTH, ColumnNames, Rows, Source
 from app.ingest.stream import Stream, TableBytes
 from app.ingest.values import spell
@@ -41,7 +42,6 @@ PIECE = 1 << 20
 _NUMBERS = frozenset({int, float, type(None)})
 _SCANNER = json.JSONDecoder(parse_int=float)
 _SPACE = re.compile(r"[ \t\r\n]*")
-_PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=float)
 
 
 class Line(NamedTuple):
@@ -85,7 +85,6 @@ class NdjsonTable(Source):
                 # Rows to be scored have a limit of their own.
                 raise too_many_rows(max_rows, setting=MAX_ROWS if upload.setting else "")
             record = line.record
-            _check_doubled(line)
             if not record.keys() <= known:
                 new = [key for key in record if key not in known]
                 names.add(new, line.number)
@@ -160,7 +159,12 @@ class NdjsonTable(Source):
                 if has_more_delimiters(text, self._most_delimiters, DELIMITERS):
                     raise _too_many_delimiters(self._unit, self._most_delimiters, number)
                 try:
-                    record = orjson.loads(text)
+                    record = json_text.parse(text)
+                except DoubledKey as error:
+                    column = error.key if error.key.isprintable() else None
+                    raise BadTable(
+                        error.detail, line=number, column=column, code=error.code
+                    ) from None
                 except orjson.JSONDecodeError as error:
                     detail = f"the {self._unit} is not valid JSON: {error.msg} at character {error.colno}"
                     errors.add(RowError(detail, number))
@@ -277,29 +281,6 @@ def _chunk(lines: Iterator[Line], count: int) -> Iterator[Line]:
         size += len(line.text)
         if size >= _KEPT_BYTES:
             return
-
-
-def _check_doubled(line: Line) -> None:
-    """Raise BadTable for a key that occurs twice in an object: the parser would silently use the last one.
-
-    In a flat object without such a key, every `"` encloses a key or a text; only other lines are checked closely.
-    """
-    number, text, record = line
-    quotes = text.count(b'"') - 2 * len(record)
-    if quotes == 0 or quotes == 2 * sum(type(value) is str for value in record.values()):
-        return
-    try:
-        pairs = _PAIRS.decode(text.decode())
-    except RecursionError:
-        raise BadTable("the line is nested too deeply", line=number) from None
-    for key, times in Counter(key for key, _ in pairs).items():
-        if times > 1:
-            raise BadTable(
-                f"the key {show(key)} occurs {times} times in one object",
-                line=number,
-                column=key if key.isprintable() else None,
-                code="duplicate_column",
-            )
 
 
 def _nothing(unit: str) -> BadTable:

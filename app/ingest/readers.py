@@ -9,7 +9,7 @@ from typing import Any
 
 from app.ingest.archives import ZIP
 from app.ingest.arrow import ArrowFile, ArrowTable, ParquetTable, read_claims, stream_of
-from app.ingest.csv import CsvTable, complete, find_codec, read_layout
+from app.ingest.csv import CsvTable, UnnamedColumns, complete, find_codec, read_layout
 from app.ingest.errors import BadTable, too_many_rows
 from app.ingest.formats import (
     ARROW,
@@ -68,9 +68,10 @@ def streamed_source(
     bounds: tuple[int, int, int | None],
     missing: MissingTokens,
     inherited: Mapping[str, str] | None = None,
+    unnamed: UnnamedColumns | None = None,
 ) -> Source:
     """Return the source for a format that is read sequentially. `inherited` are dialect fields of an earlier table, for
-    what `dialect` leaves open.
+    what `dialect` leaves open. `unnamed` are the columns of a CSV whose first line may have values.
 
     `bounds` are the maximum numbers of columns, of rows and, for formats in which an empty cell takes no bytes, of
     cells.
@@ -78,7 +79,7 @@ def streamed_source(
     if content_type == CSV:
         dialect = complete(upload, dialect, inherited or {})
         upload = find_codec(upload, dialect)
-        layout = read_layout(upload, dialect, bounds[0])
+        layout = read_layout(upload, dialect, bounds[0], unnamed)
         return CsvTable(upload, layout, missing, dialect.notation)
     if content_type in (ARROW, NDJSON, JSON_ARRAY):
         table: Source

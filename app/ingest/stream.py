@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import io
+import re
 import tempfile
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +21,33 @@ from app.ingest.errors import BadTable, brief
 
 DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
 """Exceptions that Arrow raises for damaged files."""
+_DAMAGED = (*DAMAGE, EOFError, zlib.error)
+"""Exceptions of the decoders."""
 
 Look = Callable[[], object]
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", archives.MAGIC: archives.ZIP}
+_MAGIC = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    # RFC 8878, 3.1.2: the first frame may be skippable.
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
+    archives.ZIP: re.compile(re.escape(archives.MAGIC)),
+}
+UNREAD_CODECS: Mapping[bytes, str] = {
+    **{b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)},
+    b"\xfd7zXZ\0": "xz",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xff\x06\0\0sNaPpY": "snappy",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!\x1a\x07": "RAR",
+}
+"""The first bytes of compressed files that are not decompressed, and the name of the compression."""
+_HEAD_BYTES = max(map(len, UNREAD_CODECS))
 _PLAIN = "plain-"
 PIECE = 16 << 20
 MIN_RECODED = 1 << 16
-CODECS = frozenset(_MAGIC.values())
+CODECS = frozenset(_MAGIC)
+DEFLATE = "deflate"
+"""A coding of HTTP that only its header declares: zlib data."""
 PLAIN = "identity"
 """The encoding of bytes that are not to be decompressed, whatever they begin with."""
 
@@ -84,26 +106,61 @@ def open_stored(stored: Path | bytes | pa.Buffer) -> pa.NativeFile:
 
 def find_compression(stored: Path | bytes | pa.Buffer, encoding: str | None) -> str | None:
     """Return the compression of the bytes: the declared one, else the one detected from the first bytes; None for plain
-    bytes.
+    bytes. Raises BadTable for one that is not decompressed.
     """
     if encoding is None:
         with open_stored(stored) as file:
-            head = file.read(4)
-        return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+            head = file.read(_HEAD_BYTES)
+        _refuse_unread(head)
+        return next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
     if encoding == PLAIN:
         return None
-    if encoding not in CODECS:
+    if encoding not in CODECS and encoding != DEFLATE:
         raise BadTable(f"Content-Encoding must be gzip or zstd, got {encoding!r}")
     return encoding
 
 
+def _refuse_unread(head: bytes) -> None:
+    """Raise BadTable for the first bytes of a file whose compression is not read."""
+    if name := next((name for magic, name in UNREAD_CODECS.items() if head.startswith(magic)), ""):
+        raise BadTable(
+            f"the file is compressed with {name}; only gzip, zstd and ZIP are decompressed: unpack it, or "
+            "compress it with one of them"
+        )
+
+
+class _Deflated:
+    """Decompresses zlib data, piece by piece."""
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self._file = file
+        self._decoder = zlib.decompressobj()
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes; none only at the end. Raises EOFError and zlib.error."""
+        while not self._decoder.eof:
+            stored = self._decoder.unconsumed_tail or self._file.read(MIN_RECODED)
+            if piece := self._decoder.decompress(stored, size):
+                return piece
+            if not stored:
+                raise EOFError("the data end before the end of the stream")
+        if self._decoder.unused_data or self._file.read(1):
+            raise zlib.error("there are bytes after the end of the stream")
+        return b""
+
+    def close(self) -> None:
+        """Do nothing: the file is not of this decoder."""
+
+
 class Stream(io.RawIOBase):
-    """Reads a stored upload, a file or bytes in memory, once from the start. Undeclared compression is detected from
-    the first bytes.
+    """Reads a stored upload, a file or bytes in memory, once from the start. It is the only decoder of uploads and
+    bodies. Undeclared compression is detected from the first bytes.
+
+    A gzip stream is any number of members (RFC 1952, 2.2), of which zeros may follow the last; a zstd stream is any
+    number of frames, also skippable ones.
 
     With a `codec` of Python, text is converted to UTF-8 without a byte order mark. `size` counts the plain bytes so
-    far, and `quotes` the `"` in them; `position` counts the stored bytes. `look` is called before each piece is read,
-    and may raise an exception.
+    far; `position` counts the stored bytes. `look` is called before each piece is read, and may raise an exception.
     """
 
     def __init__(
@@ -122,15 +179,19 @@ class Stream(io.RawIOBase):
         encoding = find_compression(stored, encoding)
         if encoding == archives.ZIP:
             self._plain = archives.Member(self._file)
+        elif encoding == "gzip":
+            self._plain = gzip.GzipFile(fileobj=self._file, mode="rb")
+        elif encoding == DEFLATE:
+            self._plain = _Deflated(self._file)
         elif encoding:
             self._plain = pa.CompressedInputStream(self._file, encoding)
         self._encoding = encoding
+        self._at_start = encoding is not None
         self._max_bytes = max_bytes
         self._setting = setting
         self._look = look
         self._recoder = _Recoder(codec) if codec else None
         self.size = 0
-        self.quotes = 0
 
     @property
     def position(self) -> int:
@@ -154,8 +215,6 @@ class Stream(io.RawIOBase):
         self.size += len(data)
         if self.size > self._max_bytes:
             raise too_long(self._max_bytes, self._setting)
-        if b'"' in data:  # quicker than to count none
-            self.quotes += data.count(b'"')
         return data
 
     def _piece(self, size: int) -> bytes:
@@ -174,10 +233,26 @@ class Stream(io.RawIOBase):
         """Return up to `size` decompressed bytes. Raises BadTable for damaged ones."""
         try:
             stored: bytes = self._plain.read(size)
-            return stored
-        except DAMAGE as error:
+        except _DAMAGED as error:
+            if "too much memory" in str(error):
+                raise BadTable(
+                    "the zstd stream has a window of more than 128 MiB, which takes as much memory to read: compress "
+                    "it without --long"
+                ) from error
             what = self._encoding or "file"
             raise BadTable(f"the {what} stream is damaged: {brief(error)}") from error
+        if self._at_start:
+            self._at_start = False
+            self._refuse_doubled(stored[:_HEAD_BYTES])
+        return stored
+
+    def _refuse_doubled(self, head: bytes) -> None:
+        """Raise BadTable for decompressed bytes that are compressed again; a ZIP archive may be a workbook."""
+        _refuse_unread(head)
+        if name := next((name for name in ("gzip", "zstd") if _MAGIC[name].match(head)), ""):
+            raise BadTable(
+                f"the {self._encoding} data are compressed again with {name}: compress the file once"
+            )
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # io types it as any buffer
         """Fill a buffer, for io.BufferedReader."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from app.http.responses import csv_header, escape_formulas
+from app.http.responses import csv_header
 from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
 from app.scoring.reasons import as_arrow
 
@@ -54,13 +54,17 @@ class ScoresResponse:
         return memoryview(sink.getvalue())
 
     def csv_rows(self) -> bytes:
-        """Return the rows as CSV, without a header; texts that look like formulas are escaped."""
+        """Return the rows as CSV, without a header. Programs read it: each text is as it was sent."""
         import pyarrow as pa
         import pyarrow.csv as pa_csv
 
         sink = pa.BufferOutputStream()
-        batch = pa.RecordBatch.from_arrays(self._arrays(), names=list(self.columns))
-        pa_csv.write_csv(escape_formulas(batch), sink, pa_csv.WriteOptions(include_header=False))
+        plain = [
+            each.dictionary_decode() if pa.types.is_dictionary(each.type) else each
+            for each in self._arrays()
+        ]
+        batch = pa.RecordBatch.from_arrays(plain, names=list(self.columns))
+        pa_csv.write_csv(batch, sink, pa_csv.WriteOptions(include_header=False))
         written: bytes = sink.getvalue().to_pybytes()
         return written
 

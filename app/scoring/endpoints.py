@@ -213,7 +213,8 @@ def _table_of(request: Request, fields: RowFields) -> tuple[Format, TableOptions
     """
     headers = request.headers
     encoding = headers.get("content-encoding")
-    table: Format = check_format(headers.get("content-type", ""), encoding, also=JSON)
+    content_type = headers.get("content-type", "")
+    table: Format = check_format(content_type, encoding, also=JSON, needs_header=False)
     described = table_rows.describe(fields, lenient=is_lenient(request))
     return table, table_rows.check_options(described, table)
 

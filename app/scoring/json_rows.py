@@ -4,6 +4,7 @@ query, may have an id.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ from urllib.parse import unquote_plus
 
 import orjson
 
+from app.ingest import json_text
 from app.ingest.delimiters import has_more_delimiters
 from app.ingest.rows import MIN_ROWS
 from app.ingest.values import spell
@@ -58,11 +60,11 @@ class IdAndIgnored(NamedTuple):
         return IdAndIgnored(id_, ignore)
 
     def check(self, features: Collection[str]) -> None:
-        """Raise Invalid if `ignore` names a feature."""
+        """Raise Invalid if `ignore` names a feature; `*` names those that are none, also if a feature has this name."""
         errors = [
             {"detail": f"{shown(name)} cannot be ignored: it is a feature of the model"}
             for name in self.ignore[:MAX_ERRORS]
-            if name in features
+            if name in features and name != ALL
         ]
         refuse_all(errors, "column_in_two_roles")
 
@@ -135,7 +137,7 @@ def read(
             check_count(len(parsed), max_rows)
             return JsonRows(features.matrix_of_parsed(parsed), None)
     try:
-        given = orjson.loads(body)
+        given = json_text.parse(body)
     except orjson.JSONDecodeError as error:
         raise Malformed(f"the body is not valid JSON: {error}", code="malformed_json") from error
     if not isinstance(given, dict):
@@ -259,18 +261,21 @@ def _too_many_rows(max_rows: int, got: object) -> Invalid:
 
 
 def _as_array(ids: list[Any]) -> pa.Array:
-    """Return ids of one type unchanged, and ids of several types as texts."""
+    """Return ids of one type unchanged, and ids of several types, or of more than 64 bits, as texts."""
     import pyarrow as pa
 
     if len({type(value) for value in ids if value is not None}) <= 1:
-        with suppress(OverflowError, pa.ArrowInvalid):  # a whole number of more than 64 bits
-            return pa.array(ids)
+        for kind in (None, pa.uint64()):
+            with suppress(OverflowError, pa.ArrowInvalid, pa.ArrowTypeError):
+                return pa.array(ids, kind)
     texts = [each if each is None or isinstance(each, str) else spell(each) for each in ids]
     return pa.array(texts, pa.string())
 
 
 def _wrong_id(value: object) -> str | None:
     """Return the error message for a row's invalid id; None for a valid one."""
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, str | int):
         return None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "an id can have at most 300 digits"
     return f"an id must be a string, a number, true, false or null, got {shown(value)}"

@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 import msgspec
 
+from app.ingest.delimiters import has_more_delimiters
+
 # In JSON a float may be written as an integer, but not as a boolean or a text.
 _NUMBER = float | None
 # orjson reads integers of more than 64 bits as floats, and msgspec as integers: they are left to orjson.
 _INTEGER = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _SCALAR = str | _INTEGER | float | bool | None
+_ABSENT = msgspec.UNSET
 
 
 class RowParser:
@@ -28,7 +31,7 @@ class RowParser:
         row = msgspec.defstruct(
             "Row",
             [
-                (field, kind, None) if optional else (field, kind)
+                (field, kind | msgspec.UnsetType, _ABSENT) if optional else (field, kind)
                 for field, kind, optional in zip(fields, kinds, may_be_absent, strict=True)
             ],
             rename=dict(zip(fields, names, strict=True)),
@@ -39,6 +42,8 @@ class RowParser:
         rows = list[row]  # type: ignore[valid-type]  # a type that is made here
         body = msgspec.defstruct("Body", [("rows", rows)], forbid_unknown_fields=True)
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(body)
+        self._n_features = len(names)
+        self._has_optional = any(may_be_absent)
 
     @classmethod
     def of(
@@ -60,4 +65,11 @@ class RowParser:
             rows = self._decoder.decode(body).rows
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
-        return list(map(msgspec.structs.astuple, rows))
+        values = list(map(msgspec.structs.astuple, rows))
+        absent = sum(row.count(_ABSENT) for row in values) if self._has_optional else 0
+        members = 1 + len(rows) * self._n_features - absent
+        if has_more_delimiters(body, members, ":"):  # of equal keys, msgspec takes the last one
+            return None
+        if absent:
+            return [tuple(None if each is _ABSENT else each for each in row) for row in values]
+        return values

@@ -612,9 +612,12 @@ def score_body(
     table: Format,
     options: TableOptions,
     bounds: Bounds,
+    *,
+    may_lack_header: bool = False,
 ) -> RowScores:
     """Return the scores of a table in memory. Raises Invalid and BadTable with all its errors."""
-    reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
+    how = (table, served.features, options, served.table_dialect, bounds)
+    reader, source = read_body(body, *how, may_lack_header=may_lack_header)
     blocks = list(_score_blocks(served, reader, source))
     return join_scores(served, blocks, with_ids=bool(options.keep))
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from app.ingest.arrow import Claims
+    from app.ingest.csv import UnnamedColumns
     from app.ingest.stream import Look
     from app.ingest.value_columns import MissingTokens
     from core.base.ranker import Floats
@@ -409,11 +410,11 @@ class RowReader:
         ]
         for role, listed in (("ignored", options.ignore), ("kept", options.keep)):
             for name in listed:
-                if name not in there and name != ALL:
+                if name not in there and not (name == ALL and role == "ignored"):
                     detail = f"the {role} column {show(name)} is not in the table"
                     errors.append(_error(name, detail, "unknown_column"))
         for name in options.ignore:
-            if name in known:
+            if name in known and name != ALL:
                 detail = f"column {show(name)} cannot be ignored: it is a feature of the model"
                 errors.append(_error(name, detail, "column_in_two_roles"))
         refuse_all(errors)
@@ -474,11 +475,14 @@ def read_body(
     table_dialect: TableDialect | None,
     bounds: Bounds,
     unread: Collection[str] = (),
+    *,
+    may_lack_header: bool = False,
 ) -> tuple[RowReader, Source]:
     """Return the reader of a table in memory, and its source. Raises BadTable for a table that is, or claims to be, too
     large.
 
-    Columns of `unread` are allowed, and not read.
+    Columns of `unread` are allowed, and not read. With `may_lack_header`, the first line of a CSV decides whether it is
+    a header, unless the format says so.
     """
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
@@ -501,7 +505,22 @@ def read_body(
     upload = TableBytes(body, table.content_encoding, bounds.bytes)
     most = (bounds.columns, max_rows, None)
     inherited = options.inherited_of(table_dialect)
-    return reader, streamed_source(upload, table.content_type, dialect, most, missing, inherited)
+    unnamed = _unnamed_columns(table, features, may_lack_header=may_lack_header)
+    how = (upload, table.content_type, dialect, most, missing, inherited, unnamed)
+    return reader, streamed_source(*how)
+
+
+def _unnamed_columns(
+    table: Format, features: FeatureIndex, *, may_lack_header: bool = False
+) -> UnnamedColumns | None:
+    """Return how to read a CSV whose first line may have values; None if it must have names."""
+    from app.ingest.csv import UnnamedColumns
+
+    if table.header or not (may_lack_header or table.header is False):
+        return None
+    pairs = zip(features.names, features.may_miss, strict=True)
+    required = frozenset(name for name, may_miss in pairs if not may_miss)
+    return UnnamedColumns(features.names, required, known=table.header is False)
 
 
 def read_workbook(
@@ -596,7 +615,9 @@ def read_file(
     upload = TableBytes(path, table.content_encoding, bounds.bytes, look=look)
     most = (bounds.columns, max_rows, None)
     inherited = options.inherited_of(table_dialect)
-    return reader, streamed_source(upload, table.content_type, dialect, most, missing, inherited)
+    unnamed = _unnamed_columns(table, features)
+    how = (upload, table.content_type, dialect, most, missing, inherited, unnamed)
+    return reader, streamed_source(*how)
 
 
 def _error(column: str, detail: str, code: str) -> dict[str, str]:

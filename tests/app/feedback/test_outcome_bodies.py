@@ -133,6 +133,23 @@ def as_arrow(kind: str) -> bytes:
     return sink.getvalue()
 
 
+def test_a_key_that_occurs_twice_is_refused() -> None:
+    row = '{"id": "c1", "label": "1", "event_at": "2026-01-01"%s}'
+    assert read(f'{{"rows": [{row % ""}]}}'.encode()) is not None
+    assert (
+        read(f'{{"rows": [{row % (", " + chr(34) + "label" + chr(34) + ": 0")}]}}'.encode()) is None
+    )
+
+
+@pytest.mark.parametrize("kind", [None, NDJSON])
+def test_ids_that_are_whole_numbers_keep_their_digits(kind: str | None) -> None:
+    ids = [2**64, 2**64 + 1]
+    rows = [{"id": id_, "label": "1", "event_at": "2026-01-01"} for id_ in ids]
+    body = json.dumps({"rows": rows}) if kind is None else "\n".join(map(json.dumps, rows))
+    found = read(body.encode(), kind)
+    assert found is None or list(found.id) == list(map(str, ids))
+
+
 def test_the_arrow_table_is_read() -> None:
     for kind in (ARROW, ARROW_FILE):
         found = read(as_arrow(kind), kind)

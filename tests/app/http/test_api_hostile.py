@@ -74,6 +74,31 @@ def say(service: Service, pieces: Iterable[bytes]) -> bytes:
     return heard
 
 
+def test_a_caller_who_ends_its_sending_side_is_answered(service: Service) -> None:
+    """As `nc -N` does: the end of what it sends says only that no further request follows."""
+    key = f"Authorization: Bearer {service.key()}".encode()
+    body = b'{"dataset_id": "none", "name": "half", "algorithm": {"name": "rankboost"}}'
+    sent = (b"Content-Type: application/json", b"Content-Length: %d" % len(body), b"Prefer: wait=1")
+    get = b"\r\n".join([GET, b"Host: x", key, b"", b""])
+    for text, statuses in (
+        (get, [200]),
+        (get + get, [200, 200]),
+        (b"\r\n".join([POST, b"Host: x", key, *sent, b"", body]), [404]),
+        (get + b"GET /v1/jo", [200]),
+        (b"\r\n".join([POST, b"Host: x", key, *sent, b"", body[:-1]]), []),
+        (b"GET /v1/jo", []),
+    ):
+        heard = b""
+        with connect(service) as line:
+            line.sendall(text)
+            line.shutdown(socket.SHUT_WR)
+            while more := line.recv(1 << 16):
+                heard += more
+        found = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+)", heard)]
+        assert found == statuses, text
+        assert not statuses or b"connection: close" in heard.lower()
+
+
 def status_of(heard: bytes) -> int:
     """The answer's status; there is never more than one answer to one request."""
     assert heard.count(b"HTTP/1.1 ") == (1 if heard else 0), heard

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -85,6 +87,51 @@ def test_what_is_odd_in_any_block_is_read_alike(
     for place in range(0, 60, 7):
         body = "\n".join(["n,text,y", *ROWS[:place]]).encode() + b"\n" + line + b"\n1,x,0\n"
         assert rows_of(body) == exact(monkeypatch, body), place
+
+
+VALUES = ["1", '5"', '"a\nb"', '"x\n5,6,7"', '"""q"', '"x"y', "", '"\r\n"', ' "q"', "é"]
+few_rows = st.lists(st.tuples(*[st.sampled_from(VALUES)] * 3).map(",".join), min_size=1, max_size=6)
+
+
+@given(
+    rows=few_rows, end=st.sampled_from(["\n", "\r\n", "\r"]), size=st.sampled_from([8, 64, 4096])
+)
+@example(rows=['1,5",2', '3,4,"x\n5,6,7"'], end="\n", size=4096)
+@settings(
+    max_examples=3000 if LONG_FORM else 50,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_rows_are_those_of_python_whatever_columns_are_read(
+    monkeypatch: pytest.MonkeyPatch, rows: list[str], end: str, size: int
+) -> None:
+    body = end.join(["n,text,y", *rows, ""])
+    expected = [row for row in csv.reader(io.StringIO(body, newline="")) if row][1:]
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", size)
+    upload = TableBytes(body.encode(), None, 1 << 20)
+    table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
+    for place, name in enumerate(table.names):
+        found = [r.batch.column(0).to_pylist() for r in table.batches(Errors(), [name])]
+        assert [value or "" for values in found for value in values] == [r[place] for r in expected]
+
+
+def test_one_stray_quote_does_not_slow_the_reading_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the block with the quote nor those after it are for the slow reader."""
+
+    def slow(*_: object) -> None:
+        raise AssertionError("Python's module was asked")
+
+    monkeypatch.setattr(CsvTable, "records", slow)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 64)
+    rows = [f"{i},disk,0" for i in range(20)]
+    rows[3] = '3,5" disk,0'
+    rows[4] = '4,"disk" 5,0'
+    upload = TableBytes("\n".join(["n,text,y", *rows]).encode(), None, 1 << 20)
+    table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
+    found = [r.batch.column(0).to_pylist() for r in table.batches(Errors(), ["text"])]
+    expected = [*["disk"] * 3, '5" disk', "disk 5", *["disk"] * 15]
+    assert [value for values in found for value in values] == expected
 
 
 def test_doubled_quotes_are_for_the_fast_reader(monkeypatch: pytest.MonkeyPatch) -> None:

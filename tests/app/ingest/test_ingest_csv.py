@@ -9,8 +9,11 @@ import pytest
 
 from app.ingest import csv as delimited
 from app.ingest import stream
+from app.ingest.csv import CsvTable, UnnamedColumns, read_layout
 from app.ingest.errors import MAX_ERRORS, MAX_ERRORS_PER_COLUMN, BadTable
 from app.ingest.fields import split_names
+from app.ingest.formats import Dialect
+from app.ingest.stream import TableBytes
 from app.ingest.values import DEFAULT_TOKENS
 from tests.app.uploads import Ready
 from tests.sentences import Sentences
@@ -252,3 +255,72 @@ def test_a_stream_that_was_refused_can_be_closed(sentences: Sentences) -> None:
         refused.__init__(b"a,y\n", "br", 100)  # type: ignore[misc]  # what is made in part is the test
     refused.close()
     assert refused.closed
+
+
+@pytest.mark.parametrize(
+    ("names", "first", "has_values"),
+    [
+        (["a", "b"], "a,b", False),
+        (["a", "b"], "b,x,a", False),
+        (["a", "b"], " a ,b", False),
+        (["a", "b"], '"a","b"', False),
+        (["a", "b"], "1,2", True),
+        (["a", "b"], "1,", True),
+        (["a", "b"], "u,v", True),
+        (["0", "1", "2"], "2,1,0", True),
+        (["0", "1", "x"], "x,1,0", False),
+        (["a", "b"], "a,c", None),
+        (["a", "b"], "a,b,b", None),
+        (["a", "b"], "u,v,w", None),
+        (["a", "b"], "1,2,3", None),
+    ],
+)
+def test_first_line_is_a_header_or_a_row(
+    names: list[str], first: str, has_values: bool | None, sentences: Sentences
+) -> None:
+    """It is a header if it has each required name once, and could not be a row of numbers. None: it is refused."""
+    columns = UnnamedColumns(names, frozenset(names), known=False)
+    upload = TableBytes(f"{first}\n1,2,3\n".encode(), None, 1 << 20)
+    if has_values is None:
+        with sentences.raises(BadTable):
+            read_layout(upload, Dialect(), 10, columns)
+        return
+    layout = read_layout(upload, Dialect(), 10, columns)
+    assert (layout.header_lines == 0) is has_values
+    assert layout.header_bytes == (0 if has_values else len(first) + 1)
+
+
+FOREIGN_LINES: dict[str, tuple[str, str]] = {
+    "sep=;": ("sep=;\r\n", ";"),
+    "quoted sep=;": ('"sep=;"\r\n', ";"),
+    "sep=, ": ("sep=,\n", ","),
+    "sep= and a tab": ("sep=\t\n", "\t"),
+    "a delimiter that the header hides": ("sep=|\n", "|"),
+    "PowerShell": ("#TYPE Selected.Row\r\n", ","),
+    "two marks": ("\ufeff", ","),
+    "a mark and sep=;": ("sep=;\r\n", ";"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN_LINES)
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("end", ["", "\x1a", "\r\n\x1a"])
+def test_first_lines_and_last_bytes_of_programs_are_not_data(
+    ready: Read, monkeypatch: pytest.MonkeyPatch, name: str, codec: str, end: str
+) -> None:
+    above, mark = FOREIGN_LINES[name]
+    rows = [["a", "b", "y"], ["1", "u", "0"], ["2", "v", "1"]]
+    body = (above + "\r\n".join(map(mark.join, rows)) + end).encode(codec)
+    for exactly in (False, True):
+        if exactly:
+            monkeypatch.setattr(CsvTable, "parse", lambda self, block, *_: None)
+        found = ready(body, label="y")
+        assert found.columns["a"] == [1.0, 2.0]
+        assert found.columns["b"] == ["u", "v"]
+
+
+def test_a_delimiter_that_is_not_read_is_named(sentences: Sentences) -> None:
+    for body in (b"sep=#\na#y\n1#0\n", b"sep=;\n", b"#TYPE x\n\n"):
+        upload = TableBytes(body, None, 1 << 20)
+        with sentences.raises(BadTable):
+            read_layout(upload, Dialect(), 10)

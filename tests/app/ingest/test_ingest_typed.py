@@ -64,6 +64,19 @@ def test_an_index_that_pandas_wrote_is_left_out(tmp_path: Path, content_type: st
     assert kept.columns[index] == [7.0, 9.0]
 
 
+def test_small_row_groups_are_read_together(tmp_path: Path) -> None:
+    words = ["a", None, "b", "c"] * 50
+    table = pa.table({"x": [*range(199), None], "word": words, "y": [0, 1] * 100})
+    for size in (1, 3, 200):
+        pq.write_table(table, tmp_path / "groups", row_group_size=size)
+        source = ParquetTable(tmp_path / "groups", 10, 1 << 20)
+        (rows,) = source.batches(Errors())
+        word = rows.batch.column("word")
+        plain = word.dictionary_decode() if pa.types.is_dictionary(word.type) else word
+        assert plain.to_pylist() == words
+        assert rows.batch.column("x").to_pylist() == table["x"].to_pylist()
+
+
 @typed
 def test_row_groups_become_one_table(tmp_path: Path, content_type: str) -> None:
     rows = 300_000

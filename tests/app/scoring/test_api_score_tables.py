@@ -164,9 +164,9 @@ def test_lines_are_what_json_says_of_each_row() -> None:
         assert ScoresResponse({}, named).write(NDJSON) == expected
 
 
-def test_names_that_are_formulas_are_text_in_a_csv() -> None:
-    answer = ScoresResponse({}, {"=1+1": np.array([1.5]), "a,b": None})
-    assert answer.write(CSV) == b'\'=1+1,"a,b"\n1.5,\n'
+def test_a_csv_for_programs_has_the_texts_as_they_are() -> None:
+    answer = ScoresResponse({}, {"=1+1": np.array([1.5]), "a,b": None, "id": pa.array(["-5"])})
+    assert answer.write(CSV) == b'=1+1,"a,b",id\n1.5,,"-5"\n'
 
 
 def test_columns_that_are_no_feature(

@@ -122,7 +122,7 @@ def test_tables_have_them_as_a_column(
             answer = scorer.post(f"{path}/score{QUERY}", content=body, headers=headers)
             if media_type == "text/csv":
                 rows = list(csv.DictReader(io.StringIO(answer.text)))
-                assert [row["id"] for row in rows] == ["c1", "'=c2", "é 3"]
+                assert [row["id"] for row in rows] == KEYS
                 continue
             if media_type == NDJSON:
                 rows = [json.loads(line) for line in answer.text.splitlines()]
@@ -143,6 +143,47 @@ def test_ids_keep_their_values(scorer: httpx.Client, path: str) -> None:
         assert (
             scorer.post(f"{path}/score{QUERY}", content=sent, headers=headers).json()["ids"] == keys
         )
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, 2**64, -(2**63) - 1, 10**29 + 1])
+def test_whole_numbers_of_any_size_are_different_ids(
+    scorer: httpx.Client, path: str, number: int
+) -> None:
+    """Of more than 64 bits, they come back as the text of their digits."""
+    keys = [number, number + 1, 7]
+    expected = keys if max(keys) < 2**64 and min(keys) >= 0 else list(map(str, keys))
+    rows = [row | {"customer": key} for row, key in zip(OBJECTS, keys, strict=True)]
+    lists = {**LISTS, "data": [[*row[:-1], k] for row, k in zip(LISTS["data"], keys, strict=True)]}
+    split = {"dataframe_split": {"columns": lists["columns"], "data": lists["data"]}}
+    for address, body in (
+        ("score", {"rows": rows}),
+        ("score", lists),
+        ("invocations", {"dataframe_records": rows}),
+        ("invocations", split),
+    ):
+        query = QUERY if address == "score" else "?id=customer"
+        found = scorer.post(f"{path}/{address}{query}", json=body).json()["ids"]
+        assert found == expected, address
+    lines = "\n".join(map(json.dumps, rows))
+    sent = {"Content-Type": NDJSON}
+    found = scorer.post(f"{path}/score{QUERY}", content=lines, headers=sent).json()["ids"]
+    assert found == list(map(str, keys))
+
+
+def test_a_key_that_occurs_twice_is_refused(scorer: httpx.Client, path: str) -> None:
+    row = json.dumps(OBJECTS[0])
+    doubled = row[:-1] + f', "{NAMES[0]}": 1}}'
+    for address, body in (
+        ("score", '{"rows": [%s]}'),
+        ("score", '{"rows": [{}], "rows": [%s]}'),
+        ("invocations", '{"instances": [%s]}'),
+        ("invocations", '{"dataframe_records": [%s]}'),
+    ):
+        sent = {"Content-Type": "application/json"}
+        query = QUERY if address == "score" else "?id=customer"
+        answer = scorer.post(f"{path}/{address}{query}", content=body % doubled, headers=sent)
+        assert answer.status_code == 422, body
+        assert answer.json()["code"] == "duplicate_column"
 
 
 def test_a_feature_may_be_the_id(scorer: httpx.Client, path: str, plain: dict[str, Any]) -> None:
@@ -256,7 +297,7 @@ def test_containers_paths_carry_them(
         assert named.json() == expected
         headers = {"Accept": "text/csv"}
         lines = scorer.post(f"{path}/invocations?id=customer", json=body, headers=headers).text
-        assert [row[0] for row in csv.reader(io.StringIO(lines))] == ["c1", "'=c2", "é 3"]
+        assert [row[0] for row in csv.reader(io.StringIO(lines))] == KEYS
         twice = scorer.post(f"{path}/invocations?id=customer", json={**body, "id": "customer"})
         assert twice.status_code == 422
         assert scorer.post(f"{path}/invocations?id=nobody", json=body).status_code == 422

@@ -53,11 +53,20 @@ def test_every_type_can_be_carried(tmp_path: Path) -> None:
 
 
 def test_what_a_spreadsheet_takes_for_a_formula_is_escaped() -> None:
-    for text in ("=1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠x"):
+    formulas = ["=1", "@x", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠x"]
+    formulas += ["-", "+", "-x", "+49 30 1", "-1+1", "-1\n", "--1", "-1-1", "+1e", "-A1"]
+    for text in formulas:
         batch = pa.record_batch({"a": [text, f"a{text}"]})
         assert escape_formulas(batch).column(0).to_pylist() == [f"'{text}", f"a{text}"]
         assert escape_formula(text) == f"'{text}"
         assert escape_formula(f"a{text}") == f"a{text}"
+
+
+def test_numbers_with_a_sign_are_unchanged() -> None:
+    numbers = ["-5", "+5", "-12.50", "-12,50", "-1,234.5", "-.5", "+1e-3", "-1E5", "-5%", "-0"]
+    batch = pa.record_batch({"a": [*numbers, None]})
+    assert escape_formulas(batch).column(0).to_pylist() == [*numbers, None]
+    assert list(map(escape_formula, numbers)) == numbers
 
 
 def test_times_beyond_what_can_be_written_are_refused(tmp_path: Path) -> None:

@@ -62,7 +62,11 @@ NOT_A_NUMBER_OF_ROUNDS: list[Any] = [
 ]
 
 FORM: list[Case] = [
-    ({"algorithm": "rankboost"}, "/algorithm", "'rankboost'"),
+    ({"algorithm": "rankboost"}, "/algorithm", 'an object, for example {"name": "rankboost"}'),
+    ({"validation": "holdout"}, "/validation", '{"method": "holdout"}'),
+    ({"objective": "auc"}, "/objective", '{"metric": "auc"}'),
+    ({"search": "grid"}, "/search", '{"method": "grid"}'),
+    ({"search": 3}, "/search", "must be an object, got 3"),
     ({"label_noise": 0.5}, "/label_noise", "label_noise must be less than 0.5, got 0.5"),
     ({"seed": -1}, "/seed", "seed must be greater than or equal to 0, got -1"),
     ({"seed": 1.5}, "/seed", "1.5"),

@@ -223,13 +223,17 @@ def broken_bytes() -> Iterator[Case]:
         "a spreadsheet or another document of an old Office format": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
         "PDF": b"%PDF-1.7\n",
         "a picture": b"\x89PNG\r\n\x1a\n",
-        "a 7z archive": b"7z\xbc\xaf'\x1c",
-        "a RAR archive": b"Rar!\x1a\x07",
-        "compressed with xz": b"\xfd7zXZ\0\0",
         "an Arrow file": b"ARROW1\0\0",
     }
     for name, body in others.items():
         refusal = Refused(f"the file is not CSV but {name}", 1)
+        yield Case(f"{name} is named", "no other format", body, refusal)
+    for name, body in (
+        ("7z", b"7z\xbc\xaf'\x1c"),
+        ("RAR", b"Rar!\x1a\x07"),
+        ("xz", b"\xfd7zXZ\0\0"),
+    ):
+        refusal = Refused(f"the file is compressed with {name}")
         yield Case(f"{name} is named", "no other format", body, refusal)
 
 

@@ -1,0 +1,78 @@
+"""JSON as it was sent: whole numbers of any size keep their digits, and a key may occur only once in an object.
+
+orjson parses nearly all texts. It reads a whole number of more than 64 bits as a float, and of equal keys the last one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import orjson
+
+from app.ingest.delimiters import has_more_delimiters
+from app.ingest.errors import show
+from app.platform.errors import Invalid
+
+_DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))
+_LONG = b"0" * 19
+"""So many digits, after `_DIGITS`: numbers of fewer have at most 64 bits."""
+_MAX_DIGITS = 300
+"""Digits of the longest whole number that is also a float."""
+
+
+class DoubledKey(Invalid):
+    """A key occurs several times in an object: parsers would silently use the last one."""
+
+    code = "duplicate_column"
+
+    def __init__(self, key: str, times: int) -> None:
+        self.key = key
+        super().__init__(f"the key {show(key)} occurs {times} times in one object")
+
+
+def parse(text: bytes | memoryview) -> Any:
+    """Return the parsed JSON. Raises orjson.JSONDecodeError, and DoubledKey."""
+    found = orjson.loads(text)
+    if _LONG in bytes(text).translate(_DIGITS) or _may_have_doubled(text, found):
+        try:
+            return _EXACT.decode(bytes(text).decode())
+        except RecursionError:
+            raise Invalid("the JSON is nested too deeply") from None
+    return found
+
+
+def _may_have_doubled(text: bytes | memoryview, found: Any) -> bool:
+    """Return True if a key may occur twice in an object of a JSON text; False means that none does."""
+    if isinstance(found, dict) and isinstance(text, bytes):
+        # In a flat object without such a key, every quote encloses a key or a text, or is escaped.
+        texts = sum(type(value) is str for value in found.values())
+        if text.count(b'"') == 2 * (len(found) + texts):
+            return False
+    return has_more_delimiters(text, _count_members(found), ":")
+
+
+def _count_members(found: Any) -> int:
+    """Return the number of members of an object and of the objects in its lists; of deeper ones, none are counted."""
+    values = [found, *(found.values() if isinstance(found, dict) else ())]
+    lists = [value for value in values if isinstance(value, list)]
+    objects = [value for value in values if isinstance(value, dict)]
+    flat = (sum(len(each) for each in value if isinstance(each, dict)) for value in lists)
+    return sum(map(len, objects)) + sum(flat)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object. Raises DoubledKey."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((key, times),) = Counter(key for key, _ in pairs).most_common(1)
+        raise DoubledKey(key, times)
+    return found
+
+
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
+
+
+_EXACT = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_whole)
