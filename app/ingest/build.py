@@ -58,7 +58,7 @@ from app.ingest.roles import (
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
 from app.ingest.value_columns import (
     MissingTokens,
-    as_text,
+    as_categories,
     count_codes,
     encode,
     is_dated,
@@ -639,7 +639,7 @@ class Build:
         for rows in self.source.batches(aside, labels) if labels else ():
             for label, values in seen.items():
                 if not settled(values) and len(values) < _MAX_VALUES:
-                    text = as_text(rows.batch.column(label), self._missing)
+                    text = as_categories(rows.batch.column(label), self._missing)
                     found = pc.unique(text).drop_null().to_pylist()
                     values.update(dict.fromkeys(found[:_MAX_VALUES]))
             if all(map(settled, seen.values())):

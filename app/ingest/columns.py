@@ -35,8 +35,10 @@ from app.ingest.roles import Roles
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, mix
 from app.ingest.value_columns import (
     TRUTH,
+    NAMES,
     Mask,
     MissingTokens,
+    as_categories,
     as_text,
     count_codes,
     encode,
@@ -920,7 +922,7 @@ class Converter:
 
     def _labelled(self, rows: Rows, label: str) -> Rows:
         """Return the rows that have a label; the others are counted."""
-        text = as_text(rows.batch.column(label), self._missing)
+        text = as_categories(rows.batch.column(label), self._missing)
         if not text.null_count:
             return rows
         without = to_mask(pc.is_null(text))
@@ -982,7 +984,7 @@ class Converter:
     def _label(self, rows: Rows, name: str) -> pa.Array:
         """Return the codes of a label: 0 for negative, 1 for positive. Reports other values."""
         pair = self.pairs[name]
-        text = as_text(rows.batch.column(name), self._missing)
+        text = as_categories(rows.batch.column(name), self._missing)
         if self._rest and len(pair) >= 2:
             codes = pc.cast(pc.is_in(text, pa.array(pair[1:], pa.string())), pa.int32())
         else:
@@ -1062,8 +1064,8 @@ class Converter:
         return text
 
     def _names(self, rows: Rows, name: str, role: str) -> pa.Array:
-        """Return the texts of a column of names. Reports missing and overlong ones."""
-        text = as_text(rows.batch.column(name), self._missing)
+        """Return the texts of a column of names. Reports empty and overlong ones."""
+        text = as_text(rows.batch.column(name), NAMES)
         bad = to_mask(pc.is_null(text))
         rows.report(self.errors, name, bad, lambda _row: f"the {role} must not be missing")
         unfit = find_unfit(text, MAX_NAME_LENGTH)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from app.ingest.values import (
     TRUE,
     TYPED_TOKENS,
     USUAL,
+    WHOLE_NUMBER,
     Notation,
 )
 
@@ -51,6 +53,7 @@ class MissingTokens:
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
         self.tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
         self._lower = pc.utf8_lower(pa.array(["", *self.tokens], pa.string()))
+        self._words = pc.unique(pc.utf8_lower(canonical(self._lower)))
         self._lower_typed = pa.concat_arrays([self._lower, _LOWER_TYPED])
         numbers = map(values.read_number, self.tokens)
         self._numbers = np.array([number for number in numbers if number is not None])
@@ -67,11 +70,36 @@ class MissingTokens:
         missing = pc.is_in(pc.utf8_lower(text), self._lower_typed if typed else self._lower)
         return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
+    def categories(self, column: pa.Array) -> pa.Array:
+        """Return text as categories, null where a value is missing."""
+        text = canonical(pc.utf8_trim(column.cast(pa.string()), SPACES))
+        missing = pc.is_in(pc.utf8_lower(text), self._words)
+        return pc.if_else(missing, pa.scalar(None, pa.string()), text)
+
     def blank(self, numbers: Floats) -> Floats:
         """Return numbers with NaN in place of those that denote a missing value."""
         if not len(self._numbers):
             return numbers
         return np.where(np.isin(numbers, self._numbers), np.nan, numbers)
+
+
+def canonical(texts: pa.Array) -> pa.Array:
+    """Return texts without surrounding spaces as categories, as `values.category` does."""
+    lower = pc.utf8_lower(texts)
+    texts = pc.if_else(pc.is_in(lower, TRUTH), lower, texts)
+    if not pc.any(pc.match_substring(texts, ".0")).as_py():
+        return texts
+    texts = pc.replace_substring_regex(texts, WHOLE_NUMBER, r"\1")
+    return pc.if_else(pc.equal(texts, "-0"), "0", texts)
+
+
+NAMES = MissingTokens(())
+"""For ids, items, groups and columns that are copied: no text is interpreted, and only the empty one is missing."""
+
+
+def blank_to_null(column: pa.Array) -> pa.Array:
+    """Return texts as they are, null where they are empty."""
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 
 def may_be_missing(texts: pa.Array) -> pa.Array:
@@ -147,7 +175,14 @@ def _read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation) 
                 return Parsed(found, nothing, nothing)
         except pa.ArrowInvalid:
             pass
-        return _read_untidy(plain_numbers(missing.tidy(column, typed=True), notation))
+        text = plain_numbers(missing.tidy(column, typed=True), notation)
+        try:
+            found = _floats(pc.cast(text, pa.float64()))
+        except pa.ArrowInvalid:
+            return _read_untidy(text)
+        if np.count_nonzero(np.isfinite(found)) + text.null_count == len(text):
+            return Parsed(found, nothing, nothing)
+        return _read_untidy(text)
     if pa.types.is_boolean(column.type):
         return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
     found = _floats(as_doubles(column))
@@ -313,10 +348,19 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def as_text(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> pa.Array:
-    """Return a label, item, group or date column of any type as normalized text, null where it is missing."""
+    """Return an item, group, id or date column of any type as text without surrounding spaces, null where it is missing."""
     if not pa.types.is_dictionary(column.type):
         return missing.tidy(to_text(column), typed=typed)
-    coded = encode(column, missing, typed=typed)
+    return _decode(_encode(column, partial(missing.tidy, typed=typed)))
+
+
+def as_categories(column: pa.Array, missing: MissingTokens) -> pa.Array:
+    """Return a label of any type as categories, null where it is missing."""
+    return _decode(encode(column, missing))
+
+
+def _decode(coded: pa.DictionaryArray) -> pa.Array:
+    """Return a dictionary column as text. Raises BadTable if the text is too long."""
     lengths = pc.binary_length(coded.dictionary).to_numpy(zero_copy_only=False)
     if (size := int(np.dot(count_codes(coded), lengths))) > MAX_DECODED_BYTES:
         raise BadTable(
@@ -326,16 +370,26 @@ def as_text(column: pa.Array, missing: MissingTokens, *, typed: bool = False) ->
     return coded.dictionary_decode()
 
 
-def encode(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> pa.DictionaryArray:
-    """Return a column of any type as codes of its distinct normalized texts, null where it is missing.
+def encode(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:
+    """Return a column of any type as codes of its distinct categories, null where it is missing.
 
     The values of a dictionary are never written out row by row: they may be long.
     """
+    return _encode(column, missing.categories)
+
+
+def encode_names(column: pa.Array) -> pa.DictionaryArray:
+    """Return a column of ids of any type as codes of its distinct texts, null where it is empty."""
+    return _encode(column, NAMES.tidy)
+
+
+def _encode(column: pa.Array, tidy_texts: Callable[[pa.Array], pa.Array]) -> pa.DictionaryArray:
+    """Return a column of any type as codes of its distinct normalized texts."""
     try:
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     except pa.ArrowNotImplementedError as error:
         raise _no_text(column.type) from error
-    texts = missing.tidy(to_text(coded.dictionary), typed=typed)
+    texts = tidy_texts(to_text(coded.dictionary))
     # A dictionary encoded here has distinct texts; if all are normalized, it need not be encoded again.
     if coded is not column and texts.equals(coded.dictionary):
         return coded
@@ -353,6 +407,8 @@ def count_codes(coded: pa.DictionaryArray) -> npt.NDArray[np.int64]:
 def to_text(column: pa.Array) -> pa.Array:
     """Return values as text; a whole number has no decimal point."""
     kind, types = column.type, pa.types
+    if types.is_decimal(kind) and kind.scale >= 0:  # all its digits matter in an id
+        return _without_zeros(column.cast(pa.string()))
     if types.is_floating(kind) or types.is_decimal(kind):
         return pa.array(map(_spell, as_doubles(column).to_pylist()), pa.string())
     if not (
@@ -386,6 +442,13 @@ def find_unfit(texts: pa.Array, most: int) -> npt.NDArray[np.bool_]:
     unfit = pc.or_(pc.greater(pc.utf8_length(texts), most), pc.match_substring(texts, "\0"))
     mask: npt.NDArray[np.bool_] = unfit.fill_null(False).to_numpy(zero_copy_only=False)
     return mask
+
+
+def _without_zeros(decimals: pa.Array) -> pa.Array:
+    """Return decimals as text in their shortest form: 7.00 is 7, and 7.50 is 7.5."""
+    short = pc.replace_substring_regex(decimals, r"^(-?[0-9]+)\.0+$", r"\1")
+    short = pc.replace_substring_regex(short, r"^(-?[0-9]+\.[0-9]*[1-9])0+$", r"\1")
+    return pc.if_else(pc.equal(short, "-0"), "0", short)
 
 
 def _spell(number: float | None) -> str | None:

@@ -66,7 +66,11 @@ _CELLS = {
     CATEGORICAL: _NUMBERS | {type(None), bool, str},
 }
 
+WHOLE_NUMBER = r"^(-?(0|[1-9][0-9]*))\.0+$"
+"""A whole number with a decimal point: 7.0, 7.00. Not 07.0, which is a code."""
+
 _is_number = re.compile(NUMBER.strip("^$")).fullmatch
+_is_whole = re.compile(WHOLE_NUMBER).match
 _is_iso = re.compile(ISO_DATE.strip("^$")).fullmatch
 _split_date = re.compile(
     r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})"
@@ -258,8 +262,25 @@ def is_category(value: object) -> bool:
     return type(value) in _CELLS[CATEGORICAL]
 
 
+def category(value: str | float | bool) -> str:
+    """Return the category of a value: one value has one category in every format.
+
+    A whole number has no decimal point, and true and false are in lower case. Any other text is its own category, without
+    surrounding spaces. `value_columns.canonical` is the same for columns.
+
+    >>> [category(value) for value in (7, 7.0, " 7.00", "07", True, "True", "7.50", 7.5)]
+    ['7', '7', '7', '07', 'true', 'true', '7.50', '7.5']
+    """
+    text = spell(value)
+    if (lower := text.lower()) in _BOOLEANS:
+        return lower
+    whole = _is_whole(text)
+    text = whole[1] if whole else text
+    return "0" if text == "-0" else text
+
+
 def spell(value: str | float | bool) -> str:
-    """Return the text of a value as a category.
+    """Return a value as text without surrounding spaces.
 
     A number is written in its shortest form, a whole one without a decimal point: 3 and 3.0 are "3"; true is "true".
     """

@@ -170,7 +170,9 @@ class SampledRows:
         """The number of independent rows of equal weight that one row counts as, at most 1 (Kish)."""
         if self.weight is None:
             return self._alone
-        return self._alone * float(self.weight.sum() ** 2 / np.square(self.weight).sum() / self.weight.size)
+        return self._alone * float(
+            self.weight.sum() ** 2 / np.square(self.weight).sum() / self.weight.size
+        )
 
     def masses(self, bins: Bins, n_bins: int) -> Floats:
         """Return the weight of the rows in each bin, float64 of shape (n_bins,)."""

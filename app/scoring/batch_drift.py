@@ -263,7 +263,9 @@ class DriftMonitor:
         )
         places = {number: row for row, number in enumerate(self._numbers)}
         places |= {number: row for row, number in enumerate(self._words)}
-        alone = min(1.0, self._alone / self._worth)  # beyond that of the reference, which counts for both
+        alone = min(
+            1.0, self._alone / self._worth
+        )  # beyond that of the reference, which counts for both
         rows, found = SampledRows(grouped=profile["grouped"] or alone < 1.0, alone=alone), []
         for number, column in enumerate(profile["columns"]):
             outside, place = None, places[number]

@@ -23,11 +23,11 @@ from app.ingest.values import (
     NUMERIC,
     USUAL,
     Notation,
+    category,
     is_category,
     read_json,
     read_json_column,
     read_text,
-    spell,
 )
 from app.platform.documents import ModelFeature
 from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all, shown
@@ -44,7 +44,8 @@ _MANY_DATES = 150  # from so many cells on, Arrow parses dates faster than Pytho
 
 
 class CategoryIndex(dict[Any, float]):
-    """The categories of a feature: `index[value]` is the position of a value from a caller, text or JSON.
+    """The categories of a feature: `index[value]` is the position of a value from a caller, text or JSON, in any of its
+    spellings.
 
     NaN means a missing value or a text that is not a category. Such texts are not cached, because there may be any
     number of them.
@@ -56,7 +57,7 @@ class CategoryIndex(dict[Any, float]):
 
     def __missing__(self, value: str | float | bool) -> float:
         """Return the position of a value whose spelling differs from the category's."""
-        return self.get(spell(value), MISSING)
+        return self.get(category(value), MISSING)
 
 
 class FeatureIndex:

@@ -82,7 +82,11 @@ def read(
             {**payload, "limits": limits, "workdir": str(path.parent)}, stack, MissingTokens(None)
         )
         errors = Errors()
-        rows = [row for batch in source.batches(errors) for row in batch.batch.to_pylist()]
+        rows = [
+            {name: value or None for name, value in row.items()}
+            for batch in source.batches(errors)
+            for row in batch.batch.to_pylist()
+        ]
         if errors.total:
             raise errors.summarise()
     return (content_type, encoding), rows

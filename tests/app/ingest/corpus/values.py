@@ -114,9 +114,10 @@ KNOWN = [
     *((text, text) for text in CATEGORIES),
     (" red", "red"), ("red\t", "red"), (" \t dark red \t", "dark red"), (" sixteen letters! ", "sixteen letters!"),
     ("ü ", "ü"), (" " * 1_000 + "red", "red"),
+    ("3.0", "3"), (" 3.00", "3"), ("-5.0", "-5"), ("-0.0", "0"), ("True", "true"), ("FALSE", "false"),
 ]  # fmt: skip
 UNKNOWN = [
-    "Red", "re", "redd", "red\n", "re d", "3.0", "+3", "03", "2.50", "True", "eight b", "gru\u0308n", "ｒｅｄ", "日本",
+    "Red", "re", "redd", "red\n", "re d", "3.", "3.0.0", "+3", "03", "03.0", "2.50", "eight b", "gru\u0308n", "ｒｅｄ", "日本",
     "\u00a0red", "red\u200b", "\x7f", "~", "[[],{}", "2026-01-31", "x" * 5_000,
 ]  # fmt: skip
 
