@@ -34,8 +34,8 @@ from app.ingest.profile import (
 from app.ingest.roles import Roles
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, mix
 from app.ingest.value_columns import (
-    TRUTH,
     NAMES,
+    TRUTH,
     Mask,
     MissingTokens,
     as_categories,

@@ -348,7 +348,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def as_text(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> pa.Array:
-    """Return an item, group, id or date column of any type as text without surrounding spaces, null where it is missing."""
+    """Return an item, group, id or date column of any type as text, null where it is missing."""
     if not pa.types.is_dictionary(column.type):
         return missing.tidy(to_text(column), typed=typed)
     return _decode(_encode(column, partial(missing.tidy, typed=typed)))

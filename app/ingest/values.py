@@ -66,8 +66,8 @@ _CELLS = {
     CATEGORICAL: _NUMBERS | {type(None), bool, str},
 }
 
-WHOLE_NUMBER = r"^(-?(0|[1-9][0-9]*))\.0+$"
-"""A whole number with a decimal point: 7.0, 7.00. Not 07.0, which is a code."""
+WHOLE_NUMBER = r"^(-?(0|[1-9][0-9]*))\.(0|00|0{4,})$"
+"""A whole number with a decimal point: 7.0, 7.00. Not 07.0, which is a code, and not 7.000, which may be 7,000."""
 
 _is_number = re.compile(NUMBER.strip("^$")).fullmatch
 _is_whole = re.compile(WHOLE_NUMBER).match
@@ -265,8 +265,8 @@ def is_category(value: object) -> bool:
 def category(value: str | float | bool) -> str:
     """Return the category of a value: one value has one category in every format.
 
-    A whole number has no decimal point, and true and false are in lower case. Any other text is its own category, without
-    surrounding spaces. `value_columns.canonical` is the same for columns.
+    A whole number has no decimal point, and true and false are in lower case. Any other text is its own category,
+    without surrounding spaces. `value_columns.canonical` is the same for columns.
 
     >>> [category(value) for value in (7, 7.0, " 7.00", "07", True, "True", "7.50", 7.5)]
     ['7', '7', '7', '07', 'true', 'true', '7.50', '7.5']
