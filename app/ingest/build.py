@@ -827,6 +827,9 @@ class Build:
                 )
             if (odd := stray.get(name)) is not None:
                 found.append(self._warn_of_words(name, odd, stray.values()))
+            lost = column.coded_missing() if self._payload["missing"] is None else None
+            if lost is not None:
+                found.append(self._warn_of_code(name, *lost))
             if (number := column.grouped_number()) is not None:
                 said = self._number_notation(number[1])
                 how = f"say {_spelled(said)}" if said else "write the numbers without them"
@@ -927,6 +930,15 @@ class Build:
             f"values are {odd.what}: {which} in {rows}; {how}, or list the column in categorical"
         )
         return _warning("words_among_numbers", name, detail, odd.rows, field, None, said)
+
+    def _warn_of_code(self, name: str, word: str, rows: int) -> dict[str, Any]:
+        """Return the warning for a word for missing values that may be a category of a column."""
+        others = [token for token in self._missing.tokens if token.lower() != word.lower()]
+        said = {"missing": join_names(others)} if others else {}
+        how = f"set missing={said['missing']}" if said else "set missing to other words"
+        values = "1 row" if rows == 1 else f"{rows} rows"
+        detail = f"{show(word)} in {values} counts as missing, but is written like the categories; if it is one, {how}"
+        return _warning("missing_word_like_code", name, detail, rows, "missing", None, said)
 
     def _columns(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
         """Return the description of each column: name, type, role and profile."""

@@ -48,6 +48,7 @@ from app.ingest.value_columns import (
     may_be_missing,
     propose_notations,
     read_column,
+    shape,
     to_mask,
 )
 from app.ingest.values import (
@@ -293,6 +294,9 @@ _TOP = 10
 MAX_WORDS = 1 << 18
 """Most distinct words whose rows are counted; later words are only counted as distinct."""
 MAX_WAITING = 1 << 16
+_MAX_SPELLED = 100
+"""Most spellings of words for missing values that are counted."""
+_MIN_CODES = 2
 _MAX_STRAY = 5
 """Most words beside numbers that are taken for words of a missing value: more of them may be codes."""
 
@@ -392,12 +396,17 @@ class TextColumn:
         self._words = pa.array([], pa.string())
         self._counts = np.empty(0, dtype=np.int64)
         self._beyond: DistinctCounter | None = None
+        self._spelled: Counter[str] = Counter()
 
     def take(self, rows: Rows, missing: MissingTokens, value_errors: Errors) -> pa.DictionaryArray:
         """Return a batch of the column as it is stored, and count its words. Texts that are too long for a category are
         reported as errors.
         """
-        coded = encode(rows.batch.column(self._name), missing)
+        column = rows.batch.column(self._name)
+        raw = column.dictionary_encode() if is_text(column.type) else column
+        coded = encode(raw, missing)
+        if raw is not column and coded.null_count > raw.null_count:
+            _add_counts(self._spelled, missing.spelled(raw), _MAX_SPELLED)
         counts = count_codes(coded)
         unfit = find_unfit(coded.dictionary, self._limits.length) & (counts > 0)
         if unfit.any():
@@ -505,6 +514,20 @@ class TextColumn:
                 return UnreadableWords(what, sorted(found), int(counts[stray].sum()), len(words))
         return None
 
+    def coded_missing(self) -> tuple[str, int] | None:
+        """Return the most frequent word for missing values that may be a code of this column, and its number of rows:
+        it is written like the categories, and unless it begins with a capital is as long as some. None if there is none.
+        """
+        words = self._ordered().column("word").to_pylist() if self._spelled else []
+        if len(words) < _MIN_CODES or self.is_identifier():
+            return None
+        shapes, lengths = {*map(shape, words)}, {*map(len, words)}
+        for word, rows in self._spelled.most_common():
+            like = shape(word)
+            if like in shapes and (like == "title" or min(lengths) <= len(word) <= max(lengths)):
+                return word, rows
+        return None
+
     def most_frequent(self) -> pa.Array | None:
         """Return the most frequent words, if the others must be pooled; None if all words can be categories."""
         if (self.distinct <= self._limits.number and not self._unfit) or self.is_identifier():
@@ -530,6 +553,7 @@ class TextColumn:
             "words": self._words.to_pylist(),
             "counts": as_json(self._counts),
             "beyond": None if self._beyond is None else self._beyond.state(),
+            "spelled": self._spelled,
         }
 
     def absorb(self, state: Mapping[str, Any]) -> None:
@@ -538,6 +562,7 @@ class TextColumn:
         self.undercounted |= state["beyond"] is not None and self._rows > 0
         self._rows += state["rows"]
         self._known += state["known"]
+        _add_counts(self._spelled, state["spelled"], _MAX_SPELLED)
         self._unfit += state["unfit"]
         self._count(pa.array(state["words"], pa.string()), from_json(state["counts"], np.int64))
         if state["beyond"] is not None:

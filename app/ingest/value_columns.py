@@ -76,6 +76,16 @@ class MissingTokens:
         missing = pc.is_in(pc.utf8_lower(text), self._words)
         return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
+    def spelled(self, coded: pa.DictionaryArray) -> dict[str, int]:
+        """Return the texts that say in words that a value is missing, each with its number of rows."""
+        text = pc.utf8_trim(coded.dictionary.cast(pa.string()), SPACES)
+        lower = pc.utf8_lower(canonical(text))
+        said = to_mask(pc.and_(pc.is_in(lower, self._words), pc.not_equal(lower, "")))
+        if not said.any():
+            return {}
+        counts = count_codes(coded)[said].tolist()
+        return dict(zip(text.filter(pa.array(said)).to_pylist(), counts, strict=True))
+
     def blank(self, numbers: Floats) -> Floats:
         """Return numbers with NaN in place of those that denote a missing value."""
         if not len(self._numbers):
@@ -435,6 +445,18 @@ def _no_text(kind: pa.DataType) -> BadTable:
         f"{brief(kind)}",
         code="unsupported_type",
     )
+
+
+def shape(text: str) -> str:
+    """Return how a code is written: upper, lower or title case, without letters, or mixed.
+
+    >>> [shape(text) for text in ("NA", "Null", "na", "?", "N2")]
+    ['upper', 'title', 'lower', 'signs', 'upper']
+    """
+    if not any(map(str.isalpha, text)):
+        return "signs"
+    kinds = {"upper": text.isupper(), "lower": text.islower(), "title": text.istitle()}
+    return next((name for name, holds in kinds.items() if holds), "mixed")
 
 
 def find_unfit(texts: pa.Array, most: int) -> npt.NDArray[np.bool_]:

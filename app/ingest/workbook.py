@@ -132,7 +132,8 @@ class SheetTable(CsvTable):
         for name, (count, line) in self.unsaved.items():
             if columns is None or name in columns:
                 cells = "a cell has" if count == 1 else f"{count} cells have"
-                detail = f"{cells} a formula without a stored result: open the workbook in a spreadsheet program and save it"
+                remedy = "open the workbook in a spreadsheet program and save it"
+                detail = f"{cells} a formula without a stored result: {remedy}"
                 errors.add_many(name, count, [RowError(detail, line, name)])
         for rows in super().batches(errors, columns, numeric):
             count = rows.count_lines

@@ -174,6 +174,40 @@ def test_few_words_among_numbers_are_told(
     assert ready(body, categorical=["a"]).result["warnings"] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["NA", "DE", "FR", "ZA"], "NA"),
+        (["NA", "EU", "AS"], "NA"),
+        (["Null", "Smith", "Jones"], "Null"),
+        (["?", "!", "."], "?"),
+        (["NA", "low", "high"], None),
+        (["", "DE", "FR"], None),
+        (["null", "Smith", "Jones"], None),
+        (["NA", "1.5", "2.5"], None),
+    ],
+)
+def test_a_missing_word_that_may_be_a_code_is_told(
+    ready: Read, words: list[str], told: str | None
+) -> None:
+    body = "a,y\n" + "".join(f"{words[i % len(words)]},{i % 2}\n" for i in range(120))
+    table = ready(body)
+    found = [w for w in table.result["warnings"] if w["code"] == "missing_word_like_code"]
+    if told is None:
+        assert found == []
+        return
+    assert [(w["count"], w["column"]) for w in found] == [(120 // len(words), "a")]
+    mended = ready(body, missing=split_names(found[0]["suggestion"]["missing"]))
+    assert mended.column("a")["missing"] == 0
+    assert mended.column("a")["distinct"] == len(words)
+
+
+def test_words_for_missing_values_are_names_of_groups_and_items(ready: Read) -> None:
+    words = ["NA", "null", "?", "NaN", "1.0", "1", "True", "true"]
+    body = "g,x,y\n" + "".join(f"{words[i % 8]},{i},{i % 2}\n" for i in range(16))
+    assert ready(body, group="g", label="y").columns["g"] == words * 2
+
+
 def test_words_of_several_columns_are_one_suggestion(ready: Read) -> None:
     cells = [f"{n},{n}" for n in NUMBERS] + ["none given,x"] * 10
     body = "a,b,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells))
