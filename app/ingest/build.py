@@ -555,11 +555,23 @@ class Build:
             if name is None or name in identifiers:
                 continue
             known = converter.evidence(name).known
-            most = known if name in self._roles.numeric else (1 - TYPE_FRACTION) * known
-            if self._strict or (name not in converter.text and count > most):
+            most = (1 - TYPE_FRACTION) * known
+            if name in self._roles.numeric and count > most and not self._strict:
+                self._errors.add_many(name, count, [self._no_numbers(converter, name, count)])
+            elif self._strict or (name not in converter.text and count > most):
                 self._errors.add_many(name, count, converter.value_errors.of(name))
         if self._strict:
             self._errors.add_all(converter.unlabelled)
+
+    def _no_numbers(self, converter: Converter, name: str, count: int) -> RowError:
+        """Return the error for a column that is declared numeric, and has too many other values."""
+        first = converter.value_errors.of(name)[0]
+        shown = ", ".join(map(show, converter.odd_values(name)[:3]))
+        detail = (
+            f"{count} of {converter.evidence(name).known} values of this numeric column are not numbers, such as "
+            f"{shown}; list the strings for missing values in missing, or the column in categorical"
+        )
+        return replace(first, detail=detail)
 
     def _identifiers(self, converter: Converter) -> list[str]:
         """Return the text columns that are identifiers and therefore not features."""

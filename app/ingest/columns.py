@@ -50,6 +50,7 @@ from app.ingest.value_columns import (
     read_column,
     shape,
     to_mask,
+    undress,
 )
 from app.ingest.values import (
     BOOLEAN,
@@ -170,11 +171,12 @@ class Evidence:
         known = to_mask(pc.invert(may_be_missing(values)))
         values, counts = values.filter(pa.array(known)), counts[known]
         grouped = f"|{self.notation.grouped}" if self.notation.thousands else ""
-        number = to_mask(pc.match_substring_regex(values, _NUMBER_LIKE + grouped))
+        plain = undress(values)
+        number = to_mask(pc.match_substring_regex(plain, _NUMBER_LIKE + grouped))
         self.numbers += int(counts[number].sum())
         self.distinct_numbers += int(np.count_nonzero(number))
         if number.any():
-            self._weigh_zeros(values.filter(number), counts[number])
+            self._weigh_zeros(plain.filter(number), counts[number])
         others, rows = values.filter(pa.array(~number)), counts[~number]
         if not len(others):
             return
@@ -516,7 +518,7 @@ class TextColumn:
 
     def coded_missing(self) -> tuple[str, int] | None:
         """Return the most frequent word for missing values that may be a code of this column, and its number of rows:
-        it is written like the categories, and unless it begins with a capital is as long as some. None if there is none.
+        it is written like the categories and, unless it begins with a capital, as long as some. None if there is none.
         """
         words = self._ordered().column("word").to_pylist() if self._spelled else []
         if len(words) < _MIN_CODES or self.is_identifier():
@@ -852,6 +854,10 @@ class Converter:
     def odd(self) -> Mapping[str, int]:
         """The features with value errors, each with the number of distinct erroneous values."""
         return {name: len(values) for name, values in self._odd.items() if name in self.types}
+
+    def odd_values(self, name: str) -> list[str]:
+        """Return the distinct erroneous values of a feature, the most frequent first."""
+        return [value for value, _ in self._odd.get(name, Counter()).most_common()]
 
     @property
     def padded(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,7 @@ from app.ingest import csv as delimited
 from app.ingest import stream
 from app.ingest.errors import MAX_ERRORS, MAX_ERRORS_PER_COLUMN, BadTable
 from app.ingest.fields import split_names
+from app.ingest.formats import CSV, NDJSON
 from app.ingest.values import DEFAULT_TOKENS
 from tests.app.uploads import Ready
 from tests.sentences import Sentences
@@ -286,3 +288,30 @@ def test_a_stream_that_was_refused_can_be_closed(sentences: Sentences) -> None:
         refused.__init__(b"a,y\n", "br", 100)  # type: ignore[misc]  # what is made in part is the test
     refused.close()
     assert refused.closed
+
+
+@pytest.mark.parametrize("content_type", [CSV, NDJSON])
+def test_numbers_as_people_write_them_are_numeric(ready: Read, content_type: str) -> None:
+    """A column of nothing else is no identifier and no category."""
+    cells = [f"\u2212{i}.5" if i % 3 else f"$ {i}.5" for i in range(60)]
+    if content_type == CSV:
+        body = "a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells))
+    else:
+        body = "".join(json.dumps({"a": c, "y": i % 2}) + "\n" for i, c in enumerate(cells))
+    table = ready(body, content_type=content_type)
+    assert table.column("a")["type"] == "numeric"
+    assert table.columns["a"][:4] == [0.5, -1.5, -2.5, 3.5]
+    assert table.result["warnings"] == []
+
+
+def test_several_currencies_are_no_numbers(ready: Read) -> None:
+    body = "a,y\n" + "".join(f"{'$€'[i % 2]}{i % 7},{i % 2}\n" for i in range(60))
+    assert ready(body).column("a")["type"] == "categorical"
+
+
+def test_a_declared_number_that_is_mostly_words_is_refused(ready: Read) -> None:
+    body = "a,b,y\n" + "".join(f"{'word' if i else 5}{i},{i},{i % 2}\n" for i in range(60))
+    with pytest.raises(BadTable) as caught:
+        ready(body, numeric=["a"])
+    assert (caught.value.errors[0]["column"], caught.value.total) == ("a", 59)
+    assert "59 of 60" in caught.value.detail
