@@ -457,7 +457,11 @@ class RowReader:
             texts[i] = coded = encode(column, self._missing)
             words = coded.dictionary.to_pylist()
             codes = np.array([*(categories[word] for word in words), np.nan])
-            return np.asarray(codes[coded.indices.fill_null(len(words)).to_numpy()])
+            found = np.asarray(codes[coded.indices.fill_null(len(words)).to_numpy()])
+            self._features.note(
+                i, found, (words[k] for k in coded.indices.drop_null()[:1].to_pylist())
+            )
+            return found
         kind = self._features.types[i]
         values, bad = read_column(column, kind, self._missing, source.notation, numbers=True)
 
