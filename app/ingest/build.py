@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from typing_extensions import TypedDict
 
 from app.ingest.columns import (
+    MAX_STRAY,
     TYPE_FRACTION,
     CategoryLimits,
     Converter,
@@ -44,6 +45,7 @@ from app.ingest.formats import changes
 from app.ingest.hints import group_column
 from app.ingest.profile import Floats, Survey, TextProfile, count_queries
 from app.ingest.readers import open_source
+from app.ingest.repair import with_repair
 from app.ingest.roles import (
     LABEL_NAMES,
     assign,
@@ -102,10 +104,24 @@ def ingest(
     Raises BadTable with every error, line and column. It reads and writes only the files in the payload. `attempt` is
     the class that builds the table, by default `Build`.
     """
-    missing = MissingTokens(payload["missing"])
+    kind = attempt or Build
+
+    def read(given: Mapping[str, Any]) -> dict[str, Any]:
+        with ExitStack() as stack:
+            missing = MissingTokens(given["missing"])
+            return kind(open_source(given, stack, missing), missing, given, at_end).run()
+
+    def at_end(_done: int, total: int, rows: Mapping[str, float]) -> None:
+        callback(total, total, rows)
+
     with system_memory(), ExitStack() as stack:
-        build = (attempt or Build)(open_source(payload, stack, missing), missing, payload, callback)
-        return describe_table(build, build.run())
+        try:
+            missing = MissingTokens(payload["missing"])
+            source = open_source(payload, stack, missing)
+            build = kind(source, missing, payload, callback)
+            return describe_table(build, build.run())
+        except BadTable as refusal:
+            raise with_repair(payload, refusal, read) from refusal
 
 
 @contextmanager
@@ -809,6 +825,7 @@ class Build:
             if name in converter.text:
                 detail += " (RANKWRIGHT_MAX_CATEGORY_LENGTH is the limit)"
             said = self._number_notation(converter.propose_notations(name))
+            said = said or self._missing_words(converter, name)
             field = next(reversed(said), STRICT)
             found.append(
                 _warning("values_taken_for_missing", name, detail, count, field, first.line, said)
@@ -890,6 +907,15 @@ class Build:
                 found.append(_warning("words_pooled", name, detail, rarest, DROP))
         order = {name: number for number, name in enumerate(self.source.names)}
         return sorted(found, key=lambda warning: order[warning["column"]])
+
+    def _missing_words(self, converter: Converter, name: str) -> dict[str, str]:
+        """Return the upload field with which the erroneous values of a column are missing ones, if they are few words
+        without a digit.
+        """
+        words = converter.odd_values(name)
+        if not 0 < len(words) <= MAX_STRAY or any(re.search("[0-9]", word) for word in words):
+            return {}
+        return {"missing": join_names([*self._missing.tokens, *sorted(words)])}
 
     def _propose_group(
         self, columns: Sequence[Mapping[str, Any]], rows: int

@@ -299,7 +299,7 @@ MAX_WAITING = 1 << 16
 _MAX_SPELLED = 100
 """Most spellings of words for missing values that are counted."""
 _MIN_CODES = 2
-_MAX_STRAY = 5
+MAX_STRAY = 5
 """Most words beside numbers that are taken for words of a missing value: more of them may be codes."""
 
 
@@ -502,7 +502,7 @@ class TextColumn:
         self._merge()
         known = to_mask(pc.invert(may_be_missing(self._words)))
         words, counts = self._words.filter(pa.array(known)), self._counts[known]
-        if self._declared or self.is_identifier():
+        if self._declared:
             return None
         patterns = {"dates": f"{ISO_DATE}|{DATE_WITH_DOTS}"}
         if not of_text:
@@ -510,9 +510,7 @@ class TextColumn:
         for what, pattern in patterns.items():
             stray = ~to_mask(pc.match_substring_regex(words, pattern))
             found = words.filter(pa.array(stray)).to_pylist()
-            if 0 < len(found) <= _MAX_STRAY and len(words) - len(found) > TYPE_FRACTION * len(
-                words
-            ):
+            if 0 < len(found) <= MAX_STRAY and len(words) - len(found) > TYPE_FRACTION * len(words):
                 return UnreadableWords(what, sorted(found), int(counts[stray].sum()), len(words))
         return None
 

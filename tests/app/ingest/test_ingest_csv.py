@@ -315,3 +315,31 @@ def test_a_declared_number_that_is_mostly_words_is_refused(ready: Read) -> None:
         ready(body, numeric=["a"])
     assert (caught.value.errors[0]["column"], caught.value.total) == ("a", 59)
     assert "59 of 60" in caught.value.detail
+
+
+def german(encoding: str) -> bytes:
+    """A table as a German spreadsheet writes it, with k.A. (keine Angabe) for missing values."""
+    lines = ["Nummer;Straße;Betrag;Quote;Gekündigt"]
+    for i in range(120):
+        amount = "k.A." if i % 8 == 0 else f"{i},5{i % 10}"
+        share = "k.A." if i % 11 == 0 else f"0,{i:03}"
+        lines.append(f"K{i:05};{'Bühl Süd Ost'.split()[i % 3]};{amount};{share};{i % 2}")
+    return ("\n".join(lines) + "\n").encode(encoding)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le", "utf-16-be", "utf-8"])
+def test_one_repair_reads_what_is_wrong_in_several_ways(ready: Read, encoding: str) -> None:
+    with pytest.raises(BadTable) as caught:
+        ready(german(encoding), label="Gekündigt")
+    (error,) = caught.value.errors
+    said = dict(error["suggestion"])
+    missing = split_names(said.pop("missing"))
+    assert said == {"decimal": "comma"} | (
+        {"encoding": "windows-1252"} if encoding == "cp1252" else {}
+    )
+    table = ready(german(encoding), label="Gekündigt", missing=missing, dialect=said)
+    types = {each["name"]: (each["type"], each["role"]) for each in table.result["columns"]}
+    assert types["Nummer"] == ("categorical", "identifier")
+    assert types["Betrag"] == types["Quote"] == ("numeric", "feature")
+    assert table.column("Betrag")["missing"] == 15
+    assert [warning["code"] for warning in table.result["warnings"]] == ["identifier"]
