@@ -129,12 +129,12 @@ class SheetTable(CsvTable):
         """Yield the rows, with the numbers of the sheet's rows as lines. A formula without a stored result is an
         error.
         """
-        for name, (count, line) in self.unsaved.items():
+        for name, (cells_of, line) in self.unsaved.items():
             if columns is None or name in columns:
-                cells = "a cell has" if count == 1 else f"{count} cells have"
+                cells = "a cell has" if cells_of == 1 else f"{cells_of} cells have"
                 remedy = "open the workbook in a spreadsheet program and save it"
                 detail = f"{cells} a formula without a stored result: {remedy}"
-                errors.add_many(name, count, [RowError(detail, line, name)])
+                errors.add_many(name, cells_of, [RowError(detail, line, name)])
         for rows in super().batches(errors, columns, numeric):
             count = rows.count_lines
             if self.extra and count is not None:
