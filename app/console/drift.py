@@ -177,8 +177,10 @@ def _spell(of: FeatureBin, is_date: bool) -> str:
         case "missing":
             return "missing"
     if of.low is None:
-        return "any value" if of.high is None else f"up to {write(of.high)}"
-    return f"above {write(of.low)}" if of.high is None else f"{write(of.low)} to {write(of.high)}"
+        return "any value" if of.high is None else f"below {write(of.high)}"
+    if of.high is None:
+        return f"above {write(of.low)}"
+    return write(of.low) if of.low == of.high else f"{write(of.low)} to {write(of.high)}"
 
 
 async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:

@@ -12,15 +12,27 @@ import logging
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import obstore
+import pyarrow as pa
 from obstore import exceptions
 
 from app.datasets.sources import MAX_OBJECTS, MAX_URL_LENGTH, FetchedFile, FetchedRows
-from app.ingest.formats import SUFFIXES, type_of_file
+from app.datasets.table_folders import (
+    ICEBERG_DATA,
+    METADATA,
+    Partition,
+    add_columns,
+    is_partition,
+    lake_format,
+    lake_rule,
+    partition_of,
+    partition_types,
+)
+from app.ingest.formats import PARQUET, SUFFIXES, type_of_file
 from app.jobs.fetching import Fetching, FetchStopped, SourceError
 from app.platform.bucket_credentials import BadCredentials
 from app.platform.connections import Connection
@@ -158,7 +170,36 @@ async def _download_all(store: _Store, url: str, folder: Path, fetching: Fetchin
                 "sha256": sha256,
             }
         )
+    if is_prefix:
+        top = store.path_of(url)
+        _add_partitions(
+            files, [partition_of(each["name"].removeprefix(top)) for each in files], folder
+        )
     return {"files": files, "found": {"files": len(files), "bytes": done, "objects": objects}}
+
+
+def _add_partitions(
+    files: Sequence[FetchedFile], partitions: Sequence[Partition], folder: Path
+) -> None:
+    """Write the columns of Hive partitions into the files. Raises SourceError for a format without types."""
+    types = partition_types(partitions)
+    if not types:
+        return
+    for file, partition in zip(files, partitions, strict=True):
+        what = f"the folder of {shown(file['name'])} has the columns {', '.join(map(shown, types))}"
+        if file["content_type"] != PARQUET or file["content_encoding"] is not None:
+            raise SourceError(
+                "source_not_a_table",
+                f"{what} (Hive partitions), which are read only from Parquet files: write the columns into the files",
+            )
+        path = folder / file["file"]
+        try:
+            add_columns(path, partition, types)
+        except (ValueError, pa.ArrowException) as error:
+            raise SourceError("source_not_a_table", f"{shown(file['name'])}: {error}") from error
+        file["bytes"] = path.stat().st_size
+        with path.open("rb") as opened:
+            file["sha256"] = hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 class _Store:
@@ -174,12 +215,13 @@ class _Store:
         """Return the URL of an object, from its path below the prefix."""
         return f"{self._connection.prefix}{path}"
 
-    def _path_of(self, url: str) -> str:
+    def path_of(self, url: str) -> str:
+        """Return the path of a URL below the prefix."""
         return url.removeprefix(self._connection.prefix).rstrip("/")
 
     async def head(self, url: str, *, is_known: bool = False) -> ObjectMeta:
         """Return size, ETag and version of an object. `is_known`: it was listed. Raises SourceError."""
-        path = self._path_of(url)
+        path = self.path_of(url)
 
         async def look(client: Any) -> ObjectMeta:
             return await obstore.head_async(client, path)
@@ -198,11 +240,21 @@ class _Store:
         """Return the tables below a URL in the order of their keys. Raises SourceError if there are none, too many, or
         objects that are no tables.
         """
-        path = self._path_of(url)
+        path = self.path_of(url)
 
         async def pages(client: Any) -> list[ObjectMeta]:
             found: list[ObjectMeta] = []
+            above, _, last = path.rpartition("/")
+            if last == ICEBERG_DATA:
+                async for page in obstore.list(
+                    client, prefix=f"{above}/{METADATA}" if above else METADATA
+                ):
+                    if (known := lake_format(each["path"] for each in page)) is not None:
+                        raise self._error("source_not_a_table", f"{shown(url)} {lake_rule(known)}")
+                    break
             async for page in obstore.list(client, prefix=path or None):
+                if (known := lake_format(each["path"] for each in page)) is not None:
+                    raise self._error("source_not_a_table", f"{shown(url)} {lake_rule(known)}")
                 found += [each for each in page if self._is_table(each, path)]
                 if len(found) > MAX_OBJECTS:
                     raise self._error(
@@ -232,7 +284,9 @@ class _Store:
     def _is_table(meta: ObjectMeta, prefix: str) -> bool:
         """Return False for an empty object, and for one that, or a folder of which, has a name of another use."""
         steps = meta["path"].removeprefix(prefix).split("/")
-        return meta["size"] > 0 and not any(step.startswith(_IGNORED) for step in steps)
+        return meta["size"] > 0 and not any(
+            step.startswith(_IGNORED) and not is_partition(step) for step in steps
+        )
 
     async def download(
         self, meta: ObjectMeta, file: BinaryIO, report: Callable[[int], object], before: int

@@ -25,6 +25,7 @@ from app.datasets.description import (
 )
 from app.datasets.fields import TableFields, VersionFields
 from app.datasets.files_tasks import folder_of, hash_of, manifest_of
+from app.datasets.table_folders import is_partition, lake_of, lake_rule
 from app.ingest.detection import find_format
 from app.ingest.formats import CONTENT_TYPES, SUFFIXES, type_of_file
 from app.platform import catalogue
@@ -250,6 +251,8 @@ def find_files(settings: Settings, owner: str, path: str) -> list[ServerFile]:
                 )
         if not at.is_dir():
             return [_table_at(settings, at, path)]
+        if (known := lake_of(at)) is not None:
+            raise _bad_path(f"{shown(path)} {lake_rule(known)}", "file_not_allowed")
         with os.scandir(at) as entries:
             names = [e.name for e in islice(entries, _MAX_LISTED_FILES) if e.name[0] not in "._"]
         if not 1 <= len(names) <= MAX_PARTS:
@@ -268,6 +271,12 @@ def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
     OSError.
     """
     found = at.lstat()
+    if is_partition(at.name) and stat.S_ISDIR(found.st_mode):
+        raise _bad_path(
+            f"{shown(path)} is a folder of a Hive partition, whose column is not in its files: upload the folder with "
+            "the client, or write the column into the files",
+            "file_not_allowed",
+        )
     if not stat.S_ISREG(found.st_mode):
         raise _bad_path(
             f"{shown(path)} must be a regular file, not a link, folder or device",

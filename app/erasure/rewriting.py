@@ -27,14 +27,13 @@ from app.ingest.pairs import BETTER, WORSE, ingest_pairs
 from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
 from app.ingest.stream import TableBytes
-from app.ingest.value_columns import MissingTokens, as_text, encode
+from app.ingest.value_columns import NAMES, MissingTokens, as_text, encode_names
 
 Json = dict[str, Any]
 Mask = npt.NDArray[np.bool_]
 Report = Callable[[int, int, Mapping[str, float]], None]
 
 UPLOAD_FILE, PAIRS_UPLOAD = "upload", "pairs_upload"
-_NO_TOKENS = MissingTokens(())
 _CODECS = ("utf-8", "utf-16-le", "utf-16-be", "latin-1")
 _PIECE = 1 << 20
 _GONE = frozenset({"no_rows", "one_class", "no_features"})
@@ -50,7 +49,7 @@ def find_rows(rows: Rows, keys: Sequence[str], entity: str) -> Mask:
     for name in keys:
         if name not in rows.batch.schema.names:
             continue
-        coded = encode(rows.batch.column(name), _NO_TOKENS)
+        coded = encode_names(rows.batch.column(name))
         same = pc.equal(coded.dictionary, entity).fill_null(False)
         codes = np.flatnonzero(same.to_numpy(zero_copy_only=False))
         if len(codes):
@@ -72,7 +71,7 @@ def search_upload(table: Mapping[str, Any], entity: str) -> bool:
     """
     try:
         with ExitStack() as stack:
-            source = open_source(table, stack, _NO_TOKENS)
+            source = open_source(table, stack, NAMES)
             keys = [name for name in table["keys"] if name in source.names]
             errors = Errors()
             if keys and any(
@@ -182,7 +181,7 @@ class Rewriting:
             mask = find_rows(batch, version["keys"], self._entity)
             rows, found = rows + len(mask), found + int(mask.sum())
             if item and mask.any():
-                names = as_text(batch.keep(mask).batch.column(item), files._missing)
+                names = as_text(batch.keep(mask).batch.column(item), NAMES)
                 items |= {*names.drop_null().to_pylist()}
         return Rewritten(rows, found, frozenset(items))
 
@@ -309,12 +308,12 @@ class Rewriting:
         pairs, gone = version["pairs"], pa.array(sorted(self._items[version["id"]]), pa.string())
         upload, kept = folder / PAIRS_UPLOAD, 0
         with ExitStack() as stack:
-            source = open_source({**pairs, "workdir": str(folder)}, stack, _NO_TOKENS)
+            source = open_source({**pairs, "workdir": str(folder)}, stack, NAMES)
             typed = source.schema is not None
             file = stack.enter_context(upload.open("wb"))
             writer: Any = None
             for rows in source.batches(Errors()):
-                texts = [as_text(rows.batch.column(name), _NO_TOKENS) for name in (BETTER, WORSE)]
+                texts = [as_text(rows.batch.column(name), NAMES) for name in (BETTER, WORSE)]
                 named = pc.or_(*(pc.is_in(text, gone) for text in texts))
                 batch = rows.batch.filter(pc.invert(named))
                 kept += batch.num_rows

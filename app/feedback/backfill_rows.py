@@ -24,7 +24,7 @@ from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, read_file, 
 from app.ingest.columns import check_type
 from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, show, too_many_rows
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
-from app.ingest.value_columns import MissingTokens, as_text, encode, find_unfit, read_column
+from app.ingest.value_columns import NAMES, MissingTokens, as_text, encode, find_unfit, read_column
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, Notation, spell_date
 from app.platform.errors import MAX_ERRORS, is_plain, refuse_all, shown
 from app.platform.ids import id_at, is_id
@@ -122,7 +122,6 @@ class DecisionReader:
     ) -> None:
         self._recorded = recorded
         self._missing = missing
-        self._no_tokens = MissingTokens(())
         self._stored = stored
         self._max_rows = max_rows
         self._ignore = frozenset(ignore)
@@ -309,7 +308,7 @@ class DecisionReader:
         return at
 
     def _ids_of(self, reading: _Reading) -> pa.Array | None:
-        texts = reading.texts("id", self._no_tokens)
+        texts = reading.texts("id", NAMES)
         if texts is None:
             return None
 
@@ -321,7 +320,7 @@ class DecisionReader:
         return texts
 
     def _decision_ids(self, reading: _Reading) -> pa.Array | None:
-        texts = reading.texts("decision_id", self._no_tokens)
+        texts = reading.texts("decision_id", NAMES)
         if texts is not None:
             rule = "decision_id must have the form dec_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
             reading.report_texts("decision_id", texts, lambda text: not is_id(text, "dec"), rule)

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 SHAPE = 'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]}, with no other members'
 
+_TEXTS = frozenset({"decision_id", "id", "source"})
+"""Columns whose texts are not interpreted."""
+
 CheckLabels = Callable[[Sequence[str | None], Report], None]
 """Reports the labels of a batch that are not label values of any model."""
 
@@ -282,7 +285,7 @@ def _values_of(batch: pa.RecordBatch) -> tuple[dict[str, Sequence[Any]], frozens
     """
     import pyarrow as pa
 
-    from app.ingest.value_columns import MissingTokens, as_text, is_dated, typed_seconds
+    from app.ingest.value_columns import NAMES, MissingTokens, as_text, is_dated, typed_seconds
 
     missing = MissingTokens()
     found: dict[str, Sequence[Any]] = {}
@@ -296,5 +299,6 @@ def _values_of(batch: pa.RecordBatch) -> tuple[dict[str, Sequence[Any]], frozens
         elif name in ("weight", "amount") and pa.types.is_floating(column.type):
             found[name] = column.to_pylist()
         else:
-            found[name] = as_text(column, missing).to_pylist()
+            tokens = NAMES if name in _TEXTS else missing
+            found[name] = as_text(column, tokens).to_pylist()
     return found, frozenset(in_seconds)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from app.feedback.segments import hash_ids
-from app.ingest.values import DATETIME, USUAL, Notation, read_json, spell, spell_date
+from app.ingest.values import DATETIME, USUAL, Notation, category, read_json, spell, spell_date
 from app.platform.errors import is_plain, shown
 from app.platform.ids import is_id
 
@@ -179,13 +179,15 @@ def _check_row(
     return None
 
 
-def _text(most: int) -> Callable[[Any, Notation], str | None]:
+def _text(
+    most: int, write: Callable[[str | float | bool], str] = spell
+) -> Callable[[Any, Notation], str | None]:
     rule = f"must have 1 to {most} characters and no control characters"
 
     def read(value: Any, notation: Notation) -> str | None:
         if not isinstance(value, str | int | float) or value != value:  # noqa: PLR0124 - NaN
             raise ValueError("must be a string, a number, true, false or null")
-        text = spell(value)
+        text = write(value)
         if not text:
             return None
         if len(text) > most or not is_plain(text):
@@ -238,7 +240,7 @@ def _weight(value: Any, notation: Notation) -> float | None:
 _READERS: Final[Mapping[str, Callable[[Any, Notation], Any]]] = {
     "decision_id": _decision_id,
     "id": _text(MAX_TEXT),
-    "label": _text(MAX_TEXT),
+    "label": _text(MAX_TEXT, category),
     "event_at": _time,
     "known_at": _time,
     "source": _text(MAX_SOURCE),

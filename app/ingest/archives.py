@@ -21,7 +21,8 @@ DAMAGE = (
     *(NotImplementedError, RuntimeError),
 )
 """Exceptions that `zipfile` raises for damaged, encrypted and unknown members."""
-WORKBOOK = "xl/workbook.xml"
+TYPES = "[content_types].xml"
+"""The part that every document of Office Open XML has."""
 _END = struct.Struct("<4s4H2LH")
 # Other methods allocate the memory that the file states.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -92,9 +93,16 @@ def check_member(member: zipfile.ZipInfo) -> None:
         )
 
 
-def is_workbook(archive: zipfile.ZipFile) -> bool:
-    """Return True if an archive is a spreadsheet of Office Open XML."""
-    return WORKBOOK in archive.NameToInfo
+def part_name(name: str) -> str:
+    """Return the name of a part for comparisons. The case of letters does not matter (ECMA-376, part 2, 6.2.2.3), and
+    some writers separate folders by backslashes.
+    """
+    return name.replace("\\", "/").lstrip("/").casefold()
+
+
+def is_office(archive: zipfile.ZipFile) -> bool:
+    """Return True if an archive is a document of Office Open XML, as spreadsheets are."""
+    return any(part_name(name) == TYPES for name in archive.NameToInfo)
 
 
 class Member(io.RawIOBase):

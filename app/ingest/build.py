@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from typing_extensions import TypedDict
 
 from app.ingest.columns import (
+    MAX_STRAY,
     TYPE_FRACTION,
     CategoryLimits,
     Converter,
@@ -44,6 +45,7 @@ from app.ingest.formats import changes
 from app.ingest.hints import group_column
 from app.ingest.profile import Floats, Survey, TextProfile, count_queries
 from app.ingest.readers import open_source
+from app.ingest.repair import with_repair
 from app.ingest.roles import (
     LABEL_NAMES,
     assign,
@@ -58,7 +60,7 @@ from app.ingest.roles import (
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
 from app.ingest.value_columns import (
     MissingTokens,
-    as_text,
+    as_categories,
     count_codes,
     encode,
     is_dated,
@@ -102,10 +104,24 @@ def ingest(
     Raises BadTable with every error, line and column. It reads and writes only the files in the payload. `attempt` is
     the class that builds the table, by default `Build`.
     """
-    missing = MissingTokens(payload["missing"])
+    kind = attempt or Build
+
+    def read(given: Mapping[str, Any]) -> dict[str, Any]:
+        with ExitStack() as stack:
+            missing = MissingTokens(given["missing"])
+            return kind(open_source(given, stack, missing), missing, given, at_end).run()
+
+    def at_end(_done: int, total: int, rows: Mapping[str, float]) -> None:
+        callback(total, total, rows)
+
     with system_memory(), ExitStack() as stack:
-        build = (attempt or Build)(open_source(payload, stack, missing), missing, payload, callback)
-        return describe_table(build, build.run())
+        try:
+            missing = MissingTokens(payload["missing"])
+            source = open_source(payload, stack, missing)
+            build = kind(source, missing, payload, callback)
+            return describe_table(build, build.run())
+        except BadTable as refusal:
+            raise with_repair(payload, refusal, read) from refusal
 
 
 @contextmanager
@@ -555,11 +571,23 @@ class Build:
             if name is None or name in identifiers:
                 continue
             known = converter.evidence(name).known
-            most = known if name in self._roles.numeric else (1 - TYPE_FRACTION) * known
-            if self._strict or (name not in converter.text and count > most):
+            most = (1 - TYPE_FRACTION) * known
+            if name in self._roles.numeric and count > most and not self._strict:
+                self._errors.add_many(name, count, [self._no_numbers(converter, name, count)])
+            elif self._strict or (name not in converter.text and count > most):
                 self._errors.add_many(name, count, converter.value_errors.of(name))
         if self._strict:
             self._errors.add_all(converter.unlabelled)
+
+    def _no_numbers(self, converter: Converter, name: str, count: int) -> RowError:
+        """Return the error for a column that is declared numeric, and has too many other values."""
+        first = converter.value_errors.of(name)[0]
+        shown = ", ".join(map(show, converter.odd_values(name)[:3]))
+        detail = (
+            f"{count} of {converter.evidence(name).known} values of this numeric column are not numbers, such as "
+            f"{shown}; list the strings for missing values in missing, or the column in categorical"
+        )
+        return replace(first, detail=detail)
 
     def _identifiers(self, converter: Converter) -> list[str]:
         """Return the text columns that are identifiers and therefore not features."""
@@ -639,7 +667,7 @@ class Build:
         for rows in self.source.batches(aside, labels) if labels else ():
             for label, values in seen.items():
                 if not settled(values) and len(values) < _MAX_VALUES:
-                    text = as_text(rows.batch.column(label), self._missing)
+                    text = as_categories(rows.batch.column(label), self._missing)
                     found = pc.unique(text).drop_null().to_pylist()
                     values.update(dict.fromkeys(found[:_MAX_VALUES]))
             if all(map(settled, seen.values())):
@@ -797,6 +825,7 @@ class Build:
             if name in converter.text:
                 detail += " (RANKWRIGHT_MAX_CATEGORY_LENGTH is the limit)"
             said = self._number_notation(converter.propose_notations(name))
+            said = said or self._missing_words(converter, name)
             field = next(reversed(said), STRICT)
             found.append(
                 _warning("values_taken_for_missing", name, detail, count, field, first.line, said)
@@ -827,6 +856,9 @@ class Build:
                 )
             if (odd := stray.get(name)) is not None:
                 found.append(self._warn_of_words(name, odd, stray.values()))
+            lost = column.coded_missing() if self._payload["missing"] is None else None
+            if lost is not None:
+                found.append(self._warn_of_code(name, *lost))
             if (number := column.grouped_number()) is not None:
                 said = self._number_notation(number[1])
                 how = f"say {_spelled(said)}" if said else "write the numbers without them"
@@ -875,6 +907,15 @@ class Build:
                 found.append(_warning("words_pooled", name, detail, rarest, DROP))
         order = {name: number for number, name in enumerate(self.source.names)}
         return sorted(found, key=lambda warning: order[warning["column"]])
+
+    def _missing_words(self, converter: Converter, name: str) -> dict[str, str]:
+        """Return the upload field with which the erroneous values of a column are missing ones, if they are few words
+        without a digit.
+        """
+        words = converter.odd_values(name)
+        if not 0 < len(words) <= MAX_STRAY or any(re.search("[0-9]", word) for word in words):
+            return {}
+        return {"missing": join_names([*self._missing.tokens, *sorted(words)])}
 
     def _propose_group(
         self, columns: Sequence[Mapping[str, Any]], rows: int
@@ -927,6 +968,15 @@ class Build:
             f"values are {odd.what}: {which} in {rows}; {how}, or list the column in categorical"
         )
         return _warning("words_among_numbers", name, detail, odd.rows, field, None, said)
+
+    def _warn_of_code(self, name: str, word: str, rows: int) -> dict[str, Any]:
+        """Return the warning for a word for missing values that may be a category of a column."""
+        others = [token for token in self._missing.tokens if token.lower() != word.lower()]
+        said = {"missing": join_names(others)} if others else {}
+        how = f"set missing={said['missing']}" if said else "set missing to other words"
+        values = "1 row" if rows == 1 else f"{rows} rows"
+        detail = f"{show(word)} in {values} counts as missing, but is written like the categories; if it is one, {how}"
+        return _warning("missing_word_like_code", name, detail, rows, "missing", None, said)
 
     def _columns(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
         """Return the description of each column: name, type, role and profile."""

@@ -34,9 +34,11 @@ from app.ingest.profile import (
 from app.ingest.roles import Roles
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, mix
 from app.ingest.value_columns import (
+    NAMES,
     TRUTH,
     Mask,
     MissingTokens,
+    as_categories,
     as_text,
     count_codes,
     encode,
@@ -46,7 +48,9 @@ from app.ingest.value_columns import (
     may_be_missing,
     propose_notations,
     read_column,
+    shape,
     to_mask,
+    undress,
 )
 from app.ingest.values import (
     BOOLEAN,
@@ -167,11 +171,12 @@ class Evidence:
         known = to_mask(pc.invert(may_be_missing(values)))
         values, counts = values.filter(pa.array(known)), counts[known]
         grouped = f"|{self.notation.grouped}" if self.notation.thousands else ""
-        number = to_mask(pc.match_substring_regex(values, _NUMBER_LIKE + grouped))
+        plain = undress(values)
+        number = to_mask(pc.match_substring_regex(plain, _NUMBER_LIKE + grouped))
         self.numbers += int(counts[number].sum())
         self.distinct_numbers += int(np.count_nonzero(number))
         if number.any():
-            self._weigh_zeros(values.filter(number), counts[number])
+            self._weigh_zeros(plain.filter(number), counts[number])
         others, rows = values.filter(pa.array(~number)), counts[~number]
         if not len(others):
             return
@@ -291,7 +296,10 @@ _TOP = 10
 MAX_WORDS = 1 << 18
 """Most distinct words whose rows are counted; later words are only counted as distinct."""
 MAX_WAITING = 1 << 16
-_MAX_STRAY = 5
+_MAX_SPELLED = 100
+"""Most spellings of words for missing values that are counted."""
+_MIN_CODES = 2
+MAX_STRAY = 5
 """Most words beside numbers that are taken for words of a missing value: more of them may be codes."""
 
 
@@ -390,12 +398,17 @@ class TextColumn:
         self._words = pa.array([], pa.string())
         self._counts = np.empty(0, dtype=np.int64)
         self._beyond: DistinctCounter | None = None
+        self._spelled: Counter[str] = Counter()
 
     def take(self, rows: Rows, missing: MissingTokens, value_errors: Errors) -> pa.DictionaryArray:
         """Return a batch of the column as it is stored, and count its words. Texts that are too long for a category are
         reported as errors.
         """
-        coded = encode(rows.batch.column(self._name), missing)
+        column = rows.batch.column(self._name)
+        raw = column.dictionary_encode() if is_text(column.type) else column
+        coded = encode(raw, missing)
+        if raw is not column and coded.null_count > raw.null_count:
+            _add_counts(self._spelled, missing.spelled(raw), _MAX_SPELLED)
         counts = count_codes(coded)
         unfit = find_unfit(coded.dictionary, self._limits.length) & (counts > 0)
         if unfit.any():
@@ -489,7 +502,7 @@ class TextColumn:
         self._merge()
         known = to_mask(pc.invert(may_be_missing(self._words)))
         words, counts = self._words.filter(pa.array(known)), self._counts[known]
-        if self._declared or self.is_identifier():
+        if self._declared:
             return None
         patterns = {"dates": f"{ISO_DATE}|{DATE_WITH_DOTS}"}
         if not of_text:
@@ -497,10 +510,22 @@ class TextColumn:
         for what, pattern in patterns.items():
             stray = ~to_mask(pc.match_substring_regex(words, pattern))
             found = words.filter(pa.array(stray)).to_pylist()
-            if 0 < len(found) <= _MAX_STRAY and len(words) - len(found) > TYPE_FRACTION * len(
-                words
-            ):
+            if 0 < len(found) <= MAX_STRAY and len(words) - len(found) > TYPE_FRACTION * len(words):
                 return UnreadableWords(what, sorted(found), int(counts[stray].sum()), len(words))
+        return None
+
+    def coded_missing(self) -> tuple[str, int] | None:
+        """Return the most frequent word for missing values that may be a code of this column, and its number of rows:
+        it is written like the categories and, unless it begins with a capital, as long as some. None if there is none.
+        """
+        words = self._ordered().column("word").to_pylist() if self._spelled else []
+        if len(words) < _MIN_CODES or self.is_identifier():
+            return None
+        shapes, lengths = {*map(shape, words)}, {*map(len, words)}
+        for word, rows in self._spelled.most_common():
+            like = shape(word)
+            if like in shapes and (like == "title" or min(lengths) <= len(word) <= max(lengths)):
+                return word, rows
         return None
 
     def most_frequent(self) -> pa.Array | None:
@@ -528,6 +553,7 @@ class TextColumn:
             "words": self._words.to_pylist(),
             "counts": as_json(self._counts),
             "beyond": None if self._beyond is None else self._beyond.state(),
+            "spelled": self._spelled,
         }
 
     def absorb(self, state: Mapping[str, Any]) -> None:
@@ -536,6 +562,7 @@ class TextColumn:
         self.undercounted |= state["beyond"] is not None and self._rows > 0
         self._rows += state["rows"]
         self._known += state["known"]
+        _add_counts(self._spelled, state["spelled"], _MAX_SPELLED)
         self._unfit += state["unfit"]
         self._count(pa.array(state["words"], pa.string()), from_json(state["counts"], np.int64))
         if state["beyond"] is not None:
@@ -826,6 +853,10 @@ class Converter:
         """The features with value errors, each with the number of distinct erroneous values."""
         return {name: len(values) for name, values in self._odd.items() if name in self.types}
 
+    def odd_values(self, name: str) -> list[str]:
+        """Return the distinct erroneous values of a feature, the most frequent first."""
+        return [value for value, _ in self._odd.get(name, Counter()).most_common()]
+
     @property
     def padded(self) -> list[str]:
         """The numeric features some of whose values have leading zeros."""
@@ -920,7 +951,7 @@ class Converter:
 
     def _labelled(self, rows: Rows, label: str) -> Rows:
         """Return the rows that have a label; the others are counted."""
-        text = as_text(rows.batch.column(label), self._missing)
+        text = as_categories(rows.batch.column(label), self._missing)
         if not text.null_count:
             return rows
         without = to_mask(pc.is_null(text))
@@ -982,7 +1013,7 @@ class Converter:
     def _label(self, rows: Rows, name: str) -> pa.Array:
         """Return the codes of a label: 0 for negative, 1 for positive. Reports other values."""
         pair = self.pairs[name]
-        text = as_text(rows.batch.column(name), self._missing)
+        text = as_categories(rows.batch.column(name), self._missing)
         if self._rest and len(pair) >= 2:
             codes = pc.cast(pc.is_in(text, pa.array(pair[1:], pa.string())), pa.int32())
         else:
@@ -1062,8 +1093,8 @@ class Converter:
         return text
 
     def _names(self, rows: Rows, name: str, role: str) -> pa.Array:
-        """Return the texts of a column of names. Reports missing and overlong ones."""
-        text = as_text(rows.batch.column(name), self._missing)
+        """Return the texts of a column of names. Reports empty and overlong ones."""
+        text = as_text(rows.batch.column(name), NAMES)
         bad = to_mask(pc.is_null(text))
         rows.report(self.errors, name, bad, lambda _row: f"the {role} must not be missing")
         unfit = find_unfit(text, MAX_NAME_LENGTH)

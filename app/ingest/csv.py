@@ -536,7 +536,7 @@ class CsvTable(Source):
             if batch is None:
                 return self.parse_exactly(block, wanted)
         arrays = [
-            _as_numbers(column, self.notation)
+            _as_numbers(column, self._missing, self.notation)
             if name in tried and column.type == pa.string()
             else column
             for name, column in zip(wanted, batch.columns, strict=True)
@@ -566,8 +566,7 @@ class CsvTable(Source):
                     name: pa.float64() if name in numeric else pa.string() for name in self.names
                 },
                 include_columns=wanted,
-                null_values=self._missing,
-                strings_can_be_null=True,
+                null_values=self._missing,  # of numbers; texts are interpreted by role
                 decimal_point=self.notation.decimal,
             ),
         )
@@ -824,12 +823,15 @@ def _are_digits(signs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     return digits
 
 
-def _as_numbers(text: pa.Array, notation: Notation) -> pa.Array:
-    """Return texts as numbers if all are finite numbers in the notation, and none has leading zeros; else unchanged."""
+def _as_numbers(text: pa.Array, missing: Sequence[str], notation: Notation) -> pa.Array:
+    """Return texts as numbers if all are missing or finite numbers in the notation, and none has leading zeros; else
+    unchanged.
+    """
     if pc.any(pc.match_substring_regex(text, PADDED)).as_py():
         return text
     try:
-        values = pc.cast(plain_numbers(text, notation), pa.float64())
+        known = pc.if_else(pc.is_in(text, pa.array(missing)), pa.scalar(None, pa.string()), text)
+        values = pc.cast(plain_numbers(known, notation), pa.float64())
     except pa.ArrowInvalid:
         return text
     return values if pc.all(pc.is_finite(values)).as_py() is not False else text

@@ -45,7 +45,7 @@ def find_format(path: Path, said: str, encoding: str | None) -> tuple[str, str |
         packed = find_compression(path, encoding)
         if packed == archives.ZIP:
             with path.open("rb") as file, archives.open_archive(file) as archive:
-                if archives.is_workbook(archive):
+                if archives.is_office(archive):
                     return XLSX, None
         with Stream(path, encoding, _HEAD_BYTES) as stream:
             head = stream.read(_HEAD_BYTES)

@@ -19,7 +19,7 @@ from app.ingest.columns import check_type
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show
 from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
-from app.ingest.value_columns import MissingTokens, as_text, read_column
+from app.ingest.value_columns import NAMES, MissingTokens, as_text, read_column
 from app.ingest.values import NUMERIC
 from core.base.target import WEIGHT_RULE, are_weights
 
@@ -130,7 +130,7 @@ class _Build:
 
     def _convert(self, rows: Rows) -> list[npt.NDArray[Any]]:
         """Return the row numbers of the items of each pair, and the weights."""
-        texts = [as_text(rows.batch.column(name), _MISSING) for name in (BETTER, WORSE)]
+        texts = [as_text(rows.batch.column(name), NAMES) for name in (BETTER, WORSE)]
         better, worse = self._find(rows, BETTER, texts[0]), self._find(rows, WORSE, texts[1])
         same = (better == worse) & (better >= 0)
         rows.report(

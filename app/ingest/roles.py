@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from app.ingest.errors import BadTable, show
 from app.ingest.fields import join_names, split_names
 from app.ingest.rows import MAX_NAME_LENGTH
-from app.ingest.values import read_number
+from app.ingest.values import category, read_number
 
 LABEL_NAMES = ("label", "target", "class", "y")
 """Names of the label column, tried in this order if no label is given; without any of them the last column is the
@@ -258,6 +258,7 @@ def name_class(known: Collection[str], values: Sequence[str], positive: str) -> 
 
 def _find_value(values: Collection[str], name: str) -> str | None:
     """Return the value with this name, or the only one that is equal as a boolean or number; else None."""
+    name = category(name)
     if name in values:
         return name
     if (folded := name.lower()) in _BOOLEANS and {each.lower() for each in values} == _BOOLEANS:

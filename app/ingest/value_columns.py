@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from app.ingest.values import (
     TRUE,
     TYPED_TOKENS,
     USUAL,
+    WHOLE_NUMBER,
     Notation,
 )
 
@@ -51,6 +53,7 @@ class MissingTokens:
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
         self.tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
         self._lower = pc.utf8_lower(pa.array(["", *self.tokens], pa.string()))
+        self._words = pc.unique(pc.utf8_lower(canonical(self._lower)))
         self._lower_typed = pa.concat_arrays([self._lower, _LOWER_TYPED])
         numbers = map(values.read_number, self.tokens)
         self._numbers = np.array([number for number in numbers if number is not None])
@@ -67,11 +70,46 @@ class MissingTokens:
         missing = pc.is_in(pc.utf8_lower(text), self._lower_typed if typed else self._lower)
         return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
+    def categories(self, column: pa.Array) -> pa.Array:
+        """Return text as categories, null where a value is missing."""
+        text = canonical(pc.utf8_trim(column.cast(pa.string()), SPACES))
+        missing = pc.is_in(pc.utf8_lower(text), self._words)
+        return pc.if_else(missing, pa.scalar(None, pa.string()), text)
+
+    def spelled(self, coded: pa.DictionaryArray) -> dict[str, int]:
+        """Return the texts that say in words that a value is missing, each with its number of rows."""
+        text = pc.utf8_trim(coded.dictionary.cast(pa.string()), SPACES)
+        lower = pc.utf8_lower(canonical(text))
+        said = to_mask(pc.and_(pc.is_in(lower, self._words), pc.not_equal(lower, "")))
+        if not said.any():
+            return {}
+        counts = count_codes(coded)[said].tolist()
+        return dict(zip(text.filter(pa.array(said)).to_pylist(), counts, strict=True))
+
     def blank(self, numbers: Floats) -> Floats:
         """Return numbers with NaN in place of those that denote a missing value."""
         if not len(self._numbers):
             return numbers
         return np.where(np.isin(numbers, self._numbers), np.nan, numbers)
+
+
+def canonical(texts: pa.Array) -> pa.Array:
+    """Return texts without surrounding spaces as categories, as `values.category` does."""
+    lower = pc.utf8_lower(texts)
+    texts = pc.if_else(pc.is_in(lower, TRUTH), lower, texts)
+    if not pc.any(pc.match_substring(texts, ".0")).as_py():
+        return texts
+    texts = pc.replace_substring_regex(texts, WHOLE_NUMBER, r"\1")
+    return pc.if_else(pc.equal(texts, "-0"), "0", texts)
+
+
+NAMES = MissingTokens(())
+"""For ids, items, groups and columns that are copied: no text is interpreted, and only the empty one is missing."""
+
+
+def blank_to_null(column: pa.Array) -> pa.Array:
+    """Return texts as they are, null where they are empty."""
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 
 def may_be_missing(texts: pa.Array) -> pa.Array:
@@ -147,7 +185,14 @@ def _read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation) 
                 return Parsed(found, nothing, nothing)
         except pa.ArrowInvalid:
             pass
-        return _read_untidy(plain_numbers(missing.tidy(column, typed=True), notation))
+        text = plain_numbers(undress(missing.tidy(column, typed=True)), notation)
+        try:
+            found = _floats(pc.cast(text, pa.float64()))
+        except pa.ArrowInvalid:
+            return _read_untidy(text)
+        if np.count_nonzero(np.isfinite(found)) + text.null_count == len(text):
+            return Parsed(found, nothing, nothing)
+        return _read_untidy(text)
     if pa.types.is_boolean(column.type):
         return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
     found = _floats(as_doubles(column))
@@ -179,6 +224,31 @@ def plain_numbers(text: pa.Array, notation: Notation) -> pa.Array:
     if notation.decimal == ".":
         return text
     return pc.replace_substring(pc.replace_substring(text, ".", "'"), notation.decimal, ".")
+
+
+_MAY_BE_DRESSED = "[^+0-9.,eE'\u2019 -]|[0-9]-$"
+
+
+def undress(texts: pa.Array) -> pa.Array:
+    """Return numbers as people write them with a plain sign and without other signs, as `values.undressed` does; other
+    texts unchanged, and numbers in several currencies.
+    """
+    doubted = pc.match_substring_regex(texts, _MAY_BE_DRESSED)
+    if not pc.any(doubted).as_py():
+        return texts
+    dressed = pc.and_(doubted, pc.match_substring_regex(texts, values.DRESSED))
+    if not pc.any(dressed).as_py():
+        return texts
+    of_money = [pc.match_substring(texts, sign) for sign in values.CURRENCIES]
+    found = [each for each in of_money if pc.any(pc.and_(each, dressed)).as_py()]
+    if len(found) > 1:
+        for each in found:
+            dressed = pc.and_not(dressed, each)
+    plain = pc.utf8_trim(pc.replace_substring_regex(texts, values.UNDRESS, ""), " ")
+    negative = pc.match_substring_regex(texts, values.NEGATIVE)
+    plain = pc.binary_join_element_wise(pc.if_else(negative, "-", ""), plain, "")
+    hundredths = pc.if_else(pc.match_substring(texts, "%"), "e-2", "")
+    return pc.if_else(dressed, pc.binary_join_element_wise(plain, hundredths, ""), texts)
 
 
 def read_dates(text: pa.Array, notation: Notation = USUAL) -> tuple[Floats, Mask]:
@@ -313,10 +383,19 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def as_text(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> pa.Array:
-    """Return a label, item, group or date column of any type as normalized text, null where it is missing."""
+    """Return an item, group, id or date column of any type as text, null where it is missing."""
     if not pa.types.is_dictionary(column.type):
         return missing.tidy(to_text(column), typed=typed)
-    coded = encode(column, missing, typed=typed)
+    return _decode(_encode(column, partial(missing.tidy, typed=typed)))
+
+
+def as_categories(column: pa.Array, missing: MissingTokens) -> pa.Array:
+    """Return a label of any type as categories, null where it is missing."""
+    return _decode(encode(column, missing))
+
+
+def _decode(coded: pa.DictionaryArray) -> pa.Array:
+    """Return a dictionary column as text. Raises BadTable if the text is too long."""
     lengths = pc.binary_length(coded.dictionary).to_numpy(zero_copy_only=False)
     if (size := int(np.dot(count_codes(coded), lengths))) > MAX_DECODED_BYTES:
         raise BadTable(
@@ -326,16 +405,26 @@ def as_text(column: pa.Array, missing: MissingTokens, *, typed: bool = False) ->
     return coded.dictionary_decode()
 
 
-def encode(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> pa.DictionaryArray:
-    """Return a column of any type as codes of its distinct normalized texts, null where it is missing.
+def encode(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:
+    """Return a column of any type as codes of its distinct categories, null where it is missing.
 
     The values of a dictionary are never written out row by row: they may be long.
     """
+    return _encode(column, missing.categories)
+
+
+def encode_names(column: pa.Array) -> pa.DictionaryArray:
+    """Return a column of ids of any type as codes of its distinct texts, null where it is empty."""
+    return _encode(column, NAMES.tidy)
+
+
+def _encode(column: pa.Array, tidy_texts: Callable[[pa.Array], pa.Array]) -> pa.DictionaryArray:
+    """Return a column of any type as codes of its distinct normalized texts."""
     try:
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     except pa.ArrowNotImplementedError as error:
         raise _no_text(column.type) from error
-    texts = missing.tidy(to_text(coded.dictionary), typed=typed)
+    texts = tidy_texts(to_text(coded.dictionary))
     # A dictionary encoded here has distinct texts; if all are normalized, it need not be encoded again.
     if coded is not column and texts.equals(coded.dictionary):
         return coded
@@ -353,6 +442,8 @@ def count_codes(coded: pa.DictionaryArray) -> npt.NDArray[np.int64]:
 def to_text(column: pa.Array) -> pa.Array:
     """Return values as text; a whole number has no decimal point."""
     kind, types = column.type, pa.types
+    if types.is_decimal(kind) and kind.scale >= 0:  # all its digits matter in an id
+        return _without_zeros(column.cast(pa.string()))
     if types.is_floating(kind) or types.is_decimal(kind):
         return pa.array(map(_spell, as_doubles(column).to_pylist()), pa.string())
     if not (
@@ -381,11 +472,30 @@ def _no_text(kind: pa.DataType) -> BadTable:
     )
 
 
+def shape(text: str) -> str:
+    """Return how a code is written: upper, lower or title case, without letters, or mixed.
+
+    >>> [shape(text) for text in ("NA", "Null", "na", "?", "N2")]
+    ['upper', 'title', 'lower', 'signs', 'upper']
+    """
+    if not any(map(str.isalpha, text)):
+        return "signs"
+    kinds = {"upper": text.isupper(), "lower": text.islower(), "title": text.istitle()}
+    return next((name for name, holds in kinds.items() if holds), "mixed")
+
+
 def find_unfit(texts: pa.Array, most: int) -> npt.NDArray[np.bool_]:
     """Return the mask of texts that are longer than `most` characters or contain NUL."""
     unfit = pc.or_(pc.greater(pc.utf8_length(texts), most), pc.match_substring(texts, "\0"))
     mask: npt.NDArray[np.bool_] = unfit.fill_null(False).to_numpy(zero_copy_only=False)
     return mask
+
+
+def _without_zeros(decimals: pa.Array) -> pa.Array:
+    """Return decimals as text in their shortest form: 7.00 is 7, and 7.50 is 7.5."""
+    short = pc.replace_substring_regex(decimals, r"^(-?[0-9]+)\.0+$", r"\1")
+    short = pc.replace_substring_regex(short, r"^(-?[0-9]+\.[0-9]*[1-9])0+$", r"\1")
+    return pc.if_else(pc.equal(short, "-0"), "0", short)
 
 
 def _spell(number: float | None) -> str | None:

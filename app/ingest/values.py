@@ -36,6 +36,21 @@ SPACES = " \t"
 PADDED = f"^[{SPACES}]*0[0-9]+[{SPACES}]*$"
 """A whole number with leading zeros."""
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+CURRENCIES = "$€£¥₹₽₩₪₫₺₴₦₱฿₿"
+_NARROW = "\u00a0\u2007\u2009\u202f"
+_MINUS = "\u2212\u2013-"
+_BODY = f"([1-9][0-9]{{0,2}}([{_NARROW}][0-9]{{3}})+([.,][0-9]*)?|[0-9][0-9.,'\u2019 ]*|[.,][0-9]+)"
+_CORE = f"(([{CURRENCIES}][ {_NARROW}]?)?{_BODY}|{_BODY}[ {_NARROW}]?[%{CURRENCIES}])"
+DRESSED = (
+    f"^([(]{_CORE}[)]|{_CORE}[-\u2212]?|[+{_MINUS}]{_CORE}|[{CURRENCIES}] ?[+{_MINUS}]{_BODY})$"
+)
+"""A number as people write it: with a minus sign of typography or at the end, in parentheses if negative, with a
+currency or percent sign, with narrow spaces between thousands. Numbers without any of these match, too.
+"""
+NEGATIVE = f"[({_MINUS}]"
+"""What makes such a number negative."""
+UNDRESS = "[^0-9.,'\u2019 ]"
+"""What is no part of the number itself."""
 TRUE, FALSE = "true", "false"
 _ZONE = r"(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?"
 ISO_DATE = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,6}})?)?{_ZONE})?$"
@@ -66,7 +81,12 @@ _CELLS = {
     CATEGORICAL: _NUMBERS | {type(None), bool, str},
 }
 
+WHOLE_NUMBER = r"^(-?(0|[1-9][0-9]*))\.(0|00|0{4,})$"
+"""A whole number with a decimal point: 7.0, 7.00. Not 07.0, which is a code, and not 7.000, which may be 7,000."""
+
+_is_dressed = re.compile(DRESSED.strip("^$")).fullmatch
 _is_number = re.compile(NUMBER.strip("^$")).fullmatch
+_is_whole = re.compile(WHOLE_NUMBER).match
 _is_iso = re.compile(ISO_DATE.strip("^$")).fullmatch
 _split_date = re.compile(
     r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})"
@@ -142,7 +162,8 @@ class Notation:
         """Return the number of a text without surrounding spaces, infinite beyond a double's range; None if it is not a
         number.
         """
-        return read_number(self.plain(text))
+        number = read_number(self.plain(text))
+        return number if number is not None else read_number(self.plain(undressed(text)))
 
     def read_date(self, text: str) -> float:
         """Return the seconds since 1970 of a date or time. Raises ValueError for any other text."""
@@ -178,6 +199,20 @@ def _iso_of(text: str, order: str | None) -> str:
             raise ValueError(text)
         hour = hour % 12 + 12 * (found[7] in "Pp")
     return f"{iso}T{hour:02}{found[6]}{found[8] or ''}"
+
+
+def undressed(text: str) -> str:
+    """Return a number as people write it with a plain sign, and without other signs; any other text unchanged.
+
+    A percent sign divides by 100, as in a spreadsheet.
+
+    >>> [undressed(text) for text in ("−5", "(5)", "5-", "$ 5.50", "12 %", "1\u202f234,5", "5 apples")]
+    ['-5', '-5', '-5', '5.50', '12e-2', '1234,5', '5 apples']
+    """
+    if not _is_dressed(text):
+        return text
+    sign = "-" if re.search(NEGATIVE, text) else ""
+    return sign + re.sub(UNDRESS, "", text).strip() + ("e-2" if "%" in text else "")
 
 
 def read_number(text: str) -> float | None:
@@ -258,8 +293,25 @@ def is_category(value: object) -> bool:
     return type(value) in _CELLS[CATEGORICAL]
 
 
+def category(value: str | float | bool) -> str:
+    """Return the category of a value: one value has one category in every format.
+
+    A whole number has no decimal point, and true and false are in lower case. Any other text is its own category,
+    without surrounding spaces. `value_columns.canonical` is the same for columns.
+
+    >>> [category(value) for value in (7, 7.0, " 7.00", "07", True, "True", "7.50", 7.5)]
+    ['7', '7', '7', '07', 'true', 'true', '7.50', '7.5']
+    """
+    text = spell(value)
+    if (lower := text.lower()) in _BOOLEANS:
+        return lower
+    whole = _is_whole(text)
+    text = whole[1] if whole else text
+    return "0" if text == "-0" else text
+
+
 def spell(value: str | float | bool) -> str:
-    """Return the text of a value as a category.
+    """Return a value as text without surrounding spaces.
 
     A number is written in its shortest form, a whole one without a decimal point: 3 and 3.0 are "3"; true is "true".
     """

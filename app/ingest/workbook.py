@@ -14,21 +14,30 @@ import re
 import tempfile
 import zipfile
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from xml.parsers import expat
 
 import numpy as np
 import python_calamine as calamine
 
-from app.ingest.archives import WORKBOOK, is_workbook, open_archive, read_member
+from app.ingest.archives import is_office, open_archive, part_name, read_member
 from app.ingest.csv import CsvTable, read_layout
-from app.ingest.errors import MAX_ROWS, BadTable, show, too_many_columns, too_many_rows
+from app.ingest.errors import (
+    MAX_ROWS,
+    BadTable,
+    Errors,
+    RowError,
+    show,
+    too_many_columns,
+    too_many_rows,
+)
 from app.ingest.formats import Dialect
 from app.ingest.rows import Numbers, Rows
 from app.ingest.stream import PLAIN, TableBytes, too_long
@@ -46,13 +55,15 @@ HEADER_ROWS = 10
 """Rows below the first one with values that show how wide the table is."""
 _MAX_LIST_BYTES = 1 << 25
 """Most bytes of a part that lists sheets, or styles: an entry takes several times its text in memory."""
-_LINKS = "xl/_rels/workbook.xml.rels"
-_TEXTS = "xl/sharedStrings.xml"
-_STYLES = "xl/styles.xml"
+_ROOT = "_rels/.rels"
+_BOOK_LINK, _TEXTS_LINK, _STYLES_LINK = "officeDocument", "sharedStrings", "styles"
+"""Kinds of links by which parts are found: their names are the writer's choice."""
 _WORKSHEET = "worksheet"
 _KINDS = {"chartsheet": "a chart", "dialogsheet": "a dialog", "xlMacrosheet": "a macro"}
 _CELL = re.compile(r"([A-Z]{1,7})([0-9]{1,9})")
 _DAY = timedelta(days=1)
+_MAX_ERRORS = 20
+"""Most kinds of errors in cells; a spreadsheet has about ten."""
 _MAX_SHEETS = 10_000
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -60,6 +71,9 @@ _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _ONLY = "sheet"
 """The name of the sheet in the workbook that calamine reads."""
 _ONLY_PART = "xl/worksheets/sheet1.xml"
+_WORKBOOK, _TEXTS, _STYLES = "xl/workbook.xml", "xl/sharedStrings.xml", "xl/styles.xml"
+_LINKS = "xl/_rels/workbook.xml.rels"
+"""Names of the parts in the workbook that calamine reads."""
 _FRAME = {
     "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types"/>',
     "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
@@ -106,9 +120,22 @@ class SheetTable(CsvTable):
     extra: Sequence[tuple[int, int]] = ()
     """For each row with line breaks in its cells: its last line in the CSV, and the number of line breaks so far."""
 
-    def batches(self, *args: Any, **named: Any) -> Iterator[Rows]:
-        """Yield the rows, with the numbers of the sheet's rows as lines."""
-        for rows in super().batches(*args, **named):
+    unsaved: Mapping[str, tuple[int, int]] = {}
+    """The columns with formulas without a stored result: their number, and the row of the first one."""
+
+    def batches(
+        self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+    ) -> Iterator[Rows]:
+        """Yield the rows, with the numbers of the sheet's rows as lines. A formula without a stored result is an
+        error.
+        """
+        for name, (cells_of, line) in self.unsaved.items():
+            if columns is None or name in columns:
+                cells = "a cell has" if cells_of == 1 else f"{cells_of} cells have"
+                remedy = "open the workbook in a spreadsheet program and save it"
+                detail = f"{cells} a formula without a stored result: {remedy}"
+                errors.add_many(name, cells_of, [RowError(detail, line, name)])
+        for rows in super().batches(errors, columns, numeric):
             count = rows.count_lines
             if self.extra and count is not None:
                 yield replace(rows, count_lines=partial(self._count_rows, count))
@@ -163,13 +190,20 @@ def open_sheet(
                 reader.copy(choice.sheet, checked)
             most = min(limits["bytes"], MAX_BYTES)
             opened = _OpenSheet(checked, choice)
-            extra = _write_csv(opened.rows(), written, most, dialect.notation.decimal)
+            assert reader.cells is not None
+            rows = _with_errors(opened, reader.cells.errors)
+            extra = _write_csv(rows, written, most, dialect.notation.decimal)
             checked.unlink()
             upload = TableBytes(written, PLAIN, most)
             layout = read_layout(upload, _WRITTEN, limits["columns"])
             table = SheetTable(upload, layout, missing, dialect.notation)
             table.sheet, table.sheets = choice.sheet.name, choice.readable
             table.first_column, table.extra = opened.first_column, extra
+            table.unsaved = {
+                layout.names[at]: found
+                for column, found in reader.cells.unsaved.items()
+                if 0 <= (at := column - 1 - opened.first_column) < len(layout.names)
+            }
             yield table
         except Invalid as error:
             if choice is not None:
@@ -255,6 +289,25 @@ def _listed(names: Sequence[str], word: str = "") -> str:
     if word and len(shown) > 1:
         return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
     return ", ".join(shown)
+
+
+def _with_errors(sheet: _OpenSheet, errors: Mapping[str, array[int]]) -> Iterator[list[Any]]:
+    """Yield the rows of a sheet with the errors in its cells as texts, which calamine reads as empty."""
+    if not errors:
+        yield from sheet.rows()
+        return
+    places = np.concatenate([np.array(cells).reshape(-1, 2) for cells in errors.values()])
+    texts = np.repeat(list(errors), [len(cells) // 2 for cells in errors.values()])
+    order = np.argsort(places[:, 0], kind="stable")
+    places, texts = places[order], texts[order]
+    at = 0
+    for number, row in enumerate(sheet.rows(), start=1):
+        while at < len(places) and places[at, 0] <= number:
+            column = int(places[at, 1]) - 1 - sheet.first_column
+            if places[at, 0] == number and 0 <= column < len(row):
+                row[column] = str(texts[at])
+            at += 1
+        yield row
 
 
 def _write_csv(
@@ -378,19 +431,37 @@ class _Checker:
         self._limits = limits
         self._from_1904 = False
         self._left = self._most = min(limits["bytes"], MAX_BYTES)
-        self._members = {member.filename: member for member in archive.infolist()}
+        self._members = {part_name(member.filename): member for member in archive.infolist()}
         if len(self._members) != len(archive.infolist()):
             raise BadTable("the workbook is damaged: a part of it is there twice")
-        if not is_workbook(archive):
+        if not is_office(archive):
             raise BadTable("a ZIP archive of a table must not be compressed again")
+        self._texts = self._styles = ""
+        self.cells: _Cells | None = None
 
     def list_sheets(self) -> list[Sheet]:
         """Return the sheets in the order of the workbook."""
-        listing, links = _SheetList(), _Links()
-        self._read(WORKBOOK, listing)
+        listing, root, links = _SheetList(), _Links("/"), _Links("/")
+        if _ROOT in self._members:
+            self._read(_ROOT, root)
+        book = root.part(_BOOK_LINK) or _WORKBOOK
+        if book not in self._members:
+            raise BadTable(f"the workbook is damaged: it has no part {show(book)}")
+        if not book.endswith(".xml"):
+            raise BadTable(
+                f"only workbooks of XML (.xlsx) are read, and this one has {show(book)}: save it as .xlsx"
+            )
+        self._read(book, listing)
         self._from_1904 = listing.from_1904
-        if _LINKS in self._members:
-            self._read(_LINKS, links)
+        folder, _, name = book.rpartition("/")
+        links = _Links(f"/{folder}")
+        if (of_book := f"{folder}/_rels/{name}.rels".lstrip("/")) in self._members:
+            self._read(of_book, links)
+        self._texts = links.part(_TEXTS_LINK) or _TEXTS.casefold()
+        self._styles = links.part(_STYLES_LINK) or _STYLES
+        for kind, part in ((_TEXTS_LINK, self._texts), (_STYLES_LINK, self._styles)):
+            if links.part(kind) and part not in self._members:
+                raise BadTable(f"the workbook is damaged: it has no part {show(part)}")
         return [
             Sheet(name, *links.found.get(link, ("", "")), hidden)
             for name, link, hidden in listing.found
@@ -402,12 +473,13 @@ class _Checker:
             raise BadTable("the workbook is damaged: the sheet has no part")
         lengths = array("Q")
         with zipfile.ZipFile(target, "w") as copy:
-            for name, text in {**_FRAME, WORKBOOK: _BOOK % self._from_1904}.items():
+            for name, text in {**_FRAME, _WORKBOOK: _BOOK % self._from_1904}.items():
                 copy.writestr(name, text)
+            self.cells = _Cells(self._limits, lengths)
             readers: tuple[tuple[str, str, _Part], ...] = (
-                (_STYLES, _STYLES, _Part()),
-                (_TEXTS, _TEXTS, _Texts(lengths)),
-                (sheet.part, _ONLY_PART, _Cells(self._limits, lengths)),
+                (self._styles, _STYLES, _Part()),
+                (self._texts, _TEXTS, _Texts(lengths)),
+                (sheet.part, _ONLY_PART, self.cells),
             )
             for name, copied, reader in readers:
                 if name in self._members:
@@ -473,17 +545,22 @@ class _SheetList(_Part):
 
 
 class _Links(_Part):
-    """Records the part and the kind of what each link of the workbook leads to."""
+    """Records the part and the kind of what each link of a part in a folder leads to."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
         super().__init__()
         self.found: dict[str, tuple[str, str]] = {}
+        self._folder = folder
         self._parser.StartElementHandler = self._start
+
+    def part(self, kind: str) -> str:
+        """Return the first part of a kind; empty if there is none."""
+        return next((part for part, of in self.found.values() if of == kind), "")
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         if _local(name) == "Relationship":
-            target = attributes.get("Target", "")
-            part = posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
+            target = unquote(attributes.get("Target", "")).replace("\\", "/")
+            part = part_name(posixpath.normpath(posixpath.join(self._folder, target)))
             kind = attributes.get("Type", "").rpartition("/")[2]
             self.found[attributes.get("Id", "")] = (part, kind)
             if len(self.found) > 2 * _MAX_SHEETS:
@@ -513,7 +590,9 @@ class _Texts(_Part):
 
 
 class _Cells(_Part):
-    """Counts the cells of a sheet, up to its last row and column, and the total length of their shared texts."""
+    """Counts the cells of a sheet, up to its last row and column, and the total length of their shared texts. Records
+    what calamine reads as empty: errors such as #DIV/0!, and formulas without a stored result.
+    """
 
     most = MAX_BYTES
 
@@ -525,14 +604,20 @@ class _Cells(_Part):
         self._row = self._column = 0
         self._rows = self._columns = self._cells = 0
         self._texts = 0
-        self._index = ""
+        self._content = ""
+        self._kind = ""
+        self._has_formula = False
+        self.errors: dict[str, array[int]] = {}
+        """For each error, row and column of its cells in turn, from 1."""
+        self.unsaved: dict[int, tuple[int, int]] = {}
+        """For each column with formulas without a result, from 1: their number, and the row of the first one."""
         self._parser.StartElementHandler = self._start
 
     def feed(self, piece: bytes, *, last: bool = False) -> None:
         """Read the next bytes; raises BadTable once the sheet is beyond a limit."""
         super().feed(piece, last=last)
         if last:
-            self._end_text()
+            self._end_cell()
         if self._rows > (most := self._limits["rows"] + 1):  # with its header
             raise too_many_rows(most - 1, setting=MAX_ROWS)
         if self._columns > (most := self._limits["columns"]):
@@ -546,7 +631,7 @@ class _Cells(_Part):
         """Count a cell and note its position."""
         local = _local(name)
         if local == "c":
-            self._end_text()
+            self._end_cell()
             self._column += 1
             self._cells += 1
             found = _CELL.fullmatch(attributes.get("r", ""))
@@ -554,26 +639,38 @@ class _Cells(_Part):
                 self._column = 0
                 for letter in found[1]:
                     self._column = self._column * 26 + ord(letter) - 64
-                self._rows = max(self._rows, int(found[2]))
+                self._row = int(found[2])
+                self._rows = max(self._rows, self._row)
             self._columns = max(self._columns, self._column)
-            if attributes.get("t") == "s":
+            self._kind = attributes.get("t", "n")
+        elif local == "f":
+            self._has_formula = True
+        elif local == "v":
+            if self._has_formula or self._kind in ("s", "e"):
                 self._parser.CharacterDataHandler = self._add
         elif local == "row":
+            self._end_cell()
             said = attributes.get("r", "")
             self._row = int(said) if said.isdecimal() and len(said) < 10 else self._row + 1
             self._rows = max(self._rows, self._row)
             self._column = 0
 
     def _add(self, text: str) -> None:
-        self._index += text[:20]
+        self._content += text[:20]
 
-    def _end_text(self) -> None:
-        """Count the shared text of the last cell."""
-        if self._index:
-            said = self._index.strip()
-            if said.isdecimal() and len(said) < 10 and int(said) < len(self._lengths):
-                self._texts += self._lengths[int(said)]
-            self._index = ""
+    def _end_cell(self) -> None:
+        """Count the shared text of the last cell, and note an error or a formula without a result."""
+        content = self._content.strip()
+        if self._kind == "s":
+            if content.isdecimal() and len(content) < 10 and int(content) < len(self._lengths):
+                self._texts += self._lengths[int(content)]
+        elif self._kind == "e":
+            if content and (content in self.errors or len(self.errors) < _MAX_ERRORS):
+                self.errors.setdefault(content, array("L")).extend((self._row, self._column))
+        elif self._has_formula and self._kind != "str" and not content:  # a text may be empty
+            count, first = self.unsaved.get(self._column, (0, self._row))
+            self.unsaved[self._column] = (count + 1, first)
+        self._content, self._kind, self._has_formula = "", "", False
         self._parser.CharacterDataHandler = None
 
 

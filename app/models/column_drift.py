@@ -1,7 +1,7 @@
 """The drift of columns: the distribution of each column of a training table, and its test against other rows.
 
-A column is divided into tenths of its training values, or into its most frequent categories. Missing values and new
-categories have bins of their own. The bins are stored with the model, so that rows can be compared when the training
+A column is divided into tenths of its training values, or into its most frequent categories. Values below and above
+the training values, new categories and missing values have bins of their own. The bins are stored with the model, so that rows can be compared when the training
 table is gone, and block by block.
 """
 
@@ -110,21 +110,32 @@ def _most_frequent(column: pa.ChunkedArray) -> list[str]:
 
 
 def count_bins(profile: ColumnProfile) -> int:
-    """Return the number of a column's bins: of numbers the ranges and missing, of texts the common categories, rare,
-    new and missing.
+    """Return the number of a column's bins: of numbers below, the ranges, above and missing; of texts the common
+    categories, rare, new and missing.
     """
     if profile["common"] is None:
-        return len(profile["edges"] or ()) + 2
+        return len(_ends(profile)) + 2
     return len(profile["common"]) + 3
+
+
+def _ends(profile: ColumnProfile) -> list[float]:
+    """Return the ends of a numeric column's bins, ascending: the lowest training value, the edges, the highest value.
+    Empty if all training values are missing.
+    """
+    if profile["low"] is None or profile["high"] is None:
+        return []
+    return [profile["low"], *(profile["edges"] or ()), profile["high"]]
 
 
 def bin_numbers(profile: ColumnProfile, values: Floats) -> Bins:
     """Return the bin of each number, intp of shape (n,); NaN is missing."""
-    edges = profile["edges"] or ()
+    ends = _ends(profile)
     found = np.zeros(len(values), dtype=np.uint8)
-    for edge in edges:  # as numpy.searchsorted, several times as fast for ten bins
-        found += values > edge
-    found[np.isnan(values)] = len(edges) + 1
+    if ends:  # as numpy.searchsorted, several times as fast for ten bins
+        found += values >= ends[0]
+    for end in ends[1:]:
+        found += values > end
+    found[np.isnan(values)] = len(ends) + 1
     return found.astype(np.intp)
 
 
@@ -195,8 +206,23 @@ def compare_column(
         return no_test(distance, reason) | found
     counted = worth if dependence is None else 1.0  # dependence already accounts for groups
     sizes = (of["rows"] * counted, len(bins) * rows.worth * counted)
-    moved = population_stability(*masses, sizes, level, dependence)
+    moved = population_stability(
+        _with_beyond(profile, *masses, sizes[0]), masses[1], sizes, level, dependence
+    )
     return moved._asdict() | {"psi": moved.psi._asdict(), "reason": None} | found
+
+
+def _with_beyond(profile: ColumnProfile, before: Floats, after: Floats, rows: float) -> Floats:
+    """Return the masses of the training table's bins, with one row in each of the two bins beyond its values that has
+    rows now: without a change, a new row is beyond either end of n rows with a probability of 1 / (n + 1).
+    """
+    if profile["common"] is not None or not (ends := _ends(profile)):
+        return before
+    masses = before.copy()
+    for end in (0, len(ends)):
+        if after[end] > 0.0:
+            masses[end] += before.sum() / rows
+    return masses
 
 
 def no_test(distance: float, reason: str) -> Json:
@@ -234,8 +260,11 @@ def _at_least(covariance: Floats, masses: Floats, worth: float) -> Floats:
 def _name_bins(profile: ColumnProfile) -> list[Json]:
     """Return what each bin of a column holds."""
     if profile["common"] is None:
-        ends = [None, *(profile["edges"] or ()), None]
-        return [*(_bin("values", low, high) for low, high in pairwise(ends)), _bin("missing")]
+        ends = _ends(profile)
+        if not ends:
+            return [_bin("values"), _bin("missing")]
+        ranges = (_bin("values", low, high) for low, high in pairwise(ends))
+        return [_bin("below", high=ends[0]), *ranges, _bin("above", low=ends[-1]), _bin("missing")]
     words = [_bin("category", category=word) for word in profile["common"]]
     return [*words, _bin("rare"), _bin("new"), _bin("missing")]
 

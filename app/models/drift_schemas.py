@@ -61,8 +61,11 @@ class ScoreDrift(Resource):
 class FeatureBin(Resource):
     """A bin of a feature's values, and the fractions of the rows in it."""
 
-    of: Annotated[str, one_of(("values", "category", "rare", "new", "missing"))] = Field(
-        description="`values`: numbers above `low` and up to `high`; dates in seconds since 1970. `category`: one "
+    of: Annotated[
+        str, one_of(("below", "values", "above", "category", "rare", "new", "missing"))
+    ] = Field(
+        description="`values`: numbers above `low` and up to `high`, of the first bin also `low`; dates in seconds since "
+        "1970. `below`, `above`: numbers below the lowest and above the highest training value. `category`: one "
         "category. `rare`: all other categories of the training table. `new`: categories not in the "
         "training table. `missing`: no value."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -140,11 +141,15 @@ async def answer_rows(
     seconds = turns.seconds_of(served, body, sent_as, compressed=_is_compressed(request, body))
 
     def work() -> bytes | memoryview:
-        model = served
+        model = replace(served, features=served.features.noting())
         if asked is not None:
             reasoner = reasons.prepare(context.db.reading, caller.owner, model, asked)
             model = replace(model, reasoner=reasoner)
-        content = make(model, score(model, body)).write(media_type)
+        made = make(model, score(model, body))
+        if warnings := model.features.warnings():
+            headers["X-Warnings"] = json.dumps(warnings[:_MAX_WARNINGS])
+            made = replace(made, json={**made.json, "warnings": warnings})
+        content = made.write(media_type)
         if model.recording is not None:  # the request has no error
             model.recording.commit()
         return content
@@ -220,6 +225,9 @@ def _table_of(request: Request, fields: RowFields) -> tuple[Format, TableOptions
 
 
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
+
+_MAX_WARNINGS = 10
+"""Most warnings in a header."""
 
 SCORE_PATH = "/v1/models/{ref}/score"
 ROW_PATHS = re.compile(r"/v1/models/[^/]+/(score|rank|explain|points|letters)")
@@ -311,7 +319,10 @@ class ScoreRow:
             served = replace(served, reasoner=reasoner)
             asked += repr((wanted, reasoner.described)).encode()
         lenient = head.prefer is not None and is_lenient(Request(scope))
-        row = served.features.row_of_query(query, lenient=lenient)
+        features = served.features.noting()
+        row = features.row_of_query(query, lenient=lenient)
+        if warnings := features.warnings():
+            asked += repr(warnings).encode()
         status, body = 200, b""
         if scope["path_params"]["ref"] == served.model_id:
             tag = served.entity_tag(row, asked if beside is None else asked + repr(beside).encode())
@@ -338,6 +349,8 @@ class ScoreRow:
                     made = recording.add(served, row, np.array(placed[:1]), ids)
                     recording.commit()
                     body = _with_decision(made, body)
+            if warnings:
+                body = body[:-1] + b',"warnings":' + orjson.dumps(warnings) + b"}"
             if beside is not None and beside.has_id:
                 body = b'{"id":' + orjson.dumps(beside.id) + b"," + body[1:]
             out.append((b"content-type", b"application/json"))

@@ -6,7 +6,8 @@ that is none of its categories counts as missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,11 @@ from app.ingest.values import (
     NUMERIC,
     USUAL,
     Notation,
+    category,
     is_category,
     read_json,
     read_json_column,
     read_text,
-    spell,
 )
 from app.platform.documents import ModelFeature
 from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all, shown
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from app.scoring.row_parser import RowParser
 
 Floats = npt.NDArray[np.float64]
-_ABSENT = object()
+_ABSENT, _KNOWN = object(), object()
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # percent-encoded characters, and JSON's punctuation
 _NUMBERS = frozenset({float, int})  # Python's types of JSON numbers
 _TEXTS = frozenset({str, type(None)})
@@ -44,7 +45,8 @@ _MANY_DATES = 150  # from so many cells on, Arrow parses dates faster than Pytho
 
 
 class CategoryIndex(dict[Any, float]):
-    """The categories of a feature: `index[value]` is the position of a value from a caller, text or JSON.
+    """The categories of a feature: `index[value]` is the position of a value from a caller, text or JSON, in any of its
+    spellings.
 
     NaN means a missing value or a text that is not a category. Such texts are not cached, because there may be any
     number of them.
@@ -56,7 +58,7 @@ class CategoryIndex(dict[Any, float]):
 
     def __missing__(self, value: str | float | bool) -> float:
         """Return the position of a value whose spelling differs from the category's."""
-        return self.get(spell(value), MISSING)
+        return self.get(category(value), MISSING)
 
 
 class FeatureIndex:
@@ -82,8 +84,41 @@ class FeatureIndex:
         # For a single name `itemgetter` would return the bare value.
         self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
         self._row_parsers: dict[bool, RowParser | None] = {}  # of strict and of lenient callers
+        self._noted: dict[int, object] | None = None
         # As JSON, a plain query of all features is so many characters longer.
         self._growth = 2 * len(self.names) + 2
+
+    def noting(self) -> FeatureIndex:
+        """Return the features for one request, which notes the categorical ones whose values are all unknown."""
+        if not any(self.categories):
+            return self
+        own = copy.copy(self)
+        own._noted = {}
+        return own
+
+    def note(self, i: int, found: Floats, values: Iterable[object]) -> None:
+        """Note whether any of these values of a categorical feature is a category, and otherwise the first one."""
+        if self._noted is None or self._noted.get(i) is _KNOWN:
+            return
+        if not np.isnan(found).all():
+            self._noted[i] = _KNOWN
+        elif i not in self._noted:
+            first = (each for each in values if each is not None and each != "")
+            if (unknown := next(first, None)) is not None:
+                self._noted[i] = unknown
+
+    def warnings(self) -> list[dict[str, str]]:
+        """Return the warnings of the request: features of which every known value is an unknown category."""
+        return [
+            {
+                "code": "unknown_categories",
+                "feature": self.names[i],
+                "detail": f"no value of feature {shown(self.names[i])} is a category of the model, such as "
+                f"{shown(value)}; all of them count as missing",
+            }
+            for i, value in sorted((self._noted or {}).items(), key=itemgetter(0))
+            if value is not _KNOWN
+        ]
 
     def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
         """Return one row, of shape (1, n_features), from a raw query string `name=value&…`.
@@ -131,6 +166,8 @@ class FeatureIndex:
                 errors.append(_error("parameter", name, detail, "duplicate_feature"))
             else:
                 row[i], wrong = self._parse(i, raw_value)
+                if self.categories[i] is not None and not wrong:
+                    self.note(i, np.array([row[i]]), [_unquote(raw_value)])
                 if wrong:
                     errors.append(_error("parameter", name, wrong, "invalid_feature_value"))
         self._fill(row, lenient, "parameter", "", errors)
@@ -285,7 +322,9 @@ class FeatureIndex:
 
                 return read_json_dates(cells, self._notation)
             return read_json_column(self.types[i], cells, self._notation)
-        return np.fromiter(map(categories.__getitem__, cells), np.float64, len(cells))
+        found = np.fromiter(map(categories.__getitem__, cells), np.float64, len(cells))
+        self.note(i, found, cells)
+        return found
 
     def _refuse_cells(
         self,

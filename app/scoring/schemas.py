@@ -291,10 +291,31 @@ _Reviews = Annotated[
 ]
 
 
+class ScoreWarning(Resource):
+    """What may be wrong with the rows of a request that was answered."""
+
+    code: str = Field(
+        description="`unknown_categories`: every known value of a feature is a category that the model does not have.",
+        examples=["unknown_categories"],
+    )
+    feature: str = Field(description="Name of the feature.")
+    detail: str = Field(description="The warning in one sentence.")
+
+
+Warnings = Annotated[
+    list[ScoreWarning] | None,
+    Field(
+        description="Absent without warnings. Responses in other formats than JSON have the first ten as JSON in the "
+        "header `X-Warnings`."
+    ),
+]
+
+
 class Score(Resource):
     """The score of one row, its position on the validation curve, and the probability that it is positive."""
 
     model_id: ModelId = Field(examples=[_MODEL_ID])
+    warnings: Warnings = None
     id: RowIdValue = None
     score: float = Field(
         examples=[1.3721],
@@ -357,6 +378,7 @@ class Scores(Resource):
     """The scores, in the order of the rows."""
 
     model_id: ModelId = Field(examples=[_MODEL_ID])
+    warnings: Warnings = None
     ids: _IDS = None
     scores: list[float] = Field(examples=[[1.3721, -0.2]], description="Score of each row.")
     fprs: list[float] | None = Field(
@@ -404,6 +426,7 @@ class LabelScore(Resource):
     """The scores of one row by a model with several labels."""
 
     model_id: ModelId = Field(examples=[_MODEL_ID])
+    warnings: Warnings = None
     id: RowIdValue = None
     scores: dict[str, float] = Field(
         examples=[{"sports": 1.3, "politics": -0.2}], description="Score of each label, by name."
@@ -415,6 +438,7 @@ class LabelScores(Resource):
     """The scores of several rows by a model with several labels."""
 
     model_id: ModelId = Field(examples=[_MODEL_ID])
+    warnings: Warnings = None
     ids: _IDS = None
     labels: list[str] = Field(
         examples=[["sports", "politics"]],
@@ -431,6 +455,7 @@ class Ranking(Resource):
     """Row numbers, best row first, with their scores and probabilities."""
 
     model_id: ModelId = Field(examples=[_MODEL_ID])
+    warnings: Warnings = None
     ids: _IDS = None
     indices: list[int] = Field(
         examples=[[1, 0]], description="Row numbers, from 0, best row first."

@@ -369,6 +369,8 @@ class RowReader:
         index = {name: i for i, name in enumerate(self._features.names)}
         present = [name for name in source.names if name in index]
         wanted = list(dict.fromkeys([*present, *self._options.keep])) or source.names[:1]
+        from app.ingest.value_columns import blank_to_null
+
         errors = Errors()
         count = 0
         for rows in source.batches(errors, wanted, self._numeric(source.names)):
@@ -384,7 +386,7 @@ class RowReader:
             if not errors.total:
                 kept = [rows.batch.column(name) for name in self._options.keep]
                 if source.schema is None:  # all readers of a format must return the same text
-                    kept = [self._missing.tidy(column) for column in kept]
+                    kept = [blank_to_null(column) for column in kept]
                 yield Batch(rows.batch.num_rows, values, kept, texts)
         if errors.total:
             raise errors.summarise()
@@ -456,7 +458,11 @@ class RowReader:
             texts[i] = coded = encode(column, self._missing)
             words = coded.dictionary.to_pylist()
             codes = np.array([*(categories[word] for word in words), np.nan])
-            return np.asarray(codes[coded.indices.fill_null(len(words)).to_numpy()])
+            found = np.asarray(codes[coded.indices.fill_null(len(words)).to_numpy()])
+            self._features.note(
+                i, found, (words[k] for k in coded.indices.drop_null()[:1].to_pylist())
+            )
+            return found
         kind = self._features.types[i]
         values, bad = read_column(column, kind, self._missing, source.notation, numbers=True)
 

@@ -206,10 +206,20 @@ def is_folder(table: Table) -> TypeGuard[str | os.PathLike[str]]:
 def folder_bodies(folder: str | os.PathLike[str], media_type: str | None = None) -> list[Body]:
     """Return the tables of a folder in the order of their names, as requests carry them.
 
-    Hidden files, and those whose names begin with `_`, are left out. ConfigurationError: for anything else that is no
-    table, for tables of several formats, and for a folder without tables.
+    Hidden files, and those whose names begin with `_`, are left out. A folder of Hive partitions (`year=2026/…`) of
+    Parquet files is read by pyarrow, with the columns of the paths, as one table. ConfigurationError: for anything else
+    that is no table, for tables of several formats, for a folder without tables, and for a Delta, Hudi or Iceberg
+    table, whose log says which files are rows of it.
     """
     shown = repr(str(folder))
+    for name, format_ in _LAKES.items():
+        if next(Path(folder).glob(name), None) is not None:
+            raise ConfigurationError(
+                f"{shown} is a {format_} table, in which not every file is part of the table: read it with a library "
+                "of this format and pass the table, or export it to a folder of its own"
+            )
+    if any(path.is_dir() and "=" in path.name for path in Path(folder).iterdir()):
+        return [_of_partitions(folder)]
     paths = sorted(path for path in Path(folder).iterdir() if path.name[0] not in "._")
     for path in paths:
         if not path.is_file():
@@ -228,6 +238,33 @@ def folder_bodies(folder: str | os.PathLike[str], media_type: str | None = None)
                 f"{bodies[0].media_type}, but {path.name!r} is {body.media_type}"
             )
     return bodies
+
+
+_LAKES = {
+    "_delta_log": "Delta",
+    ".hoodie": "Hudi",
+    "metadata/*.metadata.json": "Iceberg",
+    "../metadata/*.metadata.json": "Iceberg",
+}
+"""What the folder of a table of a lake format has, or that of its data."""
+
+
+def _of_partitions(folder: str | os.PathLike[str]) -> Body:
+    """Return a folder of Hive partitions of Parquet files as one table. ConfigurationError: without pyarrow."""
+    try:
+        import pyarrow
+        import pyarrow.dataset
+    except ImportError:
+        raise ConfigurationError(
+            f"{str(folder)!r} has Hive partitions, whose columns are not in the files: install pyarrow to read them"
+        ) from None
+    try:
+        found = pyarrow.dataset.dataset(str(folder), format="parquet", partitioning="hive")
+        return _of_frame(found.to_table())
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ConfigurationError(
+            f"{str(folder)!r} has Hive partitions that cannot be read as Parquet: {error}"
+        ) from error
 
 
 def _of_file(file: BinaryIO, media_type: str | None) -> Body:

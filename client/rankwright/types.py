@@ -2708,10 +2708,11 @@ class FamilyBudget(Record):
 class FeatureBin(Record):
     """A bin of a feature's values, and the fractions of the rows in it."""
 
-    of: Literal['values', 'category', 'rare', 'new', 'missing']
-    """`values`: numbers above `low` and up to `high`; dates in seconds since 1970. `category`: one
-    category. `rare`: all other categories of the training table. `new`: categories not in the training
-    table. `missing`: no value.
+    of: Literal['below', 'values', 'above', 'category', 'rare', 'new', 'missing']
+    """`values`: numbers above `low` and up to `high`, of the first bin also `low`; dates in seconds since
+    1970. `below`, `above`: numbers below the lowest and above the highest training value. `category`:
+    one category. `rare`: all other categories of the training table. `new`: categories not in the
+    training table. `missing`: no value.
     """
     low: float | None
     """Lower end of the bin. Null: no limit."""
@@ -3375,6 +3376,10 @@ class LabelScore(Record):
 
     model_id: str
     """Id of the model."""
+    warnings: list[ScoreWarning] | None = None
+    """Absent without warnings. Responses in other formats than JSON have the first ten as JSON in the
+    header `X-Warnings`.
+    """
     id: str | float | bool | None = None
     """Id of the row, if `id` was requested."""
     scores: dict[str, float]
@@ -3387,6 +3392,10 @@ class LabelScores(Record):
 
     model_id: str
     """Id of the model."""
+    warnings: list[ScoreWarning] | None = None
+    """Absent without warnings. Responses in other formats than JSON have the first ten as JSON in the
+    header `X-Warnings`.
+    """
     ids: list[str | float | bool | None] | None = None
     """Id of each row. Present only if `id` was requested. In a table, this is the column `id`."""
     labels: list[str]
@@ -5149,6 +5158,10 @@ class Ranking(Record):
 
     model_id: str
     """Id of the model."""
+    warnings: list[ScoreWarning] | None = None
+    """Absent without warnings. Responses in other formats than JSON have the first ten as JSON in the
+    header `X-Warnings`.
+    """
     ids: list[str | float | bool | None] | None = None
     """Id of each row. Present only if `id` was requested. In a table, this is the column `id`."""
     indices: list[int]
@@ -5686,6 +5699,10 @@ class Score(Record):
 
     model_id: str
     """Id of the model."""
+    warnings: list[ScoreWarning] | None = None
+    """Absent without warnings. Responses in other formats than JSON have the first ten as JSON in the
+    header `X-Warnings`.
+    """
     id: str | float | bool | None = None
     """Id of the row, if `id` was requested."""
     score: float
@@ -5835,6 +5852,16 @@ class ScoreTableCheck(Record):
     sheets: list[str] | None = None
     """Names of the workbook's sheets that can be read. Null if no workbook was sent."""
 
+class ScoreWarning(Record):
+    """What may be wrong with the rows of a request that was answered."""
+
+    code: str
+    """`unknown_categories`: every known value of a feature is a category that the model does not have."""
+    feature: str
+    """Name of the feature."""
+    detail: str
+    """The warning in one sentence."""
+
 class Scorecard(Record):
     """The model as a scorecard."""
 
@@ -5912,6 +5939,10 @@ class Scores(Record):
 
     model_id: str
     """Id of the model."""
+    warnings: list[ScoreWarning] | None = None
+    """Absent without warnings. Responses in other formats than JSON have the first ten as JSON in the
+    header `X-Warnings`.
+    """
     ids: list[str | float | bool | None] | None = None
     """Id of each row. Present only if `id` was requested. In a table, this is the column `id`."""
     scores: list[float]
@@ -6272,8 +6303,10 @@ class TableWarning(Record):
     categories. `dates_of_unknown_order`: dates such as 03/04/2026 were read as categories.
     `leading_zeros`: whole numbers such as 04109 were read as categories because all have the same
     number of digits, or as numbers, which lose the zeros. `words_among_numbers`: a column of numbers or
-    dates was read as categories because it contains a few words. `rows_of_groups`: rows seem to belong
-    together, such as those of one customer, but the upload has no group column.
+    dates was read as categories because it contains a few words. `missing_word_like_code`: a word that
+    counts as missing is written like the categories of the column, such as NA beside DE and FR.
+    `rows_of_groups`: rows seem to belong together, such as those of one customer, but the upload has no
+    group column.
     """
     column: str
     """Name of the column."""

@@ -83,7 +83,7 @@ class Scorecard(ContributionRanker):
     Notes
     -----
     Automatic bins start from 40 quantiles, or from the categories ordered by their positive rate. Neighbours are merged
-    while a bin has fewer rows than `min_bin_fraction` or lacks a class, while there are more than `max_bins`, and while
+    while a bin has fewer rows than `min_bin_fraction`, while there are more than `max_bins`, and while
     two do not differ at the 0.5 % level (chi-square). The level is low because the closest two of many are compared:
     about 85 % of the columns without information get one bin. With a monotone constraint, neighbours in the wrong order
     are merged first, in given bins, too. Categories with fewer rows than `min_bin_fraction` form one group.

@@ -1,8 +1,8 @@
 """Bins of single columns for scorecards: found from the rows, or given by edges and groups of categories.
 
 Automatic bins start from quantiles, or from the categories in the order of their positive rates, and neighbours are
-merged: bins that break a monotone constraint, bins with few rows or without a class, and bins whose positive rates do
-not differ significantly.
+merged: bins that break a monotone constraint, bins with few rows, and bins whose positive rates do not differ
+significantly. A bin without a row of a class is a bin like any other: a column that separates the classes has two.
 """
 
 from collections.abc import Mapping, Sequence
@@ -314,7 +314,7 @@ def _filled(counts: Floats) -> Floats:
 def _next_merge(counts: Floats, max_bins: int, min_rows: float) -> int | None:
     """Return the first of the two neighbours to merge next; None if all bins are large and different enough."""
     rows = counts.sum(axis=0)
-    is_small = (rows < min_rows) | (counts == 0.0).any(axis=0)
+    is_small = (rows < min_rows) | (rows == 0.0)
     if is_small.any():
         at = int(np.flatnonzero(is_small)[np.argmin(rows[is_small])])
         filled = _filled(counts)
@@ -325,7 +325,11 @@ def _next_merge(counts: Floats, max_bins: int, min_rows: float) -> int | None:
     a, b = counts[:, :-1], counts[:, 1:]
     both, pairs = a + b, (a.sum(axis=0), b.sum(axis=0))
     difference = a[0] * b[1] - a[1] * b[0]
-    chi = difference**2 * both.sum(axis=0) / (both[0] * both[1] * pairs[0] * pairs[1])
+    product = both[0] * both[1] * pairs[0] * pairs[1]
+    # Neighbours that lack the same class have equal rates.
+    chi = np.divide(
+        difference**2 * both.sum(axis=0), product, where=product > 0.0, out=np.zeros_like(product)
+    )
     at = int(np.argmin(chi))
     return at if len(rows) > max_bins or chi[at] < CRITICAL else None
 

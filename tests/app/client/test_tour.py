@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import rankwright
 from rankwright import tables, types
@@ -310,6 +311,17 @@ def test_a_folder_becomes_one_dataset(client: rankwright.Client, tmp_path: Path)
         client.upload(folder, label="left")
 
 
+def test_a_folder_of_partitions_has_their_columns(
+    client: rankwright.Client, tmp_path: Path
+) -> None:
+    for left, age in (("no", [1, 2, 3]), ("yes", [4, 5])):
+        folder = tmp_path / "people" / f"left={left}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"age": age}), folder / "part-0.parquet")
+    dataset = client.upload(tmp_path / "people", label="left", name="partitioned")
+    assert (dataset.data.rows, dataset.data.positives) == (5, 2)
+
+
 @pytest.mark.parametrize(
     "files",
     [
@@ -317,6 +329,10 @@ def test_a_folder_becomes_one_dataset(client: rankwright.Client, tmp_path: Path)
         ("a.csv", "b.parquet"),
         ("a.csv", "b.pdf"),
         ("a.csv", "b/c.csv"),
+        ("a.csv", "_delta_log/0.json"),
+        ("a.csv", ".hoodie/hoodie.properties"),
+        ("data/a.csv", "metadata/v1.metadata.json"),
+        ("x=1/a.csv",),
     ],
 )
 def test_a_folder_that_is_no_table(

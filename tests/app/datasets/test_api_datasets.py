@@ -129,8 +129,8 @@ def test_what_is_taken_for_missing_is_told(service: Service, client: httpx.Clien
     strict = service.upload(client, text + "n/k,yes\n", strict="true")
     assert client.get(f"/v1/datasets/{strict}").json()["errors"][0]["line"] == 42
     numeric = service.upload(client, "age,left\nx,yes\ny,no\n3,no\n", numeric="age")
-    (warning,) = client.get(f"/v1/datasets/{numeric}").json()["warnings"]
-    assert (warning["count"], warning["parameter"]) == (2, "strict")
+    (error,) = client.get(f"/v1/datasets/{numeric}").json()["errors"]
+    assert (error["column"], "2 of 3" in error["detail"]) == ("age", True)
 
 
 def test_checking_only(service: Service, client: httpx.Client) -> None:

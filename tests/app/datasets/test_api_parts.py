@@ -437,13 +437,17 @@ def test_files_that_the_service_does_not_read(
     (files / "mixed" / "a.csv").write_text(ROWS)
     (files / "mixed" / "b.parquet").write_bytes(as_parquet(a=[1]))
     (files / "deep" / "er").mkdir(parents=True)
+    for lake in ("loans/_delta_log", "rides/.hoodie"):
+        (files / lake).mkdir(parents=True)
+        (files / lake).with_name("part-0.csv").write_text(ROWS)
+    (files / "hive" / "year=2026").mkdir(parents=True)
     (files / "empty.csv").touch()
     (files / "notes.md").write_text("x")
     os.mkfifo(files / "pipe.csv")
     not_allowed = (
         *("../secret.csv", "days/../../secret.csv", str(files / "days"), "/etc/passwd", "a\0.csv"),
         *("out.csv", "in.csv", "away/secret.csv", "none", "deep", "empty.csv", "notes.md"),
-        *("pipe.csv", "."),
+        *("pipe.csv", ".", "loans", "rides", "hive"),
     )
     for path in not_allowed:
         refused(add(client, upload_id, path), 422, "file_not_allowed")

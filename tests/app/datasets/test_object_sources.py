@@ -599,3 +599,32 @@ def test_an_erased_person_is_removed_from_the_stored_objects_and_the_proof_names
     assert (newest["rows"], newest["source"]["url"]) == (79, f"{PREFIX}persons/")
     refreshed = exports.made(exports.api.post(f"/v1/datasets/{newest['id']}/refresh"))
     assert (refreshed["status"], refreshed["rows"]) == ("ready", 80)
+
+
+def test_hive_partitions_are_columns(exports: Exports) -> None:
+    for year, left in ((2025, "no"), (2026, "yes")):
+        body = parquet("age\n" + "\n".join(str(year % 7 + i) for i in range(20)))
+        exports.put(f"exports/hive/year={year}/left={left}/part-0.parquet", body)
+    made = exports.made(exports.ask(f"{PREFIX}hive/"))
+    assert (made["status"], made["rows"], made["positives"]) == ("ready", 40, 20)
+    types = {each["name"]: each["type"] for each in made["columns"]}
+    assert types == {"age": "numeric", "year": "numeric", "left": "categorical"}
+    exports.put("exports/text/left=no/part-0.csv", b"age\n1\n")
+    assert exports.failure(exports.ask(f"{PREFIX}text/"))["code"] == "source_not_a_table"
+
+
+@pytest.mark.parametrize(
+    ("log", "at"),
+    [
+        ("loans/_delta_log/00000000000000000000.json", "loans/"),
+        ("loans/.hoodie/hoodie.properties", "loans/"),
+        ("loans/metadata/v1.metadata.json", "loans/"),
+        ("loans/metadata/v1.metadata.json", "loans/data/"),
+    ],
+)
+def test_tables_of_lake_formats_are_refused(exports: Exports, log: str, at: str) -> None:
+    """Their folders have files with removed rows."""
+    for part in ("a", "b"):
+        exports.put(f"exports/{at}part-{part}.parquet", parquet("age,left\n1,no\n2,yes"))
+    exports.put(f"exports/{log}", b"{}")
+    assert exports.failure(exports.ask(f"{PREFIX}{at}"))["code"] == "source_not_a_table"

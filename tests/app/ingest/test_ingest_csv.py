@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +13,7 @@ from app.ingest import stream
 from app.ingest.csv import CsvTable, UnnamedColumns, read_layout
 from app.ingest.errors import MAX_ERRORS, MAX_ERRORS_PER_COLUMN, BadTable
 from app.ingest.fields import split_names
-from app.ingest.formats import Dialect
+from app.ingest.formats import CSV, NDJSON, Dialect
 from app.ingest.stream import TableBytes
 from app.ingest.values import DEFAULT_TOKENS
 from tests.app.uploads import Ready
@@ -177,6 +178,40 @@ def test_few_words_among_numbers_are_told(
     assert ready(body, categorical=["a"]).result["warnings"] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["NA", "DE", "FR", "ZA"], "NA"),
+        (["NA", "EU", "AS"], "NA"),
+        (["Null", "Smith", "Jones"], "Null"),
+        (["?", "!", "."], "?"),
+        (["NA", "low", "high"], None),
+        (["", "DE", "FR"], None),
+        (["null", "Smith", "Jones"], None),
+        (["NA", "1.5", "2.5"], None),
+    ],
+)
+def test_a_missing_word_that_may_be_a_code_is_told(
+    ready: Read, words: list[str], told: str | None
+) -> None:
+    body = "a,y\n" + "".join(f"{words[i % len(words)]},{i % 2}\n" for i in range(120))
+    table = ready(body)
+    found = [w for w in table.result["warnings"] if w["code"] == "missing_word_like_code"]
+    if told is None:
+        assert found == []
+        return
+    assert [(w["count"], w["column"]) for w in found] == [(120 // len(words), "a")]
+    mended = ready(body, missing=split_names(found[0]["suggestion"]["missing"]))
+    assert mended.column("a")["missing"] == 0
+    assert mended.column("a")["distinct"] == len(words)
+
+
+def test_words_for_missing_values_are_names_of_groups_and_items(ready: Read) -> None:
+    words = ["NA", "null", "?", "NaN", "1.0", "1", "True", "true"]
+    body = "g,x,y\n" + "".join(f"{words[i % 8]},{i},{i % 2}\n" for i in range(16))
+    assert ready(body, group="g", label="y").columns["g"] == words * 2
+
+
 def test_words_of_several_columns_are_one_suggestion(ready: Read) -> None:
     cells = [f"{n},{n}" for n in NUMBERS] + ["none given,x"] * 10
     body = "a,b,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells))
@@ -324,3 +359,58 @@ def test_a_delimiter_that_is_not_read_is_named(sentences: Sentences) -> None:
         upload = TableBytes(body, None, 1 << 20)
         with sentences.raises(BadTable):
             read_layout(upload, Dialect(), 10)
+
+
+@pytest.mark.parametrize("content_type", [CSV, NDJSON])
+def test_numbers_as_people_write_them_are_numeric(ready: Read, content_type: str) -> None:
+    """A column of nothing else is no identifier and no category."""
+    cells = [f"\u2212{i}.5" if i % 3 else f"$ {i}.5" for i in range(60)]
+    if content_type == CSV:
+        body = "a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells))
+    else:
+        body = "".join(json.dumps({"a": c, "y": i % 2}) + "\n" for i, c in enumerate(cells))
+    table = ready(body, content_type=content_type)
+    assert table.column("a")["type"] == "numeric"
+    assert table.columns["a"][:4] == [0.5, -1.5, -2.5, 3.5]
+    assert table.result["warnings"] == []
+
+
+def test_several_currencies_are_no_numbers(ready: Read) -> None:
+    body = "a,y\n" + "".join(f"{'$€'[i % 2]}{i % 7},{i % 2}\n" for i in range(60))
+    assert ready(body).column("a")["type"] == "categorical"
+
+
+def test_a_declared_number_that_is_mostly_words_is_refused(ready: Read) -> None:
+    body = "a,b,y\n" + "".join(f"{'word' if i else 5}{i},{i},{i % 2}\n" for i in range(60))
+    with pytest.raises(BadTable) as caught:
+        ready(body, numeric=["a"])
+    assert (caught.value.errors[0]["column"], caught.value.total) == ("a", 59)
+    assert "59 of 60" in caught.value.detail
+
+
+def german(encoding: str) -> bytes:
+    """A table as a German spreadsheet writes it, with k.A. (keine Angabe) for missing values."""
+    lines = ["Nummer;Straße;Betrag;Quote;Gekündigt"]
+    for i in range(120):
+        amount = "k.A." if i % 8 == 0 else f"{i},5{i % 10}"
+        share = "k.A." if i % 11 == 0 else f"0,{i:03}"
+        lines.append(f"K{i:05};{['Bühl', 'Süd', 'Ost'][i % 3]};{amount};{share};{i % 2}")
+    return ("\n".join(lines) + "\n").encode(encoding)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le", "utf-16-be", "utf-8"])
+def test_one_repair_reads_what_is_wrong_in_several_ways(ready: Read, encoding: str) -> None:
+    with pytest.raises(BadTable) as caught:
+        ready(german(encoding), label="Gekündigt")
+    (error,) = caught.value.errors
+    said = dict(error["suggestion"])
+    missing = split_names(said.pop("missing"))
+    assert said == {"decimal": "comma"} | (
+        {"encoding": "windows-1252"} if encoding == "cp1252" else {}
+    )
+    table = ready(german(encoding), label="Gekündigt", missing=missing, dialect=said)
+    types = {each["name"]: (each["type"], each["role"]) for each in table.result["columns"]}
+    assert types["Nummer"] == ("categorical", "identifier")
+    assert types["Betrag"] == types["Quote"] == ("numeric", "feature")
+    assert table.column("Betrag")["missing"] == 15
+    assert [warning["code"] for warning in table.result["warnings"]] == ["identifier"]

@@ -79,7 +79,7 @@ def test_one_value_against_all_others(tmp_path: Path) -> None:
     assert warning["code"] == "label_of_many_values"
     assert warning["count"] == 2
     both = read(tmp_path, "a,y\n1,2\n2,1.0\n3,2\n", positive="1")  # numbers are compared as such
-    assert (both.result["positive"], both.result["negative"]) == ("1.0", "2")
+    assert (both.result["positive"], both.result["negative"]) == ("1", "2")
     assert both.result["warnings"] == []
     error = refuse(tmp_path, body, positive="none")
     assert error.code == "unknown_positive"

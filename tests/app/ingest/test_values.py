@@ -97,6 +97,9 @@ def test_an_upload(kind: str, content_type: str, tmp_path: Path) -> None:
     if kind == DATETIME:  # most values are dates, or the column is none of dates
         texts += ["1970-01-02"] * 10 * refused
         expected += [86400.0] * 10 * refused
+    elif kind == NUMERIC:
+        texts += ["7"] * 10 * refused
+        expected += [7.0] * 10 * refused
     labels = [i % 2 for i in range(len(texts))]
     declared: dict[str, Any] = {kind: ["a"]} if kind in (NUMERIC, CATEGORICAL) else {}
     ready = read(tmp_path, write(texts, labels, content_type), content_type, label="y", **declared)

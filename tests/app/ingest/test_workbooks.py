@@ -82,7 +82,11 @@ def read(
             {**payload, "limits": limits, "workdir": str(path.parent)}, stack, MissingTokens(None)
         )
         errors = Errors()
-        rows = [row for batch in source.batches(errors) for row in batch.batch.to_pylist()]
+        rows = [
+            {name: value or None for name, value in row.items()}
+            for batch in source.batches(errors)
+            for row in batch.batch.to_pylist()
+        ]
         if errors.total:
             raise errors.summarise()
     return (content_type, encoding), rows
@@ -106,6 +110,94 @@ def test_the_first_visible_sheet_is_read_as_its_csv(tmp_path: Path) -> None:
     aside = [row.replace('r="A', 'r="F') for row in ROWS]
     _, rows = read(book(path, aside, TEXTS))
     assert [*rows[0]] == ["text", "day", "flag", "length", "number"]
+
+
+RENAMED: dict[str, dict[str, str]] = {
+    "strings elsewhere": {"xl/sharedStrings.xml": "xl/text/strings.xml"},
+    "styles elsewhere": {"xl/styles.xml": "xl/style/s.xml"},
+    "a book of another name": {"xl/workbook.xml": "xl/workbook22.xml"},
+    "a book at the top": {"xl/workbook.xml": "book.xml"},
+    "other cases of letters": {
+        name: name.title() for name in ("xl/sharedStrings.xml", "xl/styles.xml")
+    },
+}
+
+
+def renamed(
+    path: Path, names: Mapping[str, str], separator: str = "/", *, links: bool = True
+) -> Path:
+    """Write the workbook of `ROWS` with parts of other names, to which its links lead if `links`."""
+    usual = book(path.with_suffix(".usual"), ROWS, TEXTS)
+    targets = {
+        name: f"/{names.get(name, name) if links else name}"
+        for name in (*PARTS, "xl/sharedStrings.xml")
+    }
+    with zipfile.ZipFile(usual) as file:
+        parts = {name: file.read(name).decode() for name in file.namelist()}
+    root, of_book = "_rels/.rels", "xl/_rels/workbook.xml.rels"
+    parts[root] = parts[root].replace("xl/workbook.xml", targets["xl/workbook.xml"])
+    more = "".join(
+        f'<Relationship Id="{kind}" Type="{OFFICE}/{kind}" Target="{targets[part]}"/>'
+        for kind, part in (("sharedStrings", "xl/sharedStrings.xml"), ("styles", "xl/styles.xml"))
+    )
+    linked = parts.pop(of_book).replace("worksheets/", "/xl/worksheets/")
+    folder, _, name = names.get("xl/workbook.xml", "xl/workbook.xml").rpartition("/")
+    parts[f"{folder}/_rels/{name}.rels".lstrip("/")] = linked.replace(
+        "</Relationships>", f"{more}</Relationships>"
+    )
+    with zipfile.ZipFile(path, "w") as file:
+        for name, text in parts.items():
+            info = zipfile.ZipInfo("x")
+            info.filename = names.get(name, name).replace("/", separator)
+            file.writestr(info, text)
+    return path
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_parts_are_found_by_their_links(name: str, tmp_path: Path) -> None:
+    usual = read(book(tmp_path / "usual.xlsx", ROWS, TEXTS))
+    assert read(renamed(tmp_path / "table.xlsx", RENAMED[name])) == usual
+
+
+def test_part_names_are_compared_as_the_standard_says(tmp_path: Path) -> None:
+    usual = read(book(tmp_path / "usual.xlsx", ROWS, TEXTS))
+    other = RENAMED["other cases of letters"]
+    assert read(renamed(tmp_path / "cases.xlsx", other, links=False)) == usual
+    assert read(renamed(tmp_path / "backslashes.xlsx", {}, "\\")) == usual
+    lost = renamed(tmp_path / "lost.xlsx", RENAMED["strings elsewhere"], links=False)
+    with pytest.raises(BadTable):
+        read(lost)
+
+
+def test_errors_in_cells_are_values(tmp_path: Path) -> None:
+    """They are not missing: the rules of the column say what they are."""
+    wrong = f'<row r="7">{cell("A7", "#DIV/0!", "e")}{cell("B7", 5, "s")}{cell("E7", "#N/A", "e")}</row>'
+    _, rows = read(book(tmp_path / "table.xlsx", [*ROWS, wrong], TEXTS))
+    assert [row["number"] for row in rows] == ["1", "2.5", "#DIV/0!"]
+    assert rows[2]["length"] == "#N/A"
+
+
+@pytest.mark.parametrize(
+    ("content", "refused"),
+    [
+        ("<f>A3*2</f>", True),
+        ("<f>A3*2</f><v></v>", True),
+        ("<f>A3*2</f><v/>", True),
+        ("<f>A3*2</f><v>5</v>", False),
+    ],
+)
+def test_a_formula_without_a_result_is_not_empty(
+    content: str, refused: bool, tmp_path: Path
+) -> None:
+    formula = f'<row r="7"><c r="A7">{content}</c></row>'
+    text = '<row r="8"><c r="A8"><v>1</v></c><c r="B8" t="str"><f>""</f><v></v></c></row>'
+    path = book(tmp_path / "table.xlsx", [*ROWS, formula, text], TEXTS)
+    if refused:
+        with pytest.raises(BadTable) as caught:
+            read(path)
+        assert caught.value.errors[0]["cell"] == "A7"
+    else:
+        assert read(path)[1][2]["number"] == "5"
 
 
 def test_lines_of_a_sheet_s_errors_are_its_rows(tmp_path: Path) -> None:

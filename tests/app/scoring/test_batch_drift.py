@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.models.column_drift import profile_table
+from app.models.column_drift import bin_numbers, compare_column, profile_table
+from app.models.row_order import SampledRows
 from app.models.score_drift import TIED_FOLDS, ScoreReference
 from app.scoring.batch_drift import DriftMonitor, DriftReference
 from app.scoring.features import FeatureIndex
@@ -171,3 +172,50 @@ def test_tied_scores_of_folds_are_not_tested(tmp_path: Path) -> None:
     assert found["scores"]["p_value"] is None
     assert 0.0 <= found["scores"]["distance"] <= 1.0
     assert found["verdict"] == "stable"  # by the columns
+
+
+def profiled(folder: Path, values: np.ndarray) -> Any:
+    """The profile of a table with one column of numbers."""
+    path = folder / "numbers.parquet"
+    pq.write_table(pa.table({"x": values.astype(float), "y": np.arange(len(values)) % 2.0}), path)
+    return profile_table(str(path), ["x"], ORDER, None)
+
+
+ZEROS = np.random.default_rng(0).permutation(np.maximum(0.0, np.arange(2000) - 1900.0))
+SEVENS = np.full(2000, 7.0)
+EDGES = {
+    "a constant stays": (SEVENS, SEVENS[:500], False),
+    "a constant grows": (SEVENS, np.full(500, 700.0), True),
+    "a constant falls": (SEVENS, np.full(500, 6.0), True),
+    "a constant varies": (SEVENS, 7.0 + np.arange(500) % 3, True),
+    "zeros stay": (ZEROS, ZEROS[:500], False),
+    "zeros become negative": (ZEROS, np.where(ZEROS == 0.0, -1.0, ZEROS)[:500], True),
+    "the others grow": (ZEROS, ZEROS[:600] * 1e6, True),
+    "no value was known": (np.full(2000, np.nan), SEVENS[:500], True),
+    "no value is known": (SEVENS, np.full(500, np.nan), True),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_values_outside_the_training_range_are_a_change(name: str, tmp_path: Path) -> None:
+    before, after, changed = EDGES[name]
+    profile = profiled(tmp_path, before)
+    (column,) = profile["columns"]
+    rows = SampledRows(grouped=False)
+    found = compare_column(column, profile, bin_numbers(column, after), rows, 0.95)
+    assert (found["p_value"] < 1e-6) is changed
+    assert (found["psi"]["value"] > 0.1) is changed
+    assert sum(each["after"] for each in found["bins"]) == pytest.approx(1.0)
+
+
+def test_a_few_new_extremes_are_no_change(tmp_path: Path) -> None:
+    """Of many new rows, some are beyond the extremes of few training rows."""
+    rng = np.random.default_rng(0)
+    alarms = 0
+    for _ in range(40):
+        profile = profiled(tmp_path, rng.normal(size=500))
+        (column,) = profile["columns"]
+        bins = bin_numbers(column, rng.normal(size=10_000))
+        found = compare_column(column, profile, bins, SampledRows(grouped=False), 0.95)
+        alarms += found["p_value"] < 0.05
+    assert alarms <= 6

@@ -13,9 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.datasets.description import Format
+from app.ingest.formats import CSV
 from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid
 from app.scoring.features import FeatureIndex
+from app.scoring.table_rows import Bounds, TableOptions, read_body
 from tests.sentences import Sentences
 
 COLOURS = ("dark red", "green", "grün", "red")
@@ -57,6 +60,45 @@ def test_a_colour_that_was_missing_in_training_may_be_absent() -> None:
     assert same(index(missing=True).matrix_of_rows([{"age": 1}]), [1.0, NAN])
     spelled = FeatureIndex([{"name": "a", "type": "categorical", "missing": True}], [["nan"]])
     assert same(spelled.matrix_of_rows([{}, {"a": "nan"}]), [NAN], [0.0])
+
+
+@pytest.mark.parametrize(
+    ("colours", "warned"),
+    [
+        (["blue"], True),
+        (["blue", None, "pink", ""], True),
+        (["blue", "red"], False),
+        ([None, ""], False),
+        (["red"], False),
+    ],
+)
+def test_a_column_of_unknown_categories_is_told(colours: list[str | None], warned: bool) -> None:
+    rows = [{"age": 1, "colour": colour} for colour in colours]
+    features = index(missing=True).noting()
+    features.matrix_of_rows(rows)
+    listed = index(missing=True).noting()
+    listed.matrix_of_table(["colour", "age"], [[row["colour"], 1] for row in rows])
+    table = index(missing=True).noting()
+    body = "age,colour\n" + "".join(f"1,{colour or ''}\n" for colour in colours)
+    bounds = Bounds(columns=10, bytes=1 << 16, rows=100)
+    reader, source = read_body(
+        body.encode(), Format(CSV, None), table, TableOptions(), None, bounds
+    )
+    assert len(list(reader.batches(source))) == 1
+    for each in (features, listed, table):
+        assert [warning["feature"] for warning in each.warnings()] == ["colour"] * warned
+
+
+def test_a_query_tells_of_an_unknown_category() -> None:
+    for query, warned in (
+        (b"age=1&colour=blue", 1),
+        (b"age=1&colour=red", 0),
+        (b"age=1&colour=", 0),
+    ):
+        features = MIXED.noting()
+        features.row_of_query(query)
+        assert len(features.warnings()) == warned
+    assert MIXED.warnings() == []
 
 
 def test_bad_rows(sentences: Sentences) -> None:

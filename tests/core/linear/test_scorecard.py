@@ -98,6 +98,24 @@ def test_monotone_constraints_merge_bins(direction: Any, bins: Any) -> None:
     assert check_monotone(free, {"age": direction}).verdict == "violated"  # U-shaped
 
 
+def test_a_column_that_separates_the_classes_is_used() -> None:
+    """Bins without a class are kept: of numbers, of categories, and with exceptions."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(600) < 0.3).astype(int)
+    noise = rng.normal(size=600)
+    exceptions = np.where(np.isin(np.arange(600), np.flatnonzero(y == 0)[:2]), 1, y)
+    for x in (y, exceptions, 20.0 * y + noise, np.where(y, "arrears", "paid")):
+        table = pd.DataFrame({"x": x, "other": noise[::-1]})
+        model = Scorecard().fit(table, y)
+        assert auc(y, model.decision_function(table)) > 0.99
+        assert model.coef_[0] > 0.0
+
+
+def test_neighbours_that_lack_the_same_class_are_merged() -> None:
+    counts = np.array([[0.0, 0.0, 50.0, 50.0], [50.0, 50.0, 0.0, 0.0]])
+    assert merge_bins(counts, 0, 8, 10.0).tolist() == [0, 2]
+
+
 def test_merging_a_bin_without_a_class_keeps_the_order() -> None:
     rng = np.random.default_rng(0)
     for _ in range(300):

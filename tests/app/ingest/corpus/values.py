@@ -44,10 +44,16 @@ NUMBERS: list[tuple[str, float]] = [
     ("0." + "0" * 300 + "1", 1e-301),
 ]  # fmt: skip
 SPACED = [(" 3", 3.0), ("3 ", 3.0), ("\t3", 3.0), (" 3\t ", 3.0)]
+DRESSED = [
+    ("\u22125", -5.0), ("\u20135.5", -5.5), ("5-", -5.0), ("5\u2212", -5.0), ("(5)", -5.0), ("($5.50)", -5.5),
+    ("$5", 5.0), ("-$5", -5.0), ("$-5", -5.0), ("$ 5", 5.0), ("5\u00a0$", 5.0), ("12%", 0.12), ("12.5 %", 0.125),
+    ("-3\u202f%", -0.03), ("1\u00a0234", 1234.0), ("-1\u202f234\u202f567.5", -1234567.5), ("1\u2009000", 1000.0),
+]  # fmt: skip
+"""Numbers as people write them."""
 NO_NUMBERS = [
-    "0x10", "0b1", "1_000", "1 000", "1'000", "12%", "$5", "5€", "1e", "e5", "--5", "+-5", "1.2.3", "٣", "Ⅳ",
-    "½", "１２",
-    "−5", "5-", "1/2", "10:30", "∞", "nan(1)", "1.5f", "1d5", "..", "+", "--", "1e+", "1e5.5", "(5)", "5 5", "1·5",
+    "0x10", "0b1", "1_000", "1 000", "1'000", "$5€", "5%%", "(5", "5)", "-5-", "(-5)", "1e", "e5", "--5", "+-5",
+    "1.2.3", "٣", "Ⅳ", "½", "１２",
+    "5–10", "5--", "1/2", "10:30", "∞", "nan(1)", "1.5f", "1d5", "..", "+", "--", "1e+", "1e5.5", "5 5", "1·5",
     "3 000",
     "0x1p3", "1.#INF", "infinit", "#N/B",
 ]  # fmt: skip
@@ -114,9 +120,11 @@ KNOWN = [
     *((text, text) for text in CATEGORIES),
     (" red", "red"), ("red\t", "red"), (" \t dark red \t", "dark red"), (" sixteen letters! ", "sixteen letters!"),
     ("ü ", "ü"), (" " * 1_000 + "red", "red"),
+    ("3.0", "3"), (" 3.00", "3"), ("-5.0", "-5"), ("-0.0", "0"), ("True", "true"), ("FALSE", "false"),
 ]  # fmt: skip
 UNKNOWN = [
-    "Red", "re", "redd", "red\n", "re d", "3.0", "+3", "03", "2.50", "True", "eight b", "gru\u0308n", "ｒｅｄ", "日本",
+    "Red", "re", "redd", "red\n", "re d", "3.", "3.0.0", "+3", "03", "03.0", "2.50", "3.000", "eight b",
+    "gru\u0308n", "ｒｅｄ", "日本",
     "\u00a0red", "red\u200b", "\x7f", "~", "[[],{}", "2026-01-31", "x" * 5_000,
 ]  # fmt: skip
 
@@ -124,7 +132,7 @@ UNKNOWN = [
 def text_values() -> Iterator[Value]:
     """Cells of tables and of query strings."""
     for carrier in TEXT:
-        for text, number in [*NUMBERS, *SPACED]:
+        for text, number in [*NUMBERS, *SPACED, *DRESSED]:
             yield Value(carrier, NUMERIC, text, number)
         for text in [*NO_NUMBERS, *NOT_FINITE, "true", "2026-01-31", "1,5", "[1]", '"1"', "1=2"]:
             yield Value(carrier, NUMERIC, text, REFUSED)
