@@ -1,8 +1,8 @@
 """The drift of columns: the distribution of each column of a training table, and its test against other rows.
 
 A column is divided into tenths of its training values, or into its most frequent categories. Values below and above
-the training values, new categories and missing values have bins of their own. The bins are stored with the model, so that rows can be compared when the training
-table is gone, and block by block.
+the training values, new categories and missing values have bins of their own. The bins are stored with the model, so
+that rows can be compared when the training table is gone, and block by block.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class FeatureBin(Resource):
     of: Annotated[
         str, one_of(("below", "values", "above", "category", "rare", "new", "missing"))
     ] = Field(
-        description="`values`: numbers above `low` and up to `high`, of the first bin also `low`; dates in seconds since "
-        "1970. `below`, `above`: numbers below the lowest and above the highest training value. `category`: one "
+        description="`values`: numbers above `low` and up to `high`, of the first bin also `low`; dates in seconds "
+        "since 1970. `below`, `above`: numbers below the lowest and above the highest training value. `category`: one "
         "category. `rare`: all other categories of the training table. `new`: categories not in the "
         "training table. `missing`: no value."
     )

@@ -323,7 +323,7 @@ def german(encoding: str) -> bytes:
     for i in range(120):
         amount = "k.A." if i % 8 == 0 else f"{i},5{i % 10}"
         share = "k.A." if i % 11 == 0 else f"0,{i:03}"
-        lines.append(f"K{i:05};{'Bühl Süd Ost'.split()[i % 3]};{amount};{share};{i % 2}")
+        lines.append(f"K{i:05};{['Bühl', 'Süd', 'Ost'][i % 3]};{amount};{share};{i % 2}")
     return ("\n".join(lines) + "\n").encode(encoding)
 
 
