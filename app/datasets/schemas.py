@@ -318,10 +318,9 @@ class TableWarning(Resource):
         "`leading_zeros`: whole numbers such as 04109 were read as categories because all have the same number "
         "of digits, or as numbers, which lose the zeros. "
         "`words_among_numbers`: a column of numbers or dates was read as categories because it "
-        "contains a few words."
-        " `missing_word_like_code`: a word that counts as missing is written like the "
-        "categories of the column, such as NA beside DE and FR. `rows_of_groups`: rows seem to belong together, such as those of one "
-        "customer, but the upload has no group column.",
+        "contains a few words. `missing_word_like_code`: a word that counts as missing is written like the "
+        "categories of the column, such as NA beside DE and FR. `rows_of_groups`: rows seem to belong "
+        "together, such as those of one customer, but the upload has no group column.",
         examples=["values_taken_for_missing"],
     )
     column: str = Field(description="Name of the column.")
