@@ -227,6 +227,9 @@ def test_head_and_long_addresses(scorer: httpx.Client, model_id: str) -> None:
     assert (long.status_code, long.json()["code"]) == (414, "uri_too_long")
 
 
+CSV_BOTH = {"Content-Type": "text/csv", "Accept": "text/csv"}
+
+
 @pytest.fixture(scope="module")
 def reader(shared: Service) -> httpx.Client:
     return shared.client(shared.key())
@@ -295,6 +298,12 @@ def test_categories_and_booleans_are_shown_as_they_came(
         lines.append(f"{colour},{member},{'yes' if i % 3 == 0 or i % 7 == 0 else 'no'}")
     dataset_id = shared.upload(reader, "\n".join(lines) + "\n")
     job = shared.train(reader, dataset_id, algorithm={"name": "treerank"})
+    address = f"/v1/models/{job['output']['id']}/score"
+    rows = {"rows": [{"colour": "blue", "member": True}, {"colour": "pink", "member": False}]}
+    (warning,) = reader.post(address, json=rows).json()["warnings"]
+    assert (warning["code"], warning["feature"]) == ("unknown_categories", "colour")
+    table = reader.post(address, content="colour,member\nblue,true\n", headers=CSV_BOTH)
+    assert json.loads(table.headers["X-Warnings"])[0]["feature"] == "colour"
     asked = {"feature": ["colour", "member"]}
     found = reader.get(f"/v1/models/{job['output']['id']}/partial-dependence", params=asked).json()
     colour, member = found["features"]

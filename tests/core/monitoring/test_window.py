@@ -355,7 +355,7 @@ def test_bad_periods(sentences: Sentences) -> None:
     with pytest.raises(InvalidData, match=r"in \[0, 1\]"):
         monitor_windows(VALIDATION, [measured(1.2, 1)], **PLAN)
     with pytest.raises(InvalidParameter, match="change must be"):
-        monitor_windows(VALIDATION, [], **PLAN, change="up")  # type: ignore[arg-type]
+        monitor_windows(VALIDATION, [], **PLAN, change="up")
     with sentences.raises(InvalidData):
         merge_periods([1], [1, 2])
     with sentences.raises(InvalidParameter):
