@@ -21,7 +21,7 @@ from app.ingest.errors import BadTable, brief
 
 DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
 """Exceptions that Arrow raises for damaged files."""
-_DAMAGED = (*DAMAGE, EOFError, zlib.error)
+_DAMAGED: tuple[type[Exception], ...] = (*DAMAGE, EOFError, zlib.error)
 """Exceptions of the decoders."""
 
 Look = Callable[[], object]
