@@ -46,7 +46,7 @@ from app.platform.errors import (
 )
 from app.platform.ids import new_id
 from app.platform.outage import OutageMemory
-from app.platform.roles import OWNER_HEADER, RoleFile, caller_of
+from app.platform.roles import CHANGING, OWNER_HEADER, RoleFile, caller_of
 from app.platform.sql import Session
 
 if TYPE_CHECKING:
@@ -77,17 +77,19 @@ _OWNER_HEADER = OWNER_HEADER.lower().encode()
 _READING = ("GET", "HEAD")
 
 
-def needs(scope: Scope | Literal["any"], *, model: bool = True) -> Callable[[Endpoint], Endpoint]:
+def needs(
+    scope: Scope | Literal["any"], *, model: bool | None = None
+) -> Callable[[Endpoint], Endpoint]:
     """Declare the scope that an endpoint needs (`any`: each caller has it). An endpoint without a scope is open to all:
     only /health and the docs are.
 
-    `model=False` declares that what it changes belongs to no model: a role that is restricted to some models may
-    change it.
+    `model` declares whether what it changes belongs to a model, so that a role that is restricted to other models is
+    refused. By default it does if the scope changes models. With `score` it does not: scoring changes no model.
     """
 
     def mark(endpoint: Endpoint) -> Endpoint:
         endpoint.needs = scope  # type: ignore[attr-defined]  # read back by `scope_of`
-        endpoint.of_model = model  # type: ignore[attr-defined]
+        endpoint.of_model = scope in CHANGING if model is None else model  # type: ignore[attr-defined]
         return endpoint
 
     return mark

@@ -279,6 +279,7 @@ READ = "/{dataset_id}/read"
     responses=_READ,
 )
 @needs("train", model=False)
+@records_reads
 async def read_table_again(
     *,
     dataset_id: str,
@@ -428,6 +429,7 @@ _VERSION_DOCS: dict[str, Any] = {
     responses=_READ,
 )
 @needs("train", model=False)
+@records_reads
 @takes_body("max_upload_bytes")
 async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
     """Send more rows of a table, or with `mode=replace` a new table with the same roles. The result is a new dataset;

@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import String, cast, delete, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    String,
+    and_,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import selectinload
 
+from app.erasure.mentions import mentions
 from app.platform import events
 from app.platform.ids import is_id
 from app.platform.sql import Json, Page, Session, db_now, fetch_page
 from app.platform.tables import (
     FINAL_STATES,
+    AliasRequest,
     BatchScore,
     Comparison,
     Dataset,
@@ -24,7 +38,9 @@ from app.platform.tables import (
     Job,
     JobEvent,
     Model,
+    ModelAliasHistory,
     ModelCalibration,
+    ModelGroups,
     ModelLeaderboard,
     ModelReferenceRows,
     Trashable,
@@ -122,6 +138,43 @@ def batch_scores(session: Session, owner: str) -> Sequence[BatchScore]:
     ).all()
 
 
+def evidence_of(session: Session, owner: str) -> Sequence[str]:
+    """Return the keys of the owner's archives with evidence: of alias requests, and of revisions of aliases."""
+    statements = (
+        select(table.evidence_key).where(table.belongs_to(owner), table.evidence_key.is_not(None))
+        for table in (AliasRequest, ModelAliasHistory)
+    )
+    return sorted({key for each in statements for key in session.scalars(each) if key is not None})
+
+
+def with_evidence(session: Session, owner: str, key: str) -> list[tuple[str, str]]:
+    """Return what has an archive as its evidence, with the id of the model: requests by their ids, revisions of
+    aliases as `name@alias, revision n`.
+    """
+    requests = select(AliasRequest.id, AliasRequest.model_id).where(
+        AliasRequest.belongs_to(owner), AliasRequest.evidence_key == key
+    )
+    history = select(ModelAliasHistory).where(
+        ModelAliasHistory.belongs_to(owner), ModelAliasHistory.evidence_key == key
+    )
+    found = [(id_, model_id) for id_, model_id in session.execute(requests)]
+    return found + [
+        (f"{row.name}@{row.alias}, revision {row.revision}", row.model_id)
+        for row in session.scalars(history)
+    ]
+
+
+def forget_evidence(session: Session, owner: str, key: str) -> None:
+    """Remove the references to an archive with evidence."""
+    for table in (AliasRequest, ModelAliasHistory):
+        session.execute(
+            update(table)
+            .where(table.belongs_to(owner), table.evidence_key == key)
+            .values(evidence_key=None, evidence_bytes=None),
+            execution_options={"synchronize_session": False},
+        )
+
+
 def lock_dataset(session: Session, owner: str, dataset_id: str) -> Dataset | None:
     """Return the owner's dataset, also from the trash, locked until the transaction ends; None if there is none."""
     return session.scalar(
@@ -198,16 +251,33 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> Sequence[J
 
 def forget_errors(session: Session, owner: str, dataset_id: str, error: Json) -> None:
     """Remove what jobs on a dataset have told about its rows: their events but the last, and the details of errors."""
-    of_dataset = select(Job.id).where(Job.belongs_to(owner), Job.dataset_id == dataset_id)
+    _forget_errors(session, and_(Job.belongs_to(owner), Job.dataset_id == dataset_id), error)
+
+
+def forget_errors_of_uploads(
+    session: Session, owner: str, kinds: Collection[str], error: Json
+) -> None:
+    """Remove what ended jobs of these kinds have told about uploads that were deleted with them: their events but the
+    last, and the details of errors.
+    """
+    ended = and_(
+        Job.belongs_to(owner),
+        Job.kind.in_(kinds),
+        Job.dataset_id.is_(None),
+        Job.state.in_(FINAL_STATES),
+    )
+    _forget_errors(session, ended, error)
+
+
+def _forget_errors(session: Session, of_jobs: ColumnElement[bool], error: Json) -> None:
+    jobs = select(Job.id).where(of_jobs)
     last = select(Job.event_seq).where(Job.id == JobEvent.job_id).scalar_subquery()
     session.execute(
-        delete(JobEvent).where(JobEvent.job_id.in_(of_dataset), JobEvent.seq < last),
+        delete(JobEvent).where(JobEvent.job_id.in_(jobs), JobEvent.seq < last),
         execution_options={"synchronize_session": False},
     )
     session.execute(
-        update(Job)
-        .where(Job.belongs_to(owner), Job.dataset_id == dataset_id, Job.error.is_not(None))
-        .values(error=error),
+        update(Job).where(of_jobs, Job.error.is_not(None)).values(error=error),
         execution_options={"synchronize_session": False},
     )
 
@@ -259,6 +329,16 @@ def delete_model(session: Session, owner: str, model_id: str) -> None:
 def drop_reference_rows(session: Session, model_id: str) -> None:
     """Delete the rows with which a model's reasons compare."""
     session.execute(delete(ModelReferenceRows).where(ModelReferenceRows.model_id == model_id))
+
+
+def drop_groups(session: Session, model_id: str, entity_id: str) -> None:
+    """Delete the metrics by group of a model, and the tests of a proxy, of which the entity is a group."""
+    found = session.get(ModelGroups, model_id)
+    if found is not None and mentions(found.columns, entity_id):
+        session.delete(found)
+    model = session.get_one(Model, model_id)
+    if mentions(model.proxies, entity_id):
+        model.proxies = [each for each in model.proxies or () if each["value"] != entity_id]
 
 
 def batch_scores_of(session: Session, owner: str, dataset_id: str) -> Sequence[str]:

@@ -17,7 +17,9 @@ from app.access import holds
 from app.datasets.files_tasks import path_of
 from app.datasets.repository import profile_of
 from app.datasets.tasks import TABLES, describe_columns, limits, parent_of
-from app.erasure import repository
+from app.erasure import places, repository
+from app.erasure.mentions import mentions
+from app.feedback.file_repository import BACKFILL
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
 from app.jobs.progress import Callback
@@ -40,6 +42,7 @@ from app.platform.tables import (
     UploadPart,
     VersionMode,
 )
+from app.scoring.batch import BATCH_SCORE
 
 ERASE = "erase"
 """The kind of job."""
@@ -47,6 +50,8 @@ UPLOADS = "uploads"
 WAIT_SECONDS = 5.0
 """Time between two looks whether an upload has been read."""
 MAX_ROUNDS = 20
+_OF_UPLOADS = (BACKFILL, BATCH_SCORE)
+"""The kinds of job that read an upload which is no dataset, and delete it when they end."""
 _FORGOTTEN = queue.problem("erased", "Erased", "an erasure has removed the details of this error")
 
 
@@ -57,19 +62,24 @@ class ErasePayload(Work):
     versions: list[Json]
     results: list[Json]
     uploads: list[Json]
+    evidence: list[Json]
     waits: bool
 
 
 class EraseResult(Work):
-    """The output of a round: the versions, batch scores and uploads that have rows of the entity."""
+    """The output of a round: the versions, batch scores and uploads that have rows of the entity, and the
+    archives with evidence that name it.
+    """
 
     rows: int
     changed: list[Json]
     results: list[str]
     uploads: list[str]
+    evidence: list[str]
     searched: list[str]
     n_results: int
     n_uploads: int
+    n_evidence: int
     waits: bool
 
 
@@ -77,12 +87,13 @@ def empty_report() -> ErasureReport:
     """Return the report of an erasure that has not begun."""
     return {
         "rounds": 0,
-        "searched": {"datasets": 0, "rows": 0, "batch_scores": 0, "uploads": 0},
+        "searched": {"datasets": 0, "rows": 0, "batch_scores": 0, "uploads": 0, "evidence": 0},
         "datasets": [],
         "models": [],
         "batch_scores": [],
         "evaluations": [],
         "uploads": [],
+        "evidence": [],
         "cancelled_jobs": [],
         "files": 0,
         "remains": [],
@@ -109,6 +120,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             "versions": nothing,
             "results": nothing,
             "uploads": nothing,
+            "evidence": nothing,
             "waits": True,
         }
     keys, parts = erasure.key_columns, repository.parts_of_datasets(session, claim.owner)
@@ -144,6 +156,10 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "versions": versions,
         "results": results,
         "uploads": uploads,
+        "evidence": [
+            {"key": key, "path": BlobKey(key)}
+            for key in repository.evidence_of(session, claim.owner)
+        ],
         "waits": False,
     }
 
@@ -232,6 +248,7 @@ def _loose_file(settings: Settings, id_: str, file: Json, keys: list[str], workd
 
 def run(payload: ErasePayload, callback: Callback) -> EraseResult:
     """Search all files, and rewrite the datasets without the rows of the entity."""
+    from app.erasure.mentions import search_archive
     from app.erasure.rewriting import Rewriting, search_result, search_upload
 
     entity = payload["entity"]
@@ -249,9 +266,13 @@ def run(payload: ErasePayload, callback: Callback) -> EraseResult:
         "changed": changed,
         "results": results,
         "uploads": sorted(uploads),
+        "evidence": [
+            each["key"] for each in payload["evidence"] if search_archive(each["path"], entity)
+        ],
         "searched": [each["id"] for each in payload["versions"]],
         "n_results": len(payload["results"]),
         "n_uploads": len(payload["uploads"]),
+        "n_evidence": len(payload["evidence"]),
         "waits": payload["waits"],
     }
 
@@ -292,17 +313,21 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
     round_.delete_results(result["results"])
     for id_ in result["uploads"]:
         round_.delete_upload(id_)
+    round_.delete_evidence(result["evidence"])
+    # Their files are deleted, and cannot be searched any more.
+    repository.forget_errors_of_uploads(session, claim.owner, _OF_UPLOADS, _FORGOTTEN)
     report["rounds"] += 1
     report["searched"] = {
         "datasets": len(result["searched"]),
         "rows": result["rows"],
         "batch_scores": result["n_results"],
         "uploads": result["n_uploads"],
+        "evidence": result["n_evidence"],
     }
     report["files"] = len(old_keys)
-    is_clean = not (changed or result["results"] or result["uploads"])
+    is_clean = not (changed or result["results"] or result["uploads"] or result["evidence"])
     if is_clean:
-        report["remains"] = _remains(session, claim.owner, erasure)
+        report["remains"] = _remains(session, claim.owner, erasure, report)
         report["verified_at"] = repository.now(session)
     erasure.report, erasure.old_keys = report, old_keys
     session.flush()
@@ -450,7 +475,7 @@ class _Round:
         for model in repository.models_of(session, owner, dataset.id):
             self._forget_in_model(model, dataset)
         for table, id_, documents in repository.outputs_of(session, owner, dataset.id):
-            if any(_mentions(each, self._erasure.entity_id) for each in documents):
+            if any(mentions(each, self._erasure.entity_id) for each in documents):
                 repository.delete_output(session, table, owner, id_)
                 self._report["evaluations"].append(id_)
         self.delete_results(repository.batch_scores_of(session, owner, dataset.id))
@@ -485,6 +510,7 @@ class _Round:
             models.forget_name(self._session, self._owner, name)
         else:
             repository.drop_reference_rows(self._session, model.id)
+            repository.drop_groups(self._session, model.id, self._erasure.entity_id or "")
 
     def _check_may_retire(self, model: Model) -> None:
         which = f"{model.name} v{model.version} ({model.id})"
@@ -530,6 +556,16 @@ class _Round:
         self._note_keys(*keys)
         self._report["uploads"].append(id_)
 
+    def delete_evidence(self, keys: list[str]) -> None:
+        """Delete archives with evidence. The revisions and requests, with the hashes of the files, remain."""
+        for key in keys:
+            for what, model_id in repository.with_evidence(self._session, self._owner, key):
+                holds.check(self._session, self._owner, model_id=model_id)
+                if what not in self._report["evidence"]:
+                    self._report["evidence"].append(what)
+            repository.forget_evidence(self._session, self._owner, key)
+        self._note_keys(*keys)
+
     def _note_keys(self, *keys: str | None) -> None:
         self._old_keys += [key for key in keys if key and key not in self._old_keys]
 
@@ -547,19 +583,18 @@ def has_rows(model: Model, members: list[Json], keys: list[str]) -> bool:
     """
     if any(feature["name"] in keys for feature in model.features):
         return True
-    return any(_mentions(each, "nystroem") for each in (model.parameters, members))
+    return any(mentions(each, "nystroem") for each in (model.parameters, members))
 
 
-def _mentions(document: Any, text: str | None) -> bool:
-    """Return True if a text is a value, or a key, in a document."""
-    if isinstance(document, Mapping):
-        return any(key == text or _mentions(value, text) for key, value in document.items())
-    if isinstance(document, list | tuple):
-        return any(_mentions(each, text) for each in document)
-    return document is not None and not isinstance(document, bool) and str(document) == text
+_CHANGED = "you change or delete it, or what it belongs to"
+_UNTIL = {
+    "audit_entries": "the audit log is pruned: no entry can be changed",
+    "alias_requests": "it is pruned after newer requests",
+    "model_alias_history": "never: the history of an alias is kept",
+}
 
 
-def _remains(session: Session, owner: str, erasure: Erasure) -> Any:
+def _remains(session: Session, owner: str, erasure: Erasure, report: ErasureReport) -> Any:
     found: list[tuple[str, str | None, str]] = [
         (
             "backups",
@@ -601,6 +636,14 @@ def _remains(session: Session, owner: str, erasure: Erasure) -> Any:
             "you erase the person there; otherwise the next refresh has the rows again",
         )
         for name in sorted(connections)
+    ]
+    assert erasure.entity_id is not None
+    for table, key in places.search_texts(session, owner, erasure.entity_id):
+        found.append(("text", f"{table} {key}", _UNTIL.get(table, _CHANGED)))
+    found += [
+        ("values_in_models", each["model_id"], "you delete the model, and train it again")
+        for each in report["models"]
+        if not each["retired"]
     ]
     for files in parts.values():
         for part in files:

@@ -102,7 +102,7 @@ _DOCS: dict[str, Any] = {
     responses={201: {"model": Job, **WAITED_DOCS}},
 )
 @names_resources
-@needs("score")
+@needs("score", model=True)
 @takes_body("max_upload_bytes")
 async def create_decisions(sending: TableRequestDep) -> Response:
     """Store decisions that were made elsewhere, as if this alias had made them. The table has the columns `at`,
@@ -117,7 +117,7 @@ async def create_decisions(sending: TableRequestDep) -> Response:
     context, owner = sending.context, sending.owner
     ref = sending.request.query_params.get("model")
     if ref is not None:  # checked before the body is read
-        await run_in_threadpool(context.db.reading, service.find_alias, owner, ref)
+        await run_in_threadpool(context.db.reading, service.check_alias, owner, ref)
     handler = UploadHandler(
         route=f"POST {PATH}",
         of=[],

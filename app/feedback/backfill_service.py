@@ -77,6 +77,17 @@ def find_alias(
     }
 
 
+def check_alias(
+    session: Session, owner: str, ref: str, position: Mapping[str, str] = IN_QUERY
+) -> BackfillSpec:
+    """Return what the decisions of an alias have in common, if the caller may record decisions of its model. Raises
+    Forbidden, and the errors of `find_alias`.
+    """
+    found = find_alias(session, owner, ref, position)
+    check_model(found["name"])
+    return found
+
+
 def _what(position: Mapping[str, str]) -> str:
     """Return the name of the member or parameter at a position."""
     return next(iter(position.values()), "the source").strip("/").replace("/", ".")
@@ -85,8 +96,7 @@ def _what(position: Mapping[str, str]) -> str:
 def _specification(
     session: Session, owner: str, request: BackfillRequest, table: Format
 ) -> BackfillSpec:
-    found = find_alias(session, owner, request.model)
-    check_model(found["name"])
+    found = check_alias(session, owner, request.model)
     return {
         **found,
         "dialect": find_dialect(Dialect(**request.dialect), table),

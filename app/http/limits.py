@@ -19,8 +19,9 @@ MAX_BUCKETS = 10_000
 class RateLimiter:
     """A token bucket for each name. A request takes one token; `per_second` tokens are refilled, up to `burst`.
 
-    If there are too many buckets, full ones are dropped; if that is not enough, all are. There is no lock, because only
-    the event loop uses it. `rule` and `code` are the message and the code of the error.
+    If there are too many buckets, full ones are dropped; if that is not enough, the fuller half is. So a name that has
+    used up its tokens is not forgotten because others are made up. There is no lock, because only the event loop uses
+    it. `rule` and `code` are the message and the code of the error.
     """
 
     def __init__(
@@ -57,13 +58,19 @@ class RateLimiter:
             self._buckets[name] = (tokens + 1.0, at)
 
     def _forget_full(self, now: float) -> None:
-        """Drop the full buckets, and all of them if there are still too many."""
+        """Drop the full buckets, and the fuller half of the others if there are still too many."""
         refilled_in = self._burst / self._per_second
         self._buckets = {
             name: bucket for name, bucket in self._buckets.items() if now - bucket[1] < refilled_in
         }
         if len(self._buckets) >= MAX_BUCKETS:  # a caller can make up any number of addresses
-            self._buckets.clear()
+
+            def tokens(name: str) -> float:
+                left, at = self._buckets[name]
+                return left + (now - at) * self._per_second
+
+            emptiest = sorted(self._buckets, key=tokens)[: MAX_BUCKETS // 2]
+            self._buckets = {name: self._buckets[name] for name in emptiest}
 
 
 RETRY_SECONDS = 5

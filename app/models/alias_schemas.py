@@ -305,7 +305,8 @@ class AliasStep(Resource):
         "`…/revisions/{revision}/evidence` returns them. Null if none was recorded."
     )
     evidence_available: bool = Field(
-        description="True if the files are stored. They are deleted when the model is permanently deleted."
+        description="True if the files are stored. They are deleted when the model is "
+        "permanently deleted, and when an erasure finds the erased id in them."
     )
 
 

@@ -142,7 +142,8 @@ def find_evidence(
         )
     if found.evidence_key is None:
         raise NotFound(
-            f"the evidence of revision {revision} of {name}@{alias} was deleted with the model {found.model_id}",
+            f"the evidence of revision {revision} of {name}@{alias} was deleted with the model {found.model_id}, or by "
+            "an erasure",
             code="no_evidence",
         )
     return found.evidence_key, found.evidence

@@ -59,7 +59,9 @@ class Caller:
     groups: frozenset[str] = frozenset()
     """The groups of a person or a service account, as the identity provider names them."""
     models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Patterns of the model names that the caller may change with a scope. A scope that is absent holds for all."""
+    """Patterns of the names of models of which the caller may change something with a scope. A scope that is absent
+    holds for all.
+    """
     key_id: str | None = None
     """The key that the credential is, or that started the session."""
     expires_at: float | None = None
@@ -144,7 +146,8 @@ def check_model(model_name: str) -> None:
     if not caller.may_change(actor.scope, model_name):
         allowed = ", ".join(caller.models[actor.scope])
         raise Forbidden(
-            f"your role allows {actor.scope!r} only for models named {allowed}, not for {shown(model_name)}",
+            f"your role allows changes with {actor.scope!r} only for models named {allowed}, not for "
+            f"{shown(model_name)}",
             code="model_not_allowed",
         )
 

@@ -998,6 +998,8 @@ class ErasureSearch(TypedDict):
     """Results of batch scores with one of the key columns."""
     uploads: int
     """Uploads that are no dataset: invalid ones, and files that wait for more."""
+    evidence: int
+    """Archives with the evidence of alias requests and of revisions of aliases."""
 
 
 @described
@@ -1036,10 +1038,10 @@ class ErasureRemainder(TypedDict):
 
     what: str
     """`backups`, `bucket_versions`, `caches`, `database_free_space`, `downloads`, `files_on_the_server`, `logs`,
-    `source` or `unsearchable_dataset`.
+    `source`, `text` (words of people that name the entity) or `unsearchable_dataset`, `values_in_models`.
     """
     resource: str | None
-    """The file, dataset or connection, if it is one."""
+    """The file, dataset, model or connection, if it is one; of a text its table and the key of its row."""
     until: str
     """When it is removed, in words."""
 
@@ -1064,6 +1066,8 @@ class ErasureReport(TypedDict):
     """Evaluations and comparisons that were deleted, because they name the entity."""
     uploads: list[str]
     """Invalid datasets and open uploads that were deleted."""
+    evidence: list[str]
+    """Requests and revisions of aliases whose archives with evidence named the entity and were deleted."""
     cancelled_jobs: list[str]
     """Unfinished jobs that used these datasets."""
     files: int

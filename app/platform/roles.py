@@ -28,7 +28,11 @@ ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """The scopes of each role. The scope `operator`, which concerns all owners, is only for keys."""
 CHANGING = frozenset({"train", "approve"})
-"""The scopes that change models: the model names of a rule restrict these. Reading is per owner."""
+"""The scopes that change models: a rule of a role with one of them may have model names."""
+RESTRICTED = CHANGING | {"score"}
+"""The scopes whose changes the model names of a rule restrict: those of models, and with `score` the decisions that are
+recorded for an alias. Reading and scoring change nothing, and are per owner.
+"""
 OWNER_HEADER = "Rankwright-Owner"
 MAX_RULES = 10_000
 MAX_FILE_BYTES = 4 << 20
@@ -156,7 +160,7 @@ def caller_of(
     scopes = frozenset[str]().union(*(ROLES[each.role] for each in here))
     models = {
         scope: found
-        for scope in CHANGING & scopes
+        for scope in RESTRICTED & scopes
         if (found := _patterns([each for each in here if scope in ROLES[each.role]])) is not None
     }
     return Caller(

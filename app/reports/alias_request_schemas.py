@@ -185,7 +185,8 @@ class AliasRequest(Resource):
         "`…/evidence` returns them."
     )
     evidence_available: bool = Field(
-        description="True if the files are stored. They are deleted when the model is permanently deleted."
+        description="True if the files are stored. They are deleted when the model is "
+        "permanently deleted, and when an erasure finds the erased id in them."
     )
 
 

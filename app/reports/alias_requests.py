@@ -481,7 +481,7 @@ def find_evidence(
     row = _find(session, owner, alias_request_id)
     if row.evidence_key is None:
         raise NotFound(
-            f"the evidence of {alias_request_id} was deleted with the model {row.model_id}",
+            f"the evidence of {alias_request_id} was deleted with the model {row.model_id}, or by an erasure",
             code="no_evidence",
         )
     return row.evidence_key, row.evidence

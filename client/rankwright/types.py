@@ -247,7 +247,9 @@ class AliasRequest(Record):
     `…/evidence` returns them.
     """
     evidence_available: bool
-    """True if the files are stored. They are deleted when the model is permanently deleted."""
+    """True if the files are stored. They are deleted when the model is permanently deleted, and when an
+    erasure finds the erased id in them.
+    """
 
 class AliasShadow(Record):
     """The model behind an alias (the champion) compared with its shadow model (the challenger). The
@@ -357,7 +359,9 @@ class AliasStep(Record):
     `…/revisions/{revision}/evidence` returns them. Null if none was recorded.
     """
     evidence_available: bool
-    """True if the files are stored. They are deleted when the model is permanently deleted."""
+    """True if the files are stored. They are deleted when the model is permanently deleted, and when an
+    erasure finds the erased id in them.
+    """
 
 class AliasSummary(Record):
     """An alias: a name that can be moved from one version of a model to another."""
@@ -2057,10 +2061,11 @@ class ErasureRemainder(Record):
 
     what: str
     """`backups`, `bucket_versions`, `caches`, `database_free_space`, `downloads`, `files_on_the_server`,
-    `logs`, `source` or `unsearchable_dataset`.
+    `logs`, `source`, `text` (words of people that name the entity) or `unsearchable_dataset`,
+    `values_in_models`.
     """
     resource: str | None
-    """The file, dataset or connection, if it is one."""
+    """The file, dataset, model or connection, if it is one; of a text its table and the key of its row."""
     until: str
     """When it is removed, in words."""
 
@@ -2083,6 +2088,8 @@ class ErasureReport(Record):
     """Evaluations and comparisons that were deleted, because they name the entity."""
     uploads: list[str]
     """Invalid datasets and open uploads that were deleted."""
+    evidence: list[str]
+    """Requests and revisions of aliases whose archives with evidence named the entity and were deleted."""
     cancelled_jobs: list[str]
     """Unfinished jobs that used these datasets."""
     files: int
@@ -2103,6 +2110,8 @@ class ErasureSearch(Record):
     """Results of batch scores with one of the key columns."""
     uploads: int
     """Uploads that are no dataset: invalid ones, and files that wait for more."""
+    evidence: int
+    """Archives with the evidence of alias requests and of revisions of aliases."""
 
 class Estimate(Record):
     """A rough estimate from the size of the table."""

@@ -76,6 +76,18 @@ def test_a_read_has_its_entry(service_on_both: Service) -> None:
     assert found[1]["request_id"] == "mine"
 
 
+def test_a_check_that_shows_stored_rows_has_its_entry(service: Service) -> None:
+    """`POST …/validate` of a stored table returns its first rows; one that stores nothing is a read all the same."""
+    client = service.client(service.key(name="analyst"))
+    dataset_id = service.upload(client)
+    again = f"/v1/datasets/{dataset_id}/read/validate"
+    shown = client.post(again, json={"drop": None})
+    assert (shown.status_code, shown.json()["preview"]["data"] != []) == (200, True)
+    assert client.post(again, json={"label": "nowhere"}).status_code == 422
+    found = [(each["action"], each["path"]) for each in entries(client, outcome="read")]
+    assert found == [("POST /v1/datasets/{dataset_id}/read/validate", again)]
+
+
 def test_a_download_without_an_entry_does_not_begin(
     service: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

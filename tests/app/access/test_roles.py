@@ -85,7 +85,9 @@ def test_model_names_restrict_changes_and_not_reading() -> None:
     for name in ("Fraud-eu", "fraud", "credit", "aml2", "x-fraud-y"):
         assert not caller.may_change("train", name)
         assert caller.may_change("approve", name)
-    assert caller.models.keys() == {"train"}
+    assert caller.models.keys() == {"train", "score"}
+    alone = caller_of(ANN, "p", [*rules, rule("scorer", "fraud")])
+    assert alone.models.keys() == {"train"}
 
 
 def test_a_rule_for_all_models_lifts_the_restriction_of_another() -> None:

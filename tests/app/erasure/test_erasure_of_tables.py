@@ -122,7 +122,13 @@ def test_rows_of_a_person_leave_a_table(bench: Workbench) -> None:
     ]
     assert report["verified_at"] is not None
     assert report["rounds"] == 2
-    assert report["searched"] == {"datasets": 1, "rows": 198, "batch_scores": 0, "uploads": 0}
+    assert report["searched"] == {
+        "datasets": 1,
+        "rows": 198,
+        "batch_scores": 0,
+        "uploads": 0,
+        "evidence": 0,
+    }
     expected = bench.ready(
         as_csv([row for row in rows if row[0] != MARK]), label="left", drop="customer"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from sqlalchemy import select
 
 from app.platform.sql import Base
 from tests.app.erasure.test_erasure_of_tables import MARK, as_csv, rows_of
+from tests.app.feedback.recording import record as record_decisions
 from tests.app.feedback.test_upkeep import keeper, settle
 from tests.app.live_service import Service
 from tests.long_form import rest
@@ -36,6 +38,9 @@ def has(content: bytes, text: str) -> bool:
         return True
     if content[:4] == b"PAR1":
         return text in str(pq.read_table(io.BytesIO(content)).to_pydict())
+    if content[:2] == b"PK":
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return any(text.encode() in archive.read(name) for name in archive.namelist())
     if content[:2] == b"\x1f\x8b":
         return text.encode() in zlib.decompress(content, 31)
     return False
@@ -108,3 +113,51 @@ def test_nothing_has_the_id_any_more(service_on_both: Service) -> None:
     assert client.get(f"/v1/datasets/{new}/profile").is_success
     shown = client.get(f"/v1/jobs/{found['job_id']}").json()
     assert (shown["kind"], shown["state"]) == ("erase", "succeeded")
+
+
+def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
+    """Archives with evidence, errors of decisions that were refused, metrics by group: none has the id afterwards, and
+    what people wrote themselves is listed.
+    """
+    client = service.client(service.key())
+    three = [[("a", "b", MARK)[i % 3], *row[1:]] for i, row in enumerate(rows_of(300))]
+    fields = {"label": "left", "positive": "yes", "protected": "customer"}
+    dataset = service.upload(client, as_csv(three), **fields)
+    model = service.train(client, dataset)["output"]["id"]
+    asked = {"model": model, "dataset_id": dataset, "group_by": "customer"}
+    evaluation = client.post("/v1/evaluations", json=asked)
+    assert evaluation.status_code == 202, evaluation.text
+    service.work()
+    alias = "/v1/models/churn/aliases/live"
+    done = client.put(alias, json={"model_id": model})
+    assert done.status_code == 201, done.text
+    record_decisions(client, days=3650)
+    comment = client.post(f"/v1/models/{model}/comments", json={"text": f"Ask {MARK} about it"})
+    sent = client.post(
+        "/v1/decisions",
+        params={"model": "churn@live"},
+        content=f"id,at,score,x,z,word\n{MARK},{MARK},0.5,1,2,a\n",
+        headers={"Content-Type": "text/csv"},
+    )
+    assert sent.status_code == 202, sent.text
+    service.work()
+    job = client.get(sent.headers["Location"]).json()
+    assert (job["state"], MARK in str(job["error"])) == ("failed", True)
+    assert "evidence" in {place.partition("/")[0] for place in places_with(service, MARK)}
+
+    asked_for = client.post("/v1/erasures", json={"id": MARK, "key_columns": ["customer"]})
+    assert asked_for.status_code == 202, asked_for.text
+    settle(service)
+    with service.setting(blob_grace_seconds=0.0):
+        keeper(service).round()
+    found = client.get(asked_for.headers["Location"]).json()
+    assert (found["state"], found["problem"]) == ("done", None)
+    assert set(places_with(service, MARK)) == {"model_comments"}
+    report = found["report"]
+    assert report["evidence"] == ["churn@live, revision 1"]
+    remains = [(each["what"], each["resource"]) for each in report["remains"]]
+    assert ("text", f"model_comments {comment.json()['id']}") in remains
+    assert ("values_in_models", model) in remains
+    gone = client.get(f"{alias}/revisions/1/evidence")
+    assert (gone.status_code, gone.json()["code"]) == (404, "no_evidence")
+    assert client.get(alias).json()["history"][0]["evidence"] != []

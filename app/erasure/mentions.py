@@ -1,0 +1,59 @@
+"""Whether documents and texts name an entity."""
+
+from __future__ import annotations
+
+import html
+import re
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+
+def mentions(document: Any, text: str | None) -> bool:
+    """Return True if a text is a value, or a key, in a document."""
+    if isinstance(document, Mapping):
+        return any(key == text or mentions(value, text) for key, value in document.items())
+    if isinstance(document, list | tuple):
+        return any(mentions(each, text) for each in document)
+    return document is not None and not isinstance(document, bool) and str(document) == text
+
+
+def names(text: str, entity: str) -> bool:
+    """Return True if words of people name the entity: its id is in them, not as a part of a longer word."""
+    return entity in text and re.search(rf"(?<!\w){re.escape(entity)}(?!\w)", text) is not None
+
+
+def document_names(document: Any, entity: str) -> bool:
+    """Return True if a text in a document is the id of the entity or has it as a word. Of an id that is a number, only
+    whole texts count, because many sentences have numbers.
+    """
+    if isinstance(document, Mapping):
+        return any(
+            document_names(key, entity) or document_names(value, entity)
+            for key, value in document.items()
+        )
+    if isinstance(document, list | tuple):
+        return any(document_names(each, entity) for each in document)
+    if not isinstance(document, str):
+        return False
+    return document.strip() == entity or (not _is_number(entity) and names(document, entity))
+
+
+def search_archive(path: str, entity: str) -> bool:
+    """Return True if a file of an archive with evidence names the entity."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name.endswith(".json"):
+                if document_names(orjson.loads(content), entity):
+                    return True
+            # a page shows what is in the documents beside it
+            elif not _is_number(entity) and names(html.unescape(content.decode()), entity):
+                return True
+    return False
+
+
+def _is_number(entity: str) -> bool:
+    return re.fullmatch(r"[-+.,\d\s]+", entity) is not None

@@ -1,0 +1,109 @@
+"""Where values of a person can be: for each table and each kind of blob, what an erasure does about it, and the search
+for what an erasure does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, String, Table, cast, or_, select
+from sqlalchemy.types import JSON, Text
+
+from app.erasure.mentions import document_names
+from app.platform.sql import Base, Session
+
+
+class Place(StrEnum):
+    """What an erasure does about a table or a kind of blob."""
+
+    NONE = "none"
+    """Nothing: ids and states of the service, numbers of many rows, and people who use it."""
+    JOB = "job"
+    """Its job searches it, and replaces or deletes what it finds."""
+    FOLLOWS = "follows"
+    """A row, with its blob, is deleted with the dataset from which it was derived."""
+    HOUSEKEEPING = "housekeeping"
+    """Housekeeping rewrites it, or deletes it soon in any case."""
+    RETIRED = "retired"
+    """The model is deleted if its artifact has rows or keys. Its categories of other columns are `remains`."""
+    WORDS = "words"
+    """Nothing: it has words of people, or of the service. What names the entity is `remains`."""
+
+
+TABLES: dict[str, Place] = {
+    name: place
+    for place, names in {
+        Place.NONE: "audit_seals audit_start blob_holds blobs browser_sessions last_successes model_curves "
+        "model_margins model_metrics model_pair_metrics model_partial_aucs model_references principals pruned_jobs "
+        "quotas retention_rules workers",
+        Place.JOB: "batch_scores comparisons datasets evaluations idempotency job_events jobs model_groups "
+        "model_reference_rows upload_parts uploads",
+        Place.FOLLOWS: "dataset_pairs dataset_profiles model_held_out model_out_of_fold model_sample_files "
+        "model_samples",
+        Place.HOUSEKEEPING: "decision_segments decision_uploads delivery_attempts erasures outcome_segments",
+        Place.RETIRED: "models",
+        Place.WORDS: "alarms alias_feedback alias_requests api_keys audit_entries break_glass comparison_models "
+        "dataset_names deliveries evaluation_acknowledgements evaluation_curves events legal_holds "
+        "model_alias_history model_aliases model_baselines model_calibrations model_comments model_importances "
+        "model_label_metrics model_leaderboards model_list_metrics model_names model_profiles monitor_looks "
+        "reason_codes saved_views schedules webhooks",
+    }.items()
+    for name in names.split()
+}
+BLOBS: dict[str, Place] = {
+    "artifact of models": Place.RETIRED,
+    "blob of model_out_of_fold": Place.FOLLOWS,
+    "evidence of alias_requests": Place.JOB,
+    "evidence of model_alias_history": Place.JOB,
+    "result of batch_scores": Place.JOB,
+    "sample of model_sample_files": Place.FOLLOWS,
+    "scores of model_held_out": Place.FOLLOWS,
+    "segment of decision_segments": Place.HOUSEKEEPING,
+    "segment of outcome_segments": Place.HOUSEKEEPING,
+    "table of dataset_pairs": Place.FOLLOWS,
+    "table of datasets": Place.JOB,
+    "upload of batch_scores": Place.HOUSEKEEPING,
+    "upload of dataset_pairs": Place.FOLLOWS,
+    "upload of datasets": Place.JOB,
+    "upload of decision_uploads": Place.HOUSEKEEPING,
+    "upload of upload_parts": Place.JOB,
+}
+"""By the names of `app.operations.repository.blob_columns`."""
+_SEARCHED = frozenset({*Place} - {Place.NONE, Place.HOUSEKEEPING})
+
+
+def search_texts(session: Session, owner: str, entity: str) -> Iterator[tuple[str, str]]:
+    """Yield the table and the primary key of each row of the owner of which a text names the entity."""
+    for table in Base.metadata.sorted_tables:
+        if TABLES[table.name] in _SEARCHED:
+            texts = [column for column in table.c if isinstance(column.type, Text | JSON)]
+            is_near = [
+                cast(column, String).contains(_spelt(column.type, entity), autoescape=True)
+                for column in texts
+            ]
+            if not is_near:
+                continue
+            keys = list(table.primary_key)
+            statement = select(*keys, *texts).where(_of_owner(table, owner), or_(*is_near))
+            for row in session.execute(statement):
+                if document_names(list(row[len(keys) :]), entity):
+                    yield table.name, " ".join(str(key) for key in row[: len(keys)] if key != owner)
+
+
+def _spelt(type_: Any, entity: str) -> str:
+    """Return an id as it is inside a text of the database."""
+    return orjson.dumps(entity).decode()[1:-1] if isinstance(type_, JSON) else entity
+
+
+def _of_owner(table: Table, owner: str) -> ColumnElement[bool]:
+    """Return the condition that a row belongs to an owner, or to something of an owner."""
+    if "owner" in table.c:
+        return table.c.owner == owner
+    for key in table.foreign_keys:
+        other = key.column.table
+        if other is not table:
+            return key.parent.in_(select(key.column).where(_of_owner(other, owner)))
+    raise TypeError(f"{table.name} has no owner")
