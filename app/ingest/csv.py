@@ -230,7 +230,11 @@ class UnnamedColumns:
             if named and not may_be_row and doubled is None and absent is None:
                 return False
             if not may_be_row and any(not _is_number(name) for name in named):
-                why = f"not {show(absent)}" if absent is not None else f"{show(doubled or named[0])} twice"
+                why = (
+                    f"not {show(absent)}"
+                    if absent is not None
+                    else f"{show(doubled or named[0])} twice"
+                )
                 raise BadTable(
                     f"the first line has {show(named[0])}, the name of a feature, but {why}: name each required "
                     "feature once, or send header=absent with the Content-Type",

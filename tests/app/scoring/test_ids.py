@@ -23,7 +23,7 @@ OBJECTS = [
     {"customer": key, "left": "yes", **dict(zip(NAMES, row, strict=True))}
     for key, row in zip(KEYS, ROWS, strict=True)
 ]
-LISTS = {
+LISTS: dict[str, Any] = {
     "columns": ["left", *NAMES, "customer"],
     "data": [["yes", *row, key] for key, row in zip(KEYS, ROWS, strict=True)],
 }

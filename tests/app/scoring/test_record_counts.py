@@ -115,8 +115,8 @@ def test_any_json(scorer: httpx.Client, rows: list[dict[str, Any]]) -> None:
         assert got.status_code == 422 or len(got.json()[member]) == len(rows), address
     for ascii_only in (True, False):
         lines = [json.dumps(row, ensure_ascii=ascii_only) for row in rows]
-        body = "\n".join(lines).encode()
-        for route, count in answers(scorer, body, "application/x-ndjson").items():
+        sent = "\n".join(lines).encode()
+        for route, count in answers(scorer, sent, "application/x-ndjson").items():
             assert count in (None, len(rows)), route
 
 
