@@ -251,7 +251,7 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> Sequence[J
 
 def forget_errors(session: Session, owner: str, dataset_id: str, error: Json) -> None:
     """Remove what jobs on a dataset have told about its rows: their events but the last, and the details of errors."""
-    _forget_errors(session, and_(Job.belongs_to(owner), Job.dataset_id == dataset_id), error)
+    _forget_errors(session, owner, Job.dataset_id == dataset_id, error)
 
 
 def forget_errors_of_uploads(
@@ -261,23 +261,24 @@ def forget_errors_of_uploads(
     last, and the details of errors.
     """
     ended = and_(
-        Job.belongs_to(owner),
         Job.kind.in_(kinds),
         Job.dataset_id.is_(None),
         Job.state.in_(FINAL_STATES),
     )
-    _forget_errors(session, ended, error)
+    _forget_errors(session, owner, ended, error)
 
 
-def _forget_errors(session: Session, of_jobs: ColumnElement[bool], error: Json) -> None:
-    jobs = select(Job.id).where(of_jobs)
+def _forget_errors(session: Session, owner: str, of_jobs: ColumnElement[bool], error: Json) -> None:
+    jobs = select(Job.id).where(Job.belongs_to(owner), of_jobs)
     last = select(Job.event_seq).where(Job.id == JobEvent.job_id).scalar_subquery()
     session.execute(
         delete(JobEvent).where(JobEvent.job_id.in_(jobs), JobEvent.seq < last),
         execution_options={"synchronize_session": False},
     )
     session.execute(
-        update(Job).where(of_jobs, Job.error.is_not(None)).values(error=error),
+        update(Job)
+        .where(Job.belongs_to(owner), of_jobs, Job.error.is_not(None))
+        .values(error=error),
         execution_options={"synchronize_session": False},
     )
 

@@ -68,8 +68,8 @@ def _hexadecimal(ids: pa.Array) -> npt.NDArray[np.uint64] | None:
     offsets = np.frombuffer(ids.buffers()[1], np.int32, count + 1, ids.offset * 4)
     if not np.all(np.diff(offsets) == _LENGTH):
         return None
-    text = np.frombuffer(ids.buffers()[2], np.uint8, count * _LENGTH, int(offsets[0]))
-    text = text.reshape(count, _LENGTH)
+    joined = np.frombuffer(ids.buffers()[2], np.uint8, count * _LENGTH, int(offsets[0]))
+    text = joined.reshape(count, _LENGTH)
     digits = np.ascontiguousarray(text[:, len(_PREFIX) :])
     is_lower = np.bitwise_and.reduce(digits.view(np.uint64), axis=None) & _LOWER == _LOWER
     if not is_lower or not np.all(text[:, : len(_PREFIX)] == np.frombuffer(_PREFIX, np.uint8)):

@@ -177,12 +177,12 @@ def looked_periods(
     return session.execute(statement).all()
 
 
-def last_looked(session: Session, of: MonitoredAlias, family: str) -> float | None:
+def last_looked(session: Session, owner: str, name: str, alias: str, family: str) -> float | None:
     """Return the start of the last period with a look of a family; None without one."""
     statement = select(func.max(MonitorLook.period_start)).where(
-        MonitorLook.belongs_to(of.owner),
-        MonitorLook.name == of.name,
-        MonitorLook.alias == of.alias,
+        MonitorLook.belongs_to(owner),
+        MonitorLook.name == name,
+        MonitorLook.alias == alias,
         MonitorLook.family == family,
     )
     return session.scalar(statement)

@@ -131,7 +131,7 @@ class LookWindow(Resource):
 
 
 class UnchangedShares(Resource):
-    """Shares of positives among missing outcomes at which the test would have found nothing, by side. Null: at none."""
+    """Shares of positives among missing outcomes, by side: the least and the greatest. Null: none."""
 
     all: list[float] | None = Field(
         default=None, description="Least and greatest share, the same on both sides."
@@ -151,7 +151,9 @@ class MissingOutcomes(Resource):
     known_share: float | None = Field(
         description="Share of positives among the known outcomes. Null without any."
     )
-    unchanged: UnchangedShares
+    unchanged: UnchangedShares = Field(
+        description="Shares of positives among the missing outcomes at which the test would have found nothing."
+    )
     explains: bool | None = Field(
         description="Whether missing outcomes alone could explain an alarm: there is a share of positives among them "
         "at which the test would have found nothing. Null for the slope of the calibration: it is not known."

@@ -91,7 +91,7 @@ def may_be_due(session: Session, of: MonitoredAlias) -> bool:
     if row.settings["shadow"] is not None:
         families.append((SHADOW, now - horizon))
     for family, at in families:
-        last = repository.last_looked(session, of, family)
+        last = repository.last_looked(session, *of, family)
         if last is None:
             last = repository.first_decision(session, *of)
             if last is not None and period_at(last, kind).end <= at:

@@ -4114,6 +4114,7 @@ class MissingOutcomes(Record):
     known_share: float | None
     """Share of positives among the known outcomes. Null without any."""
     unchanged: UnchangedShares
+    """Shares of positives among the missing outcomes at which the test would have found nothing."""
     explains: bool | None
     """Whether missing outcomes alone could explain an alarm: there is a share of positives among them at
     which the test would have found nothing. Null for the slope of the calibration: it is not known.
@@ -6431,9 +6432,7 @@ class TrashItem(Record):
     """Time of permanent deletion."""
 
 class UnchangedShares(Record):
-    """Shares of positives among missing outcomes at which the test would have found nothing, by side.
-    Null: at none.
-    """
+    """Shares of positives among missing outcomes, by side: the least and the greatest. Null: none."""
 
     all: list[float] | None = None
     """Least and greatest share, the same on both sides."""

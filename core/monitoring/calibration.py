@@ -110,7 +110,7 @@ def measure_calibration(
     sample_weight: ArrayLike | None = None,
     entity: ArrayLike | None = None,
 ) -> CalibrationMeasurement:
-    """Measure level and slope of the calibration on the rows of one look, to be stored instead of the rows.
+    """Measure level and slope of the calibration on the rows of one look.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def calibration_reference(
     positives: float,
     negatives: float,
 ) -> CalibrationMeasurement:
-    """Return the reference that the held-out rows of a calibration give; see `core.probability.reliability`.
+    """Make a reference from the held-out rows of a calibration; see `core.probability.reliability`.
 
     Parameters
     ----------

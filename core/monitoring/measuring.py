@@ -228,7 +228,7 @@ def measure_look(
 def measure_rate(
     event: ArrayLike, bound: float, *, first: int, last: int, entity: ArrayLike
 ) -> Measurement | None:
-    """Measure a rate of events on the rows of one look, to test whether it exceeds a bound where entities recur.
+    """Measure a rate of events on the rows of one look, where entities recur.
 
     Parameters
     ----------

@@ -414,7 +414,7 @@ def smallest_detectable_shift(
     tolerance: float = 0.0,
     power: float = 0.8,
 ) -> float:
-    """Compute the smallest lasting shift that a monitor finds with unlimited rows: what the reference can show at all.
+    """Compute the smallest lasting shift that a monitor finds with unlimited rows.
 
     Parameters
     ----------

@@ -128,8 +128,10 @@ def test_rows_of_their_own_get_the_figures_of_post_score(
     ]
     assert table.column("row_number").to_pylist() == list(range(1, len(ROWS) + 1))
     assert {name: table.column(name).to_pylist() for name in expected} == expected
-    assert table.column("id").to_pylist() == [row["id"] for row in ROWS]
-    assert table.column("plan").to_pylist() == [row["plan"] for row in ROWS]
+    # Kept columns of a CSV are never interpreted, ids neither: a missing word is a word like any other.
+    missing = "na" if kind == CSV else None
+    assert table.column("id").to_pylist() == [row["id"] or missing for row in ROWS]
+    assert table.column("plan").to_pylist() == [row["plan"] or missing for row in ROWS]
     job = shared.client(shared.key()).get(f"/v1/jobs/{batch['job_id']}").json()
     assert (job["kind"], job["state"], job["dataset_id"]) == ("batch_score", "succeeded", None)
     assert job["output"] == {"kind": "batch_score", "id": batch["id"]}
