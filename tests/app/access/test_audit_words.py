@@ -74,7 +74,7 @@ def test_changes_are_stated_from_one_value_to_the_other(
     said = done("PUT", "/v1/models/churn/reason-codes", json=codes, headers=headers)
     assert len(said) <= MAX_SUMMARY
 
-    done("DELETE", alias, headers={"If-Match": '"2"'})
+    done("DELETE", alias, params={"reason": "Retired"}, headers={"If-Match": '"2"'})
     assert "churn:1 → trash" in done("DELETE", f"/v1/models/{model_id}")
     said = done("POST", f"/v1/trash/{model_id}/restore")
     assert "churn:1: in the trash → restored" in said
