@@ -86,6 +86,7 @@ def find_circle(imports: Mapping[str, Set[str]]) -> list[str] | None:
 
 JOINED_OWNERS = {
     "access/repository.py": 1,  # the limits of owners who have reached theirs: a count
+    "erasure/repository.py": 1,  # a search of every table, by its columns
     "jobs/queue_repository.py": 5,  # the limits of owners, and which owners' jobs wait for whose
     "operations/repository.py": 4,
     "platform/tables.py": 3,  # a model's aliases, whether their protection is suspended, and legal holds

@@ -1,19 +1,8 @@
-"""Where values of a person can be: for each table and each kind of blob, what an erasure does about it, and the search
-for what an erasure does not change.
-"""
+"""Where values of a person can be: for each table and each kind of blob, what an erasure does about it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
-
-import orjson
-from sqlalchemy import ColumnElement, String, Table, cast, or_, select
-from sqlalchemy.types import JSON, Text
-
-from app.erasure.mentions import document_names
-from app.platform.sql import Base, Session
 
 
 class Place(StrEnum):
@@ -72,38 +61,5 @@ BLOBS: dict[str, Place] = {
     "upload of upload_parts": Place.JOB,
 }
 """By the names of `app.operations.repository.blob_columns`."""
-_SEARCHED = frozenset({*Place} - {Place.NONE, Place.HOUSEKEEPING})
-
-
-def search_texts(session: Session, owner: str, entity: str) -> Iterator[tuple[str, str]]:
-    """Yield the table and the primary key of each row of the owner of which a text names the entity."""
-    for table in Base.metadata.sorted_tables:
-        if TABLES[table.name] in _SEARCHED:
-            texts = [column for column in table.c if isinstance(column.type, Text | JSON)]
-            is_near = [
-                cast(column, String).contains(_spelt(column.type, entity), autoescape=True)
-                for column in texts
-            ]
-            if not is_near:
-                continue
-            keys = list(table.primary_key)
-            statement = select(*keys, *texts).where(_of_owner(table, owner), or_(*is_near))
-            for row in session.execute(statement):
-                if document_names(list(row[len(keys) :]), entity):
-                    yield table.name, " ".join(str(key) for key in row[: len(keys)] if key != owner)
-
-
-def _spelt(type_: Any, entity: str) -> str:
-    """Return an id as it is inside a text of the database."""
-    return orjson.dumps(entity).decode()[1:-1] if isinstance(type_, JSON) else entity
-
-
-def _of_owner(table: Table, owner: str) -> ColumnElement[bool]:
-    """Return the condition that a row belongs to an owner, or to something of an owner."""
-    if "owner" in table.c:
-        return table.c.owner == owner
-    for key in table.foreign_keys:
-        other = key.column.table
-        if other is not table:
-            return key.parent.in_(select(key.column).where(_of_owner(other, owner)))
-    raise TypeError(f"{table.name} has no owner")
+SEARCHED = frozenset({*Place} - {Place.NONE, Place.HOUSEKEEPING})
+"""Places whose texts are searched for what an erasure does not change."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+import orjson
 from sqlalchemy import (
+    JSON,
     ColumnElement,
     String,
+    Table,
+    Text,
     and_,
     cast,
     delete,
@@ -20,10 +24,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import selectinload
 
-from app.erasure.mentions import mentions
+from app.erasure.mentions import document_names, mentions
+from app.erasure.places import SEARCHED, TABLES
 from app.platform import events
 from app.platform.ids import is_id
-from app.platform.sql import Json, Page, Session, db_now, fetch_page
+from app.platform.sql import Base, Json, Page, Session, db_now, fetch_page
 from app.platform.tables import (
     FINAL_STATES,
     AliasRequest,
@@ -380,3 +385,37 @@ def delete_output(session: Session, table: type[Trashable], owner: str, id_: str
     """Delete an evaluation or a comparison permanently."""
     own_id = table.__table__.c.id
     session.execute(delete(table).where(table.belongs_to(owner), own_id == id_))
+
+
+def search_texts(session: Session, owner: str, entity: str) -> Iterator[tuple[str, str]]:
+    """Yield the table and the primary key of each row of the owner of which a text names the entity."""
+    for table in Base.metadata.sorted_tables:
+        if TABLES[table.name] in SEARCHED:
+            texts = [column for column in table.c if isinstance(column.type, Text | JSON)]
+            is_near = [
+                cast(column, String).contains(_spelt(column.type, entity), autoescape=True)
+                for column in texts
+            ]
+            if not is_near:
+                continue
+            keys = list(table.primary_key)
+            statement = select(*keys, *texts).where(_of_owner(table, owner), or_(*is_near))
+            for row in session.execute(statement):
+                if document_names(list(row[len(keys) :]), entity):
+                    yield table.name, " ".join(str(key) for key in row[: len(keys)] if key != owner)
+
+
+def _spelt(type_: Any, entity: str) -> str:
+    """Return an id as it is inside a text of the database."""
+    return orjson.dumps(entity).decode()[1:-1] if isinstance(type_, JSON) else entity
+
+
+def _of_owner(table: Table, owner: str) -> ColumnElement[bool]:
+    """Return the condition that a row belongs to an owner, or to something of an owner."""
+    if "owner" in table.c:
+        return table.c.owner == owner
+    for key in table.foreign_keys:
+        other = key.column.table
+        if other is not table:
+            return key.parent.in_(select(key.column).where(_of_owner(other, owner)))
+    raise TypeError(f"{table.name} has no owner")

@@ -17,7 +17,7 @@ from app.access import holds
 from app.datasets.files_tasks import path_of
 from app.datasets.repository import profile_of
 from app.datasets.tasks import TABLES, describe_columns, limits, parent_of
-from app.erasure import places, repository
+from app.erasure import repository
 from app.erasure.mentions import mentions
 from app.feedback.file_repository import BACKFILL
 from app.jobs import queue
@@ -638,7 +638,7 @@ def _remains(session: Session, owner: str, erasure: Erasure, report: ErasureRepo
         for name in sorted(connections)
     ]
     assert erasure.entity_id is not None
-    for table, key in places.search_texts(session, owner, erasure.entity_id):
+    for table, key in repository.search_texts(session, owner, erasure.entity_id):
         found.append(("text", f"{table} {key}", _UNTIL.get(table, _CHANGED)))
     found += [
         ("values_in_models", each["model_id"], "you delete the model, and train it again")
