@@ -245,6 +245,8 @@ CHANGES: Mapping[str, str] = {
         "Read the evidence of the request {alias_request_id}"
     ),
     "GET /v1/datasets/{dataset_id}/preview": "Read rows of the dataset {dataset_id}",
+    "POST /v1/datasets/{dataset_id}/read/validate": "Read rows of the dataset {dataset_id}, to check another reading",
+    "POST /v1/datasets/{dataset_id}/versions/validate": "Read rows of the dataset {dataset_id}, to check a version",
     "GET /v1/models/{ref}/artifact": "Downloaded the model {ref}",
     "GET /v1/models/{ref}/out-of-fold": "Read the out-of-fold scores of {ref}",
     "GET /v1/models/{name}/aliases/{alias}/revisions/{revision}/evidence": (

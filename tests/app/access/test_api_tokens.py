@@ -83,7 +83,7 @@ def test_a_token_of_a_person(service: Service, idp: IdentityProvider) -> None:
     token = idp.token()
     found = me(service, token).json()
     assert (found["kind"], found["name"], found["owner"]) == ("person", "Ann", "bank")
-    assert found["models"] == {"train": ["fraud-*"]}
+    assert found["models"] == {"score": ["fraud-*"], "train": ["fraud-*"]}
     again = me(service, idp.token(name="Ann B")).json()
     assert again["principal_id"] == found["principal_id"]
     assert again["name"] == "Ann B"

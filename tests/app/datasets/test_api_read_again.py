@@ -52,7 +52,7 @@ def test_from_the_stored_bytes_a_new_dataset(service_on_both: Service) -> None:
     first = upload(service, client, SHOP, **fields, categorical="age", missing="0,none")
     assert first["status"] == "ready"
     other = reread(service, client, first["id"], positive="False", group="customer")
-    assert (other["status"], other["positive"], other["negative"]) == ("ready", "False", "True")
+    assert (other["status"], other["positive"], other["negative"]) == ("ready", "false", "true")
     assert (other["positives"], other["negatives"]) == (first["negatives"], first["positives"])
     assert other["group"] == "customer"
     assert other["id"] != first["id"]
@@ -138,7 +138,7 @@ def test_what_stays_and_what_goes(service: Service, client: httpx.Client) -> Non
             {"label": "branch"},
             {"positive": "b", "label": "branch"},
         ),
-        ({"label": "left", "positive": "False"}, {"label": "left"}, {"positive": "False"}),
+        ({"label": "left", "positive": "False"}, {"label": "left"}, {"positive": "false"}),
         ({"label": "left", "positive": "False"}, {"positive": None}, {"positive": "True"}),
         # A column has one role, and rows have groups or queries.
         (
@@ -211,7 +211,7 @@ def test_a_table_of_several_files(service: Service, client: httpx.Client) -> Non
     service.work()
     shown = client.get(f"/v1/datasets/{made['id']}").json()
     assert (shown["status"], shown["rows"], shown["group"]) == ("ready", 60, "customer")
-    assert (shown["positive"], shown["positives"]) == ("False", 48)
+    assert (shown["positive"], shown["positives"]) == ("false", 48)
     whole = upload(service, client, SHOP, label="left", positive="False", group="customer")
     assert shown["columns"] == whole["columns"]
 
