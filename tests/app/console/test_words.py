@@ -59,9 +59,10 @@ def test_each_route_that_changes_something_is_said_in_words(sentences: Sentences
     }
     sessions = {"POST /console/sign-in", "POST /console/sign-out"}
     recorded = {
-        f"GET {route.path}"
+        f"{method} {route.path}"
         for route in app.routes
         if isinstance(route, Route) and getattr(route.endpoint, "records_reads", False)
+        for method in route.methods or ()
     }
     recorded.add("GET /v1/audit")  # its export
     assert changing | sessions | recorded == set(CHANGES)
