@@ -157,9 +157,7 @@ def class_gaps(kind: type) -> Iterator[str]:
             yield f"no entry for {name}"
     if not is_ranker and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
         # tests/core/test_forms.py looks at fitted rankers.
-        annotated = {
-            name for base in kind.__mro__ for name in vars(base).get("__annotations__", {})
-        }
+        annotated = {name for base in kind.__mro__ for name in inspect.get_annotations(base)}
         attributes = entries(sections(kind.__doc__).get("Attributes", ""))
         for name in sorted(attributes - annotated - {*dir(kind)}):
             yield f"{name} is documented, and does not exist"

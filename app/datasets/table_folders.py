@@ -51,7 +51,7 @@ def lake_rule(known: str) -> str:
     """Return why a lake table is refused, and what to do, for a message."""
     return (
         f"is a {known} table: its log says which of its files are rows of the table, and the others were removed or "
-        "replaced. Export the table to Parquet or CSV in a folder of its own, or read it with a query"
+        "replaced. Export the table to Parquet or CSV in a new folder, or read it with a query"
     )
 
 

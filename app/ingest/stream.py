@@ -45,6 +45,7 @@ _HEAD_BYTES = max(map(len, UNREAD_CODECS))
 _PLAIN = "plain-"
 PIECE = 16 << 20
 MIN_RECODED = 1 << 16
+_PIECE_BYTES = 1 << 20
 CODECS = frozenset(_MAGIC)
 DEFLATE = "deflate"
 """A coding of HTTP that only its header declares: zlib data."""
@@ -232,7 +233,8 @@ class Stream(io.RawIOBase):
     def _stored(self, size: int) -> bytes:
         """Return up to `size` decompressed bytes. Raises BadTable for damaged ones."""
         try:
-            stored: bytes = self._plain.read(size)
+            # A decoder may allocate all that it is asked for.
+            stored: bytes = self._plain.read(min(size, _PIECE_BYTES))
         except _DAMAGED as error:
             if "too much memory" in str(error):
                 raise BadTable(

@@ -216,7 +216,7 @@ def folder_bodies(folder: str | os.PathLike[str], media_type: str | None = None)
         if next(Path(folder).glob(name), None) is not None:
             raise ConfigurationError(
                 f"{shown} is a {format_} table, in which not every file is part of the table: read it with a library "
-                "of this format and pass the table, or export it to a folder of its own"
+                "of this format and pass the table, or export it to a new folder"
             )
     if any(path.is_dir() and "=" in path.name for path in Path(folder).iterdir()):
         return [_of_partitions(folder)]

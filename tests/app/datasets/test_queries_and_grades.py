@@ -89,7 +89,7 @@ def test_other_grades_are_refused_with_their_line(tmp_path: Path, sentences: Sen
 def test_tables_that_are_no_lists(tmp_path: Path, sentences: Sentences) -> None:
     for body, given, code in (
         ("q,a,y\n1,1,0\n,2,1\n", {}, "invalid_table"),
-        ("q,a,y\n1,1,0\n?,2,1\n", {}, "invalid_table"),
+        ("q,a,y\n1,1,0\n?,2,1\n", {}, "no_pairs_in_queries"),
         (f"q,a,y\n1,1,0\n{'x' * 256},2,1\n", {}, "invalid_table"),
         ("q,a,y\n1,1,0\n2,2,1\n", {}, "no_pairs_in_queries"),
         ("q,a,y\n1,1,0\n", {"query": "z"}, "unknown_column"),
