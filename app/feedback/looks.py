@@ -445,9 +445,7 @@ def _auc_by_share(rows: PeriodRows, selected: Selected) -> dict[str, list[float]
     """Return the AUC by the share of positives among the missing outcomes of each side."""
     from core.monitoring.missing import auc_by_share
 
-    if selected[
-        "by_chance"
-    ]:  # the missing ones of a random sample are few, and weigh as much as the others
+    if selected["by_chance"]:  # a missing outcome of a random sample is weighted as the others are
         return {}
     part = rows.take(selected["rows"] | selected["missing"])
     known, missing = part.label != UNKNOWN, part.label == UNKNOWN
@@ -464,7 +462,7 @@ def _sensitivity(
     """Return at which shares of positives among the missing outcomes of a window nothing would have changed: its mean
     would be within these limits. None without missing outcomes.
     """
-    from core.monitoring.missing import SHARES, unexplained
+    from core.monitoring.missing import SHARES, unchanged_shares
 
     inside = [
         each
@@ -485,7 +483,7 @@ def _sensitivity(
             each["state"]["shares"].get(side, [each["state"][name]["value"]] * SHARES.size)
             for each in inside
         ]
-        within = unexplained(weights @ np.array(values) / weights.sum(), low, high)
+        within = unchanged_shares(weights @ np.array(values) / weights.sum(), low, high)
         shares[side] = None if within is None else list(within)
     known = sum(each["known"] for each in inside)
     positives = sum(each["positives"] for each in inside)
@@ -683,7 +681,7 @@ def look_at_calibration(
     }
     looks = [each for each in series.looks if each["state"].get("level")]
     if any(each["state"]["reference"] != own_reference for each in looks):
-        found["since"], looks = found["number"] - 1, []  # the model was calibrated again
+        found["since"], looks = own.level.first - 1, []  # the model was calibrated again
     part = rows.take((selected["rows"] | selected["missing"]) & has)
     known, missing = part.label != UNKNOWN, part.label == UNKNOWN
     odds = log_odds(part.probability)

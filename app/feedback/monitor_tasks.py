@@ -535,12 +535,16 @@ class _Maker:
         """Return the reference of a model's calibration at the end of a period."""
         from core.monitoring import CalibrationMeasurement
 
-        if (level := self._renewed(CALIBRATION, model_id, "level")) is not None:
-            return CalibrationMeasurement(level, self._renewed(CALIBRATION, model_id, "slope"))
-        if model_id not in self._models:
-            return None
-        made = [each for each in self._models[model_id]["calibrations"] if each["at"] < period.end]
-        return made[-1] if made else None
+        model = self._models.get(model_id)
+        every = [] if model is None else model["calibrations"]
+        newest = next((each for each in reversed(every) if each["at"] < period.end), None)
+        acknowledged = self._acknowledged(CALIBRATION)
+        # A calibration that was made after a renewal is the reference again.
+        if newest is None or acknowledged is None or newest["at"] <= acknowledged["next"]:
+            level = self._renewed(CALIBRATION, model_id, "level")
+            if level is not None:
+                return CalibrationMeasurement(level, self._renewed(CALIBRATION, model_id, "slope"))
+        return newest
 
     def _shadow(self, period: Period) -> StoredLook:
         """Compare the model that decided with the shadow model."""
@@ -595,7 +599,7 @@ class _Maker:
         that had raised the alarm. `name` is the measurement in the state of a look.
         """
         from core.monitoring import Measurement
-        from core.monitoring.recurrence import deviations
+        from core.monitoring.recurrence import covariance_factor
 
         renewals = [
             each
@@ -619,7 +623,7 @@ class _Maker:
         parts = [looking.restored(Measurement, each[name]) for each in inside]
         weights = np.array([each.weight for each in parts])
         weights /= weights.sum()
-        errors = deviations(
+        errors = covariance_factor(
             [each.by_entity for each in parts], np.array([each.variance for each in parts])
         )
         if errors is None:

@@ -40,6 +40,7 @@ from app.ingest.value_columns import (
     MissingTokens,
     as_categories,
     as_text,
+    bare_numbers,
     count_codes,
     encode,
     find_unfit,
@@ -50,7 +51,6 @@ from app.ingest.value_columns import (
     read_column,
     shape,
     to_mask,
-    undress,
 )
 from app.ingest.values import (
     BOOLEAN,
@@ -171,7 +171,7 @@ class Evidence:
         known = to_mask(pc.invert(may_be_missing(values)))
         values, counts = values.filter(pa.array(known)), counts[known]
         grouped = f"|{self.notation.grouped}" if self.notation.thousands else ""
-        plain = undress(values)
+        plain = bare_numbers(values)
         number = to_mask(pc.match_substring_regex(plain, _NUMBER_LIKE + grouped))
         self.numbers += int(counts[number].sum())
         self.distinct_numbers += int(np.count_nonzero(number))

@@ -22,7 +22,7 @@ _MAX_DIGITS = 300
 """Digits of the longest whole number that is also a float."""
 
 
-class DoubledKey(Invalid):
+class RepeatedKey(Invalid):
     """A key occurs several times in an object: parsers would silently use the last one."""
 
     code = "duplicate_column"
@@ -33,7 +33,7 @@ class DoubledKey(Invalid):
 
 
 def parse(text: bytes | memoryview) -> Any:
-    """Return the parsed JSON. Raises orjson.JSONDecodeError, and DoubledKey."""
+    """Return the parsed JSON. Raises orjson.JSONDecodeError, and RepeatedKey."""
     found = orjson.loads(text)
     if _LONG in bytes(text).translate(_DIGITS) or _may_have_doubled(text, found):
         try:
@@ -63,11 +63,11 @@ def _count_members(found: Any) -> int:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object. Raises DoubledKey."""
+    """Return the members of an object. Raises RepeatedKey."""
     found = dict(pairs)
     if len(found) < len(pairs):
         ((key, times),) = Counter(key for key, _ in pairs).most_common(1)
-        raise DoubledKey(key, times)
+        raise RepeatedKey(key, times)
     return found
 
 

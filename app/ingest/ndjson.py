@@ -26,7 +26,7 @@ from app.ingest.errors import (
     show,
     too_many_rows,
 )
-from app.ingest.json_text import DoubledKey
+from app.ingest.json_text import RepeatedKey
 from app.ingest.rows import MAX_LINE_LENGTH, ColumnNames, Rows, Source
 from app.ingest.stream import Stream, TableBytes
 from app.ingest.values import spell
@@ -160,7 +160,7 @@ class NdjsonTable(Source):
                     raise _too_many_delimiters(self._unit, self._most_delimiters, number)
                 try:
                     record = json_text.parse(text)
-                except DoubledKey as error:
+                except RepeatedKey as error:
                     column = error.key if error.key.isprintable() else None
                     raise BadTable(
                         error.detail, line=number, column=column, code=error.code

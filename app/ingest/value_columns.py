@@ -185,7 +185,7 @@ def _read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation) 
                 return Parsed(found, nothing, nothing)
         except pa.ArrowInvalid:
             pass
-        text = plain_numbers(undress(missing.tidy(column, typed=True)), notation)
+        text = plain_numbers(bare_numbers(missing.tidy(column, typed=True)), notation)
         try:
             found = _floats(pc.cast(text, pa.float64()))
         except pa.ArrowInvalid:
@@ -229,26 +229,26 @@ def plain_numbers(text: pa.Array, notation: Notation) -> pa.Array:
 _MAY_BE_DRESSED = "[^+0-9.,eE'\u2019 -]|[0-9]-$"
 
 
-def undress(texts: pa.Array) -> pa.Array:
-    """Return numbers as people write them with a plain sign and without other signs, as `values.undressed` does; other
-    texts unchanged, and numbers in several currencies.
+def bare_numbers(texts: pa.Array) -> pa.Array:
+    """Return numbers as people write them with a plain sign and without other signs, as `values.bare_number` does;
+    other texts unchanged, and numbers in several currencies.
     """
     doubted = pc.match_substring_regex(texts, _MAY_BE_DRESSED)
     if not pc.any(doubted).as_py():
         return texts
-    dressed = pc.and_(doubted, pc.match_substring_regex(texts, values.DRESSED))
-    if not pc.any(dressed).as_py():
+    signed = pc.and_(doubted, pc.match_substring_regex(texts, values.SIGNED))
+    if not pc.any(signed).as_py():
         return texts
     of_money = [pc.match_substring(texts, sign) for sign in values.CURRENCIES]
-    found = [each for each in of_money if pc.any(pc.and_(each, dressed)).as_py()]
+    found = [each for each in of_money if pc.any(pc.and_(each, signed)).as_py()]
     if len(found) > 1:
         for each in found:
-            dressed = pc.and_not(dressed, each)
-    plain = pc.utf8_trim(pc.replace_substring_regex(texts, values.UNDRESS, ""), " ")
+            signed = pc.and_not(signed, each)
+    plain = pc.utf8_trim(pc.replace_substring_regex(texts, values.SIGNS, ""), " ")
     negative = pc.match_substring_regex(texts, values.NEGATIVE)
     plain = pc.binary_join_element_wise(pc.if_else(negative, "-", ""), plain, "")
     hundredths = pc.if_else(pc.match_substring(texts, "%"), "e-2", "")
-    return pc.if_else(dressed, pc.binary_join_element_wise(plain, hundredths, ""), texts)
+    return pc.if_else(signed, pc.binary_join_element_wise(plain, hundredths, ""), texts)
 
 
 def read_dates(text: pa.Array, notation: Notation = USUAL) -> tuple[Floats, Mask]:

@@ -41,7 +41,7 @@ _NARROW = "\u00a0\u2007\u2009\u202f"
 _MINUS = "\u2212\u2013-"
 _BODY = f"([1-9][0-9]{{0,2}}([{_NARROW}][0-9]{{3}})+([.,][0-9]*)?|[0-9][0-9.,'\u2019 ]*|[.,][0-9]+)"
 _CORE = f"(([{CURRENCIES}][ {_NARROW}]?)?{_BODY}|{_BODY}[ {_NARROW}]?[%{CURRENCIES}])"
-DRESSED = (
+SIGNED = (
     f"^([(]{_CORE}[)]|{_CORE}[-\u2212]?|[+{_MINUS}]{_CORE}|[{CURRENCIES}] ?[+{_MINUS}]{_BODY})$"
 )
 """A number as people write it: with a minus sign of typography or at the end, in parentheses if negative, with a
@@ -49,7 +49,7 @@ currency or percent sign, with narrow spaces between thousands. Numbers without 
 """
 NEGATIVE = f"[({_MINUS}]"
 """What makes such a number negative."""
-UNDRESS = "[^0-9.,'\u2019 ]"
+SIGNS = "[^0-9.,'\u2019 ]"
 """What is no part of the number itself."""
 TRUE, FALSE = "true", "false"
 _ZONE = r"(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?"
@@ -84,7 +84,7 @@ _CELLS = {
 WHOLE_NUMBER = r"^(-?(0|[1-9][0-9]*))\.(0|00|0{4,})$"
 """A whole number with a decimal point: 7.0, 7.00. Not 07.0, which is a code, and not 7.000, which may be 7,000."""
 
-_is_dressed = re.compile(DRESSED.strip("^$")).fullmatch
+_has_signs = re.compile(SIGNED.strip("^$")).fullmatch
 _is_number = re.compile(NUMBER.strip("^$")).fullmatch
 _is_whole = re.compile(WHOLE_NUMBER).match
 _is_iso = re.compile(ISO_DATE.strip("^$")).fullmatch
@@ -163,7 +163,7 @@ class Notation:
         number.
         """
         number = read_number(self.plain(text))
-        return number if number is not None else read_number(self.plain(undressed(text)))
+        return number if number is not None else read_number(self.plain(bare_number(text)))
 
     def read_date(self, text: str) -> float:
         """Return the seconds since 1970 of a date or time. Raises ValueError for any other text."""
@@ -201,18 +201,18 @@ def _iso_of(text: str, order: str | None) -> str:
     return f"{iso}T{hour:02}{found[6]}{found[8] or ''}"
 
 
-def undressed(text: str) -> str:
+def bare_number(text: str) -> str:
     """Return a number as people write it with a plain sign, and without other signs; any other text unchanged.
 
     A percent sign divides by 100, as in a spreadsheet.
 
-    >>> [undressed(text) for text in ("−5", "(5)", "5-", "$ 5.50", "12 %", "1\u202f234,5", "5 apples")]
+    >>> [bare_number(text) for text in ("−5", "(5)", "5-", "$ 5.50", "12 %", "1\u202f234,5", "5 apples")]
     ['-5', '-5', '-5', '5.50', '12e-2', '1234,5', '5 apples']
     """
-    if not _is_dressed(text):
+    if not _has_signs(text):
         return text
     sign = "-" if re.search(NEGATIVE, text) else ""
-    return sign + re.sub(UNDRESS, "", text).strip() + ("e-2" if "%" in text else "")
+    return sign + re.sub(SIGNS, "", text).strip() + ("e-2" if "%" in text else "")
 
 
 def read_number(text: str) -> float | None:

@@ -2,7 +2,7 @@
 
 A test uses the known outcomes. Whether the missing ones could change its answer cannot be seen in the data, but it can
 be computed for each share q of positives among them, on one side of the threshold or on both (a sensitivity analysis;
-Rosenbaum 2002). `unexplained` then gives the shares at which the answer is "nothing has changed".
+Rosenbaum 2002). `unchanged_shares` then gives the shares at which the answer is "nothing has changed".
 
 * **AUC**: missing positives (negatives) of a side are assumed to have the scores of the known positives (negatives) of
   this side. The AUC then changes only as the sides count differently.
@@ -110,7 +110,7 @@ def level_by_share(
     return low
 
 
-def unexplained(
+def unchanged_shares(
     values: Sequence[float] | FloatArray, low: float, high: float
 ) -> tuple[float, float] | None:
     """Return the least and the greatest share at which a metric is within limits; None if it is at none.
@@ -124,8 +124,8 @@ def unexplained(
 
     Examples
     --------
-    >>> from core.monitoring.missing import SHARES, unexplained
-    >>> low, high = unexplained(0.1 * SHARES, 0.02, 0.05)
+    >>> from core.monitoring.missing import SHARES, unchanged_shares
+    >>> low, high = unchanged_shares(0.1 * SHARES, 0.02, 0.05)
     >>> round(low, 3), round(high, 3)
     (0.2, 0.5)
     """

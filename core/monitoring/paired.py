@@ -64,7 +64,7 @@ from core.monitoring.measuring import (
     entity_numbers,
     rows_by_look,
 )
-from core.monitoring.recurrence import deviations, sketch_of
+from core.monitoring.recurrence import covariance_factor, sketch_of
 
 _MOST = 1e15  # further rows: more is "never"
 
@@ -334,7 +334,7 @@ def compare_measurements(
     weights = np.array([each.trials for each in looks])
     variances = np.array([each.variance for each in looks])
     spreads = np.cumsum(weights**2 * variances)
-    if (factor := deviations([each.by_entity for each in looks], variances)) is not None:
+    if (factor := covariance_factor([each.by_entity for each in looks], variances)) is not None:
         sums = np.cumsum(weights[:, np.newaxis] * factor, axis=0)
         # Each from its own columns only: later looks must not change a bit of it.
         spreads = np.array([np.square(row[: t + 1]).sum() for t, row in enumerate(sums)])

@@ -92,7 +92,7 @@ def recurrence_of(sketches: Sequence[bytes]) -> float:
     return min(max(float(np.mean(pairs)), 0.0), 1.0 - _LEAST) if pairs else 0.0
 
 
-def deviations(sketches: Sequence[bytes], variances: FloatArray) -> FloatArray | None:
+def covariance_factor(sketches: Sequence[bytes], variances: FloatArray) -> FloatArray | None:
     """Return the lower triangular factor L of the covariance matrix L Lᵀ of estimates, (n, n) float64.
 
     None if no two of them are correlated. A row depends on the periods up to its own only. The variances are kept

@@ -61,7 +61,7 @@ from core.kernels import kernel
 from core.metrics.groups import FloatArray
 from core.metrics.window import check_prevalence, check_rate
 from core.monitoring.measuring import MIN_POSITIVES, Measurement, check_alpha, check_plan
-from core.monitoring.recurrence import deviations
+from core.monitoring.recurrence import covariance_factor
 
 N_PATHS = 1 << 16
 """Simulated paths. With so many, the probability of a false alarm is α ± 3.5 % of α (α = .02: ± .0007)."""
@@ -239,7 +239,7 @@ def monitor_windows(
     if change != "shift":
         at = validation.value - signs[0] * tolerance
         variances = np.array([_variance_at(at, each) for each in chosen])
-    errors = deviations([each.by_entity for each in chosen], variances)
+    errors = covariance_factor([each.by_entity for each in chosen], variances)
     critical = _critical_values(
         validation.variance,
         tuple(variances.tolist()),
@@ -595,7 +595,7 @@ def _windows(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the mean of each window that ends at look t and its variance, longest first, shape (n_windows,).
 
-    `errors` is the factor of the covariance matrix of the looks, from `deviations`; None: they are independent.
+    `errors` is the factor of the covariance matrix of the looks, from `covariance_factor`; None: they are independent.
     """
     inside = slice(_longest(t), t + 1)
     w = weights[inside]

@@ -142,6 +142,24 @@ def test_false_alarms_of_a_year(design: str) -> None:
         assert count <= most(YEARS, looking.alpha_of(family, SETTINGS)), family
 
 
+def test_a_model_is_calibrated_again_while_a_period_waits() -> None:
+    year, period, before = (
+        Year(np.random.default_rng(4), 1.0),
+        period_at(1_767_571_200.0, "week"),
+        [],
+    )
+    again = CalibrationMeasurement(Measurement(0.0, 1e-4, 1e3, 1e4), None)
+    for number, reference in enumerate((CALIBRATED, CALIBRATED, again, again), start=1):
+        rows = year.week(number, period)
+        rows = rows.take(np.arange(20 if number == 2 else rows.size))
+        series = looking.series_of(period, "mdl_1", before, None)
+        look = looking.look_at(period, series, "mdl_1", "calibration", rows)
+        before.append(looking.look_at_calibration(look, series, rows, reference, SETTINGS))
+        period = period.next()
+    assert [each["status"] for each in before] == ["passed", "waiting", "passed", "passed"]
+    assert [each["since"] for each in before] == [0, 0, 1, 1]
+
+
 @pytest.mark.parametrize("missing", MISSING)
 def test_missing_outcomes_raise_no_alarm_that_they_do_not_explain(missing: str) -> None:
     unexplained, alarms, years = 0, 0, YEARS if LONG_FORM else 1

@@ -16,7 +16,7 @@ from core.monitoring import (
     smallest_detectable_drop,
     window,
 )
-from core.monitoring.recurrence import deviations, sketch_of
+from core.monitoring.recurrence import covariance_factor, sketch_of
 from tests.core.monitoring.recurring import World, alarms, simulate
 from tests.long_form import LONG_FORM
 
@@ -45,7 +45,7 @@ def test_covariances_are_those_of_the_influences() -> None:
             whole = np.zeros((2, 3000))
             whole[0, present[s]], whole[1, present[t]] = influences[s], influences[t]
             exact[s, t] = whole[0] @ whole[1]
-    factor = deviations(sketches, variances)
+    factor = covariance_factor(sketches, variances)
     assert factor is not None
     error = (factor @ factor.T - exact) / np.sqrt(np.outer(variances, variances))
     assert np.abs(error).max() < 0.1
@@ -56,14 +56,14 @@ def test_covariances_are_those_of_the_influences() -> None:
 def test_a_later_period_changes_no_earlier_row_and_equal_ones_stay_definite() -> None:
     rng = np.random.default_rng(1)
     same = sketch_of(rng.normal(size=50), np.arange(50, dtype=np.uint64))
-    factor = deviations([same] * 6, np.ones(6))
+    factor = covariance_factor([same] * 6, np.ones(6))
     assert factor is not None
     assert np.all(np.diag(factor) > 0.0)
     for n in range(2, 6):
-        part = deviations([same] * n, np.ones(n))
+        part = covariance_factor([same] * n, np.ones(n))
         assert part is not None
         assert np.array_equal(part, factor[:n, :n])
-    assert deviations([same, b""], np.ones(2)) is None
+    assert covariance_factor([same, b""], np.ones(2)) is None
 
 
 def test_without_entities_nothing_changes() -> None:
