@@ -320,7 +320,7 @@ class TableWarning(Resource):
         "`words_among_numbers`: a column of numbers or dates was read as categories because it "
         "contains a few words. `missing_word_like_code`: a word that counts as missing is written like the "
         "categories of the column, such as NA beside DE and FR. `rows_of_groups`: rows seem to belong together, such "
-        "as those of one customer, but the upload has no group column.",
+        "as all rows of one customer, but the upload has no group column.",
         examples=["values_taken_for_missing"],
     )
     column: str = Field(description="Name of the column.")

@@ -334,7 +334,7 @@ class AlarmAcknowledgement(Body):
     )
     reference: Literal["keep", "renew"] = Field(
         description="`keep`: later looks are compared with the validation as before. `renew`: the change is the new "
-        "normal. AUC and calibration are then compared with those of the periods that raised the alarm, and shifts of "
+        "normal. AUC and calibration are then compared with the periods that raised the alarm, and shifts of "
         "the same columns raise no further alarm while the alias serves the same model. In both cases the test begins "
         "again after the last look.",
         examples=["keep"],

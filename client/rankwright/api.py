@@ -47,9 +47,9 @@ def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", 
         Reason, of up to 2,000 characters.
     reference : Literal["keep", "renew"] | str
         `keep`: later looks are compared with the validation as before. `renew`: the change is the new
-        normal. AUC and calibration are then compared with those of the periods that raised the alarm,
-        and shifts of the same columns raise no further alarm while the alias serves the same model. In
-        both cases the test begins again after the last look.
+        normal. AUC and calibration are then compared with the periods that raised the alarm, and shifts
+        of the same columns raise no further alarm while the alias serves the same model. In both cases
+        the test begins again after the last look.
     """
     return ApiRequest.of("POST", f"/v1/alarms/{segment(alarm_id)}/acknowledge", record_of(types.Alarm), {"reason": reason, "reference": reference}, body=["reason", "reference"])
 

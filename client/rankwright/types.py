@@ -6315,8 +6315,8 @@ class TableWarning(Record):
     number of digits, or as numbers, which lose the zeros. `words_among_numbers`: a column of numbers or
     dates was read as categories because it contains a few words. `missing_word_like_code`: a word that
     counts as missing is written like the categories of the column, such as NA beside DE and FR.
-    `rows_of_groups`: rows seem to belong together, such as those of one customer, but the upload has no
-    group column.
+    `rows_of_groups`: rows seem to belong together, such as all rows of one customer, but the upload has
+    no group column.
     """
     column: str
     """Name of the column."""
