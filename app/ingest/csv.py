@@ -242,8 +242,8 @@ class UnnamedColumns:
                 )
         if len(first) != len(self.names):
             raise BadTable(
-                f"a CSV without a header must have {len(self.names)} columns, the features of the model in their order, "
-                f"got {len(first)}",
+                f"a CSV without a header must have {len(self.names)} columns, the features of the model "
+                f"in their order, got {len(first)}",
                 line=line,
             )
         return True
