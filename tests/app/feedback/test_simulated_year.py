@@ -143,11 +143,9 @@ def test_false_alarms_of_a_year(design: str) -> None:
 
 
 def test_a_model_is_calibrated_again_while_a_period_waits() -> None:
-    year, period, before = (
-        Year(np.random.default_rng(4), 1.0),
-        period_at(1_767_571_200.0, "week"),
-        [],
-    )
+    year = Year(np.random.default_rng(4), 1.0)
+    period = period_at(1_767_571_200.0, "week")
+    before: list[StoredLook] = []
     again = CalibrationMeasurement(Measurement(0.0, 1e-4, 1e3, 1e4), None)
     for number, reference in enumerate((CALIBRATED, CALIBRATED, again, again), start=1):
         rows = year.week(number, period)
