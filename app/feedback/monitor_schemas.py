@@ -74,7 +74,8 @@ class LookEstimate(Resource):
 
     value: float = Field(description="The metric.")
     low: float | None = Field(
-        description="Lower confidence limit. Null with fewer than 20 positives among explored decisions."
+        description="Lower confidence limit. Null if the effective number of positives among explored decisions is "
+        "below 20."
     )
     high: float | None = Field(description="Upper confidence limit. Null if `low` is null.")
     rows: float = Field(description="Effective number of rows.")
@@ -96,8 +97,8 @@ class LookMetrics(Resource):
     explored: int = Field(description="Explored decisions with an outcome.")
     explored_positives: int = Field(description="Positives among them.")
     explored_needed: int | None = Field(
-        description="Further explored outcomes until there are 20 positives among them, at the present rate. Null if "
-        "the rate is not known, or nothing is explored."
+        description="Further explored outcomes until the effective number of positives among them is 20, at the "
+        "present rate. Null if the rate is not known, or nothing is explored."
     )
     auc: LookEstimate | None = Field(description="AUC. Null if the outcomes are of one class.")
     precision: LookEstimate | None = Field(

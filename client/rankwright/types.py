@@ -3809,7 +3809,9 @@ class LookEstimate(Record):
     value: float
     """The metric."""
     low: float | None
-    """Lower confidence limit. Null with fewer than 20 positives among explored decisions."""
+    """Lower confidence limit. Null if the effective number of positives among explored decisions is below
+    20.
+    """
     high: float | None
     """Upper confidence limit. Null if `low` is null."""
     rows: float
@@ -3835,8 +3837,8 @@ class LookMetrics(Record):
     explored_positives: int
     """Positives among them."""
     explored_needed: int | None
-    """Further explored outcomes until there are 20 positives among them, at the present rate. Null if the
-    rate is not known, or nothing is explored.
+    """Further explored outcomes until the effective number of positives among them is 20, at the present
+    rate. Null if the rate is not known, or nothing is explored.
     """
     auc: LookEstimate | None
     """AUC. Null if the outcomes are of one class."""
