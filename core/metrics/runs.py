@@ -183,6 +183,8 @@ class ScoreRuns:
         file, self._file = self._file, None
         counts = tuple(sum(run.counts[k] for run in runs) for k in range(2))
         if not all(counts):
+            if file is not None:
+                file.close()
             raise InvalidData(
                 "there must be rows of both classes with a weight above 0, "
                 f"got {counts[0]} positive and {counts[1]} negative"

@@ -128,7 +128,7 @@ def test_missing_values_and_categories(name: str) -> None:
     [[1.7e308, -1.7e308], [1.7e308] * 9 + [-1.7e308], [1e-320, 0], [3.0], [np.nan]],
     ids=["wide", "lopsided", "subnormal", "constant", "missing"],
 )
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning", "error::UserWarning")
 def test_odd_scales(name: str, values: list[float] | list[Any]) -> None:
     X = np.column_stack([np.resize(values, 100), np.arange(100.0), np.zeros(100)])
     stack = fit_classifier(name, X, np.arange(100) >= 50, np.ones(100), NUMERIC, 0)

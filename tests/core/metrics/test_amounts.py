@@ -405,7 +405,7 @@ def check_costs(found: Any, least: float, greatest: float) -> None:
     assert least <= low <= value <= high <= greatest
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning", "error::UserWarning")
 def test_the_extremes_of_amounts_weights_and_prices_have_finite_figures() -> None:
     rng = np.random.default_rng(9)
     high, low = Price(1e100, 1e100), Price(1e-100, 1e-100)

@@ -237,8 +237,10 @@ def test_memory_does_not_grow_with_the_rows(
 def test_one_class_has_no_curve(tmp_path: Path, value: int, sentences: Sentences) -> None:
     runs = ScoreRuns(tmp_path)
     runs.add(np.full(3, value == 1), np.arange(3.0))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     with sentences.raises(InvalidData):
         runs.merge()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before - 1
 
 
 def test_bad_rows_are_refused(tmp_path: Path, sentences: Sentences) -> None:
@@ -256,6 +258,8 @@ def test_bad_rows_are_refused(tmp_path: Path, sentences: Sentences) -> None:
     runs.add([True], [1.0])
     with sentences.raises(InvalidData):
         runs.add([False], [1.0], [2.0])
+    with sentences.raises(InvalidData):
+        runs.merge()
 
 
 @pytest.mark.parametrize(("max_points", "n_first"), [(10, 9), (10, -1), (1, 0), (10, True)])

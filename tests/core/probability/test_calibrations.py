@@ -221,7 +221,7 @@ def test_the_ends_of_isotonic_count_one_row_more() -> None:
 
 
 @pytest.mark.parametrize("knots", [[0.0, 5e-324], [-1.7e308, 1.7e308]])
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning", "error::UserWarning")
 def test_knots_at_the_ends_of_what_a_double_is_have_finite_probabilities(knots: Any) -> None:
     calibration = Calibration("isotonic", [*knots, 0.25, 0.75], prevalence=0.5)
     at = sorted([-1.7e308, -1.0, *knots, 0.0, 1e300, 1.79e308])
