@@ -43,6 +43,8 @@ STATUSES: Mapping[Status, str] = {
     "waiting": "too few rows of a class: tested together with the next period",
     "not_tested": "not tested; the reason says why",
 }
+_NOTHING_KNOWN = "no outcome became known before the horizon ended"
+
 MAX_VERSIONS = 20
 
 
@@ -335,7 +337,7 @@ def look_at_ranking(
         return {**found, "reason": reference}
     found["expected"] = reference.value
     if selected["population"] == "none" or not selected["rows"].any():
-        return {**found, "status": "waiting", "reason": "no outcome is known"}
+        return {**found, "status": "waiting", "reason": _NOTHING_KNOWN}
     if selected["population"] != "all":
         reason = (
             f"outcomes are known for {selected['population']} decisions only: their AUC cannot be compared with that "
@@ -646,8 +648,10 @@ def look_at_calibration(
 
     if rows.size == 0:
         return {**found, "status": "waiting", "reason": "there are no decisions"}
-    if reference is None or np.isnan(rows.probability).all():
+    if reference is None:
         return {**found, "metric": None, "reason": "the model had no calibration"}
+    if np.isnan(rows.probability).all():
+        return {**found, "metric": None, "reason": "the decisions have no probability"}
     known_as = reference_of(reference) if isinstance(reference, dict) else reference
     if known_as is None:
         reason = (
@@ -663,7 +667,7 @@ def look_at_calibration(
     used = rows.take(selected["rows"] & has)
     y = used.label == 1
     if used.size == 0 or not y.any() or y.all():
-        reason = "no outcome is known" if used.size == 0 else "the outcomes are of one class"
+        reason = _NOTHING_KNOWN if used.size == 0 else "the outcomes are of one class"
         return {**found, "status": "waiting", "reason": reason}
     found["value"], found["expected"] = float(y.mean()), float(used.probability.mean())
     own = measure_calibration(

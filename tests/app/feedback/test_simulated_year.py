@@ -196,3 +196,18 @@ def test_a_model_that_says_less_is_found(design: str) -> None:
             found.append(first.get(family, 53) - 8)
     for found in delays.values():
         assert np.median(found) <= 4
+
+
+def test_decisions_without_probabilities_do_not_say_that_the_model_has_no_calibration() -> None:
+    period = period_at(1_767_571_200.0, "week")
+    rows = Year(np.random.default_rng(5), 1.0).week(1, period)
+    rows.probability[:] = np.nan
+    series = looking.series_of(period, "mdl_1", [], None)
+    reasons = {}
+    for name, reference in (("decisions", CALIBRATED), ("model", None)):
+        look = looking.look_at(period, series, "mdl_1", "calibration", rows)
+        look = looking.look_at_calibration(look, series, rows, reference, SETTINGS)
+        assert look["status"] == "not_tested"
+        reasons[name] = look["reason"]
+    assert "decisions" in reasons["decisions"]
+    assert "model" in reasons["model"]
