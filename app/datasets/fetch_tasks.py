@@ -23,10 +23,12 @@ from app.datasets.description import Format, refuse_foreign, told_by_bytes
 from app.datasets.files_tasks import LAST_STAGE, PartFile, manifest_of
 from app.datasets.sources import FetchedFile, remote_source_of
 from app.datasets.tasks import DATASETS, Described, IngestResult, describe_columns, hash_appended
+from app.jobs import repository as jobs
 from app.jobs.execution import complete_output
 from app.jobs.fetching import Fetching, SourceError
 from app.jobs.kinds import Claim, JobKind, PublishedOutput
 from app.jobs.progress import Callback
+from app.platform import catalogue
 from app.platform.blobs import Blob, Publisher
 from app.platform.connections import read_connections
 from app.platform.documents import DatasetSource
@@ -35,7 +37,7 @@ from app.platform.ids import new_id
 from app.platform.json_files import BadFile
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Upload, UploadPart
+from app.platform.tables import DatasetStatus, Upload, UploadPart
 
 log = logging.getLogger(__name__)
 
@@ -53,18 +55,29 @@ class ColumnType(TypedDict):
     type: str | None
 
 
+class Refreshed(TypedDict):
+    """A dataset that is refreshed: the columns that its source must have, and the SHA-256 of its table."""
+
+    id: str
+    columns: list[ColumnType]
+    sha256: str
+
+
 class FetchPayload(Described):
-    """The payload of the job: the source, the columns that it must have (None: any), and the fetched files."""
+    """The payload of the job: the source, the dataset that is refreshed (None: none), and the fetched files."""
 
     source: DatasetSource
-    before: list[ColumnType] | None
+    before: Refreshed | None
     quota_bytes: int | None
     files: list[FetchedFile]
 
 
 class FetchResult(IngestResult):
-    """The result of the reader, and the fetched files with their formats."""
+    """The result of the reader, and the fetched files with their formats. `same_as` is the dataset that is refreshed if
+    it has the same table, else None.
+    """
 
+    same_as: str | None
     files: list[FetchedFile]
     source: Json
 
@@ -72,10 +85,13 @@ class FetchResult(IngestResult):
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> FetchPayload:
     """Return the payload without files. Raises Conflict if the dataset that is refreshed was deleted."""
     dataset = DATASETS.find_to_make(session, claim)
-    before = None
+    before: Refreshed | None = None
     if dataset.refresh_of is not None:
         refreshed = tasks.find_to_read(session, claim.owner, dataset.refresh_of)
-        before = _types_of(refreshed.columns)
+        table = catalogue.find(session, refreshed.table_key or "")
+        before = Refreshed(
+            id=refreshed.id, columns=_types_of(refreshed.columns), sha256=table.sha256
+        )
     return {
         **describe_columns(dataset, settings, workdir),
         "source": cast(DatasetSource, dataset.source),
@@ -134,9 +150,13 @@ def run(payload: FetchPayload, callback: Callback) -> FetchResult:
         found: Any = tasks.read_file(read, _second_half(callback, 0, 1))
     else:
         found = _read_parts({**payload, "parts": parts, "parent": None}, callback)
-    if payload["before"] is not None:
-        check_columns(payload["source"]["connection"], payload["before"], found["columns"])
-    return cast(FetchResult, {**found, "files": files, "source": payload["source"]})
+    same_as = None
+    if (before := payload["before"]) is not None:
+        check_columns(payload["source"]["connection"], before["columns"], found["columns"])
+        same_as = before["id"] if found["sha256"] == before["sha256"] else None
+    return cast(
+        FetchResult, {**found, "files": files, "source": payload["source"], "same_as": same_as}
+    )
 
 
 def _with_format(payload: FetchPayload, file: FetchedFile) -> FetchedFile:
@@ -236,7 +256,12 @@ def check_columns(connection: str, before: Sequence[ColumnType], columns: Sequen
 
 
 def publish(blobs: Publisher, claim: Claim, result: FetchResult) -> PublishedOutput:
-    """Store the table, and the fetched files in the place of an upload, so that they can be read again."""
+    """Store the table, and the fetched files in the place of an upload, so that they can be read again. Nothing is
+    stored if the refreshed dataset has the same table.
+    """
+    read = {"source": result["source"], "sha256": result["source"]["sha256"]}
+    if result["same_as"] is not None:
+        return PublishedOutput({**read, "status": DatasetStatus.UNCHANGED})
     workdir, files = Path(result["workdir"]), result["files"]
     made = tasks.publish(blobs, claim, result)
     stored = [blobs.publish(workdir / each["file"], UPLOADS, each["sha256"]) for each in files]
@@ -253,10 +278,9 @@ def publish(blobs: Publisher, claim: Claim, result: FetchResult) -> PublishedOut
         "upload_key": upload.key,
         "upload_sha256": upload.sha256,
         "bytes": sum(each["bytes"] for each in files),
-        "sha256": result["source"]["sha256"],
         "content_type": files[0]["content_type"],
         "content_encoding": files[0]["content_encoding"],
-        "source": result["source"],
+        **read,
     }
     return PublishedOutput(columns, rows)
 
@@ -289,13 +313,20 @@ def _upload_of(claim: Claim, files: Sequence[FetchedFile], stored: Sequence[Blob
     return [upload, *parts]
 
 
+def complete(session: Session, claim: Claim, result: FetchResult, made: PublishedOutput) -> None:
+    """End the job. One that has read the same rows again has the dataset that it was to refresh."""
+    complete_output(session, claim, result, made)
+    if result["same_as"] is not None:
+        jobs.set_dataset(session, claim.owner, claim.job_id, result["same_as"])
+
+
 KIND = JobKind(
     name="ingest_fetched",
     prepare=prepare,
     fetch=fetch,
     run=run,
     publish=publish,
-    complete=complete_output,
+    complete=complete,
     output=DATASETS,
     before_retry=tasks.lock_inputs,
     on_end=DATASETS.on_end,

@@ -114,8 +114,8 @@ def mark_ready(
     job_id: str,
     columns: Mapping[str, Any],
 ) -> bool:
-    """Store the results of this job and set the upload's status to ready; returns False if no upload is waiting for the
-    job.
+    """Store the results of this job and set the upload's status to ready, unless they have another; returns False if no
+    upload is waiting for the job.
     """
     statement = (
         update(table)
@@ -125,13 +125,14 @@ def mark_ready(
             table.job_id == job_id,
             table.status == DatasetStatus.PROCESSING,
         )
-        .values(status=DatasetStatus.READY, errors=[], **columns)
+        .values({"status": DatasetStatus.READY, "errors": [], **columns})
     )
     if table is not Dataset:
         return session.scalars(statement.returning(table.id)).one_or_none() is not None
-    found = session.execute(statement.returning(Dataset.name, Dataset.version)).one_or_none()
-    if found is not None:
-        name, version = found
+    made = (Dataset.name, Dataset.version, Dataset.status)
+    found = session.execute(statement.returning(*made)).one_or_none()
+    if found is not None and found.status == DatasetStatus.READY:
+        name, version, _ = found
         events.record(
             session, owner, "dataset.ready", dataset_id, name=name, version=version, job_id=job_id
         )
@@ -202,13 +203,13 @@ def next_version(session: Session, owner: str, name: str) -> int:
 
 
 def newest_version(session: Session, owner: str, series_id: str) -> Dataset | None:
-    """Return the newest version of a series that is not invalid."""
+    """Return the newest version of a series that is ready or may become so."""
     return session.scalars(
         select(Dataset)
         .where(
             Dataset.readable_by(owner),
             _in_series(series_id),
-            Dataset.status != DatasetStatus.INVALID,
+            Dataset.status.in_((DatasetStatus.PROCESSING, DatasetStatus.READY)),
         )
         .order_by(Dataset.version.desc())
         .limit(1)

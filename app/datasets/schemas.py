@@ -340,7 +340,9 @@ class TableWarning(Resource):
 class Pairs(Resource):
     """The pairs of a dataset of kind `preferences`: which item is better than which."""
 
-    status: Status = Field(description="`processing`, `ready` or `invalid`.")
+    status: Annotated[str, one_of(("processing", "ready", "invalid"))] = Field(
+        description="`processing`, `ready` or `invalid`."
+    )
     job_id: str = Field(description="Id of the job that reads the pairs.")
     content_type: ContentType = Field(description="Media type of the upload.")
     content_encoding: ContentEncoding | None = Field(
@@ -596,7 +598,9 @@ class DatasetSummary(Resource):
     )
     name: str = Field(description="Name of the dataset.")
     kind: Kind = Field(description="Kind of dataset.")
-    status: Status = Field(description="`processing`, `ready` or `invalid`.")
+    status: Status = Field(
+        description="`processing`, `ready`, `invalid`, or `unchanged`: a refresh has read the rows of `refresh_of`."
+    )
     job_id: str | None = Field(
         description="Id of the job that reads the table. Null if there is none."
     )

@@ -424,7 +424,7 @@ def check_refresh(connections: Connections, refreshed: Dataset) -> DatasetSource
         )
     if refreshed.status != DatasetStatus.READY:
         raise Conflict(
-            f"dataset {refreshed.id} must be ready to be refreshed, but is {refreshed.status}: retry its job",
+            f"dataset {refreshed.id} must be ready to be refreshed, but is {refreshed.status}",
             code="dataset_not_ready",
         )
     return remote_source_of(source["kind"]).describe(connections, source)
@@ -688,6 +688,8 @@ def ready_dataset(
         raise NotFound(detail, errors=[{**position, "detail": detail}])
     if dataset.status != DatasetStatus.READY:
         detail = f"dataset {dataset.id} must be ready, but is {dataset.status}"
+        if dataset.status == DatasetStatus.UNCHANGED:
+            detail += f": use {dataset.refresh_of}, which has the same rows"
         raise Conflict(detail, code="dataset_not_ready", errors=[{**position, "detail": detail}])
     return dataset
 

@@ -151,6 +151,13 @@ def _unresolved(
     )
 
 
+def set_dataset(session: Session, owner: str, job_id: str, dataset_id: str) -> None:
+    """Store another dataset as the one that a job has made or used."""
+    session.execute(
+        update(Job).where(Job.readable_by(owner), Job.id == job_id).values(dataset_id=dataset_id)
+    )
+
+
 def events_after(session: Session, job_id: str, after: int, limit: int) -> Sequence[JobEvent]:
     """Return up to `limit` events numbered above `after`, in order. The caller must have checked the owner."""
     statement = (

@@ -126,7 +126,9 @@ class Housekeeper:
                     webhook_rows.prune_events, webhook_rows.KEEP_SECONDS
                 ),
                 "jobs": self._prune_jobs(),
-                "invalid datasets": self._prune_datasets(repository.is_invalid, "invalid_datasets"),
+                "invalid datasets": self._prune_datasets(
+                    repository.is_without_table, "invalid_datasets"
+                ),
                 "unused datasets": self._prune_datasets(repository.is_unused, "unused_datasets"),
                 "expired resources": self._apply_retention(),
                 "deleted resources": self._empty_trash(),

@@ -334,9 +334,10 @@ def _unneeded() -> ColumnElement[bool]:
     )
 
 
-def is_invalid(age_seconds: float) -> Conditions:
-    """Return the conditions that a dataset has been invalid for at least `age_seconds`."""
-    return (Dataset.status == DatasetStatus.INVALID, *_at_rest(age_seconds))
+def is_without_table(age_seconds: float) -> Conditions:
+    """Return the conditions that a dataset has been invalid or unchanged for at least `age_seconds`."""
+    without = (DatasetStatus.INVALID, DatasetStatus.UNCHANGED)
+    return (Dataset.status.in_(without), *_at_rest(age_seconds))
 
 
 def is_unused(age_seconds: float) -> Conditions:

@@ -374,7 +374,7 @@ class Settings(BaseSettings):
     )
     keep_invalid_datasets_days: Days | None = Field(
         default=None,
-        description="Days after which invalid datasets are removed. Default: never.",
+        description="Days after which invalid and unchanged datasets are removed. Default: never.",
     )
     keep_unused_datasets_days: Days | None = Field(
         default=None,

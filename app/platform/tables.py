@@ -124,11 +124,12 @@ class VersionMode(StrEnum):
 
 
 class DatasetStatus(StrEnum):
-    """The status of an uploaded dataset: processing → ready | invalid."""
+    """The status of a dataset: processing → ready | invalid | unchanged (a refresh that read the rows it refreshed)."""
 
     PROCESSING = "processing"
     READY = "ready"
     INVALID = "invalid"
+    UNCHANGED = "unchanged"
 
 
 class BlobState(StrEnum):

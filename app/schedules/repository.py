@@ -43,12 +43,17 @@ def list_page(session: Session, owner: str, *, limit: int, after: str | None) ->
     )
 
 
-def states_of_jobs(session: Session, owner: str, ids: Collection[str]) -> dict[str, str]:
-    """Return the state of each of the owner's jobs with one of these ids, by id. Jobs that do not exist are omitted."""
+def states_of_jobs(
+    session: Session, owner: str, ids: Collection[str]
+) -> dict[str, tuple[str, str | None]]:
+    """Return state and dataset of each of the owner's jobs with one of these ids, by id. Jobs that do not exist are
+    omitted.
+    """
     if not ids:
         return {}
-    statement = select(Job.id, Job.state).where(Job.readable_by(owner), Job.id.in_(ids))
-    return {row.id: row.state for row in session.execute(statement)}
+    columns = (Job.id, Job.state, Job.dataset_id)
+    found = session.execute(select(*columns).where(Job.readable_by(owner), Job.id.in_(ids)))
+    return {id_: (state, dataset_id) for id_, state, dataset_id in found}
 
 
 def remove(session: Session, row: Schedule) -> None:

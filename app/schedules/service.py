@@ -244,13 +244,12 @@ def _state_of(session: Session, row: Schedule) -> ScheduleState:
 def _states_of(session: Session, owner: str, rows: Sequence[Schedule]) -> list[ScheduleState]:
     jobs = {row.last_job_id for row in rows if row.last_job_id is not None}
     states = repository.states_of_jobs(session, owner, jobs)
-    return [_with_state(row, states.get(row.last_job_id or "")) for row in rows]
+    return [_with_state(row, *states.get(row.last_job_id or "", (None, None))) for row in rows]
 
 
-def _with_state(row: Schedule, job_state: str | None) -> ScheduleState:
+def _with_state(row: Schedule, job_state: str | None, made: str | None) -> ScheduleState:
     """Return a schedule with its state: if its last job has succeeded, the next run refreshes that job's dataset."""
-    moved = job_state == JobState.SUCCEEDED and row.last_dataset_id is not None
-    dataset_id = row.last_dataset_id if moved else row.dataset_id
+    dataset_id = made if job_state == JobState.SUCCEEDED else None
     return ScheduleState(row, dataset_id or row.dataset_id, job_state)
 
 

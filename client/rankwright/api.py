@@ -4632,9 +4632,8 @@ def refresh_dataset(dataset_id: str, /, **fields: Unpack[RefreshDataset]) -> Api
     """Refresh a dataset from its source.
 
     Read the source of this dataset again. The result is a new dataset: the next version, with the same name, source
-    and upload fields. This dataset does not change, and neither do models and aliases.
-
-
+    and upload fields. This dataset does not change, and neither do models and aliases. If the source has the rows of
+    this dataset, the `status` of the new one becomes `unchanged`: it has no table.
 
     The job fails with `source_columns_changed` if the source now has other columns, or columns of other types. Returns
     409 `not_refreshable` for a dataset that was uploaded, or made from decisions.

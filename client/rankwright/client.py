@@ -219,7 +219,8 @@ class _DatasetsOperations(_Collection):
         Returns
         -------
         Dataset
-            The new dataset: the next version of the same name.
+            The new dataset: the next version of the same name. Its `status` is `unchanged` if the source has the rows
+            of `dataset`; then continue to use that one.
 
         Raises
         ------

@@ -1541,8 +1541,8 @@ class Dataset(Record):
     """Name of the dataset."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
     """Kind of dataset."""
-    status: Literal['processing', 'ready', 'invalid']
-    """`processing`, `ready` or `invalid`."""
+    status: Literal['processing', 'ready', 'invalid', 'unchanged']
+    """`processing`, `ready`, `invalid`, or `unchanged`: a refresh has read the rows of `refresh_of`."""
     job_id: str | None
     """Id of the job that reads the table. Null if there is none."""
     content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']
@@ -3593,8 +3593,8 @@ class ListedDataset(Record):
     """Name of the dataset."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
     """Kind of dataset."""
-    status: Literal['processing', 'ready', 'invalid']
-    """`processing`, `ready` or `invalid`."""
+    status: Literal['processing', 'ready', 'invalid', 'unchanged']
+    """`processing`, `ready`, `invalid`, or `unchanged`: a refresh has read the rows of `refresh_of`."""
     job_id: str | None
     """Id of the job that reads the table. Null if there is none."""
     content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']

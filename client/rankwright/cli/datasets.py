@@ -73,7 +73,8 @@ def upload(
 @takes(api.ReadTableAgain)
 def read_again(
     dataset: Annotated[
-        str, typer.Argument(help="Id of the dataset, or its name for the newest one.")
+        str,
+        typer.Argument(help="Id of the dataset, or its name for the newest version that is ready."),
     ],
     *,
     reset: Annotated[
@@ -156,14 +157,15 @@ def _send_version(
     return dataset.data
 
 
-def find_dataset(client: Client, ref: str, *, latest: bool = False) -> str:
-    """Return a dataset's id: `ref` itself, or the id of the newest dataset that is called so; with `latest`, of the
-    newest one that is ready.
+def find_dataset(client: Client, ref: str) -> str:
+    """Return a dataset's id: `ref` itself, or the id of the newest ready dataset that is called so. If none is ready,
+    the newest one, so that the service says what it lacks.
     """
     if ref.startswith("ds_"):
         return ref
-    for found in client.datasets.list(name=ref, latest=latest):
-        return found.id
+    for latest in (True, False):
+        for found in client.datasets.list(name=ref, latest=latest):
+            return found.id
     raise CommandFailed(
         f"there is no dataset with the id or the name {ref!r}; `rankwright list datasets` shows them",
         Exit.NOT_FOUND,

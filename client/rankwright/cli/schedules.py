@@ -21,7 +21,8 @@ schedules = typer.Typer(
 @schedules.command()
 def create(
     dataset: Annotated[
-        str, typer.Argument(help="Id of the dataset, or its name for the newest one.")
+        str,
+        typer.Argument(help="Id of the dataset, or its name for the newest version that is ready."),
     ],
     cron: Annotated[
         str,

@@ -103,12 +103,14 @@ def refresh(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read the source of a dataset again. The result is a new version."""
+    """Read the source of a dataset again. The result is a new version, or `unchanged` if it has the same rows."""
     with service(url, key, as_json=as_json) as client:
-        id_ = find_dataset(client, dataset, latest=True)
+        id_ = find_dataset(client, dataset)
         made = client.datasets.refresh(id_, wait=False)
         wait_for(made, f"the source of {id_}")
     if as_json:
         out.print_json(data=made.data.to_json())
+    elif made.data.status == "unchanged":
+        out.print(f"unchanged: the source has the rows of [bold]{id_}[/]")
     else:
         show_dataset(made.data)

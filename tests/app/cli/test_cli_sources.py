@@ -60,12 +60,10 @@ def test_a_dataset_is_fetched_and_refreshed(run: Run) -> None:
     first = json.loads(run(*words, "--positive", "yes", "--json").stdout)
     assert (first["status"], first["positive"]) == ("ready", "yes")
     again = json.loads(run("refresh", "sourced", "--json").stdout)
-    assert (again["status"], again["refresh_of"]) == ("ready", first["id"])
+    assert (again["status"], again["refresh_of"]) == ("unchanged", first["id"])
 
 
-def test_a_refresh_by_name_passes_over_versions_that_failed(
-    run: Run, bucket_server: BucketServer
-) -> None:
+def test_a_name_means_the_newest_ready_version(run: Run, bucket_server: BucketServer) -> None:
     import obstore
 
     from app.platform.object_store import open_bucket
@@ -76,7 +74,11 @@ def test_a_refresh_by_name_passes_over_versions_that_failed(
     first = json.loads(run(*words, "--positive", "yes", "--json").stdout)
     obstore.delete(store, "exports/nightly.csv")
     run("refresh", "nightly", code=2)
+    planned = run("schedules", "create", "nightly", "0 5 * * *", "--json")
+    assert json.loads(planned.stdout)["dataset_id"] == first["id"]
     obstore.put(store, "exports/nightly.csv", table().encode())
+    assert first["id"] in run("refresh", "nightly").stdout
+    obstore.put(store, "exports/nightly.csv", table(seed=1).encode())
     again = json.loads(run("refresh", "nightly", "--json").stdout)
     assert (again["status"], again["refresh_of"]) == ("ready", first["id"])
 

@@ -500,7 +500,9 @@ def test_a_refresh_reads_the_same_source_into_the_next_version(exports: Exports)
     assert second["sha256"] != first["sha256"]
     assert exports.api.get(f"/v1/datasets/{first['id']}").json() == first
     third = exports.made(exports.api.post(f"/v1/datasets/{second['id']}/refresh"))
-    assert (third["status"], third["sha256"]) == ("ready", second["sha256"])
+    assert (third["status"], third["sha256"]) == ("unchanged", second["sha256"])
+    job = exports.api.get(f"/v1/jobs/{third['job_id']}").json()
+    assert (job["state"], job["dataset_id"]) == ("succeeded", second["id"])
 
 
 def test_a_refresh_with_other_columns_fails_and_lists_them(exports: Exports) -> None:

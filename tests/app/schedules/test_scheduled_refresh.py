@@ -62,6 +62,15 @@ def test_each_run_makes_the_next_version_and_a_failed_one_leaves_the_last(
     assert (second["rows"], second["version"], second["refresh_of"]) == (200, 2, first)
     assert (ran["last_job_state"], ran["dataset_id"]) == ("succeeded", second["id"])
 
+    unchanged = run(sourced, client, id_)
+    none = client.get(f"/v1/datasets/{unchanged['last_dataset_id']}").json()
+    assert (none["status"], none["rows"], none["refresh_of"]) == ("unchanged", None, second["id"])
+    assert (unchanged["last_job_state"], unchanged["dataset_id"]) == ("succeeded", second["id"])
+    job = client.post(
+        "/v1/jobs", json={"dataset_id": none["id"], "name": "m", "algorithm": {"name": "rankboost"}}
+    )
+    assert (job.status_code, job.json()["code"]) == (409, "dataset_not_ready")
+
     obstore.put(store, "exports/people.csv", b"other,columns\n1,2\n")
     failed = run(sourced, client, id_)
     assert (failed["last_job_state"], failed["last_error"]) == ("failed", None)
