@@ -160,7 +160,6 @@ def _read_layout(data: bytes) -> dict[str, Any]:
 
 
 def _read_header(metadata: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the artifact's JSON header, validated; raise ArtifactError if it is invalid or too new."""
     if metadata is None or list(metadata) != [_KEY] or not isinstance(metadata[_KEY], str):
         raise ArtifactError(
             f"the safetensors metadata must contain only the key {_KEY!r}, as a string"
@@ -229,7 +228,6 @@ def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) ->
 
 
 def _check_keys(what: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Raise ArtifactError if an object has missing or extra keys."""
     missing, extra = expected.keys() - given.keys(), given.keys() - expected.keys()
     if extra or missing:
         raise ArtifactError(
@@ -245,7 +243,6 @@ def _check_header_length(length: int) -> None:
 
 
 def _to_json(header: dict[str, Any]) -> str:
-    """Return a header as JSON text; raise ArtifactError for values that are not JSON."""
     try:
         return json.dumps(
             header, default=_to_python, sort_keys=True, separators=(",", ":"), allow_nan=False
@@ -257,14 +254,12 @@ def _to_json(header: dict[str, Any]) -> str:
 
 
 def _to_python(value: object) -> Any:
-    """Return a numpy scalar as a Python number, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"got {value!r} of type {type(value).__name__}")
 
 
 def _from_json(what: str, text: bytes | str) -> dict[str, Any]:
-    """Return a JSON text's object; raise ArtifactError, naming it `what`, for anything else."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -279,7 +274,6 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def _shorten(value: object) -> str:
-    """Return an untrusted value as text that is short enough for a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 

@@ -62,7 +62,6 @@ def column_origins(n_categories: Integers) -> tuple[Integers, Integers]:
 
 
 def count_columns(n_categories: Integers) -> int:
-    """Return the number of columns of the one-hot table of `expand`."""
     return int(np.maximum(n_categories, 1).sum())
 
 
@@ -117,11 +116,9 @@ class LinearStack(Stack):
     intercept: Annotated[Floats, Array("n_classifiers", name="linear_intercept"), FINITE]
 
     def __len__(self) -> int:
-        """Number of classifiers."""
         return len(self.intercept)
 
     def score(self, number: int, X: Floats) -> Floats:
-        """Return the score of each row by one classifier; see `Stack.score`."""
         from core.linear.design import standardise
 
         feature, category = column_origins(self.n_categories)
@@ -138,13 +135,11 @@ class LinearStack(Stack):
         return scores
 
     def take(self, numbers: Integers) -> Self:
-        """Return the classifiers with these numbers; see `Stack.take`."""
         parts = (self.coef, self.center, self.scale, self.intercept)
         return type(self)(self.n_categories, *(part[numbers] for part in parts))
 
     @classmethod
     def join(cls, stacks: Sequence[Stack], n_categories: Integers) -> LinearStack:
-        """Return several stacks as one."""
         none = np.empty((0, count_columns(n_categories)))
         own = [stack for stack in stacks if isinstance(stack, cls)]
         return cls(
@@ -156,7 +151,6 @@ class LinearStack(Stack):
         )
 
     def describe(self, number: int, name: Callable[[int], str]) -> dict[str, Any]:
-        """Return the terms with the largest coefficients on standardised columns, as JSON."""
         coef = self.coef[number]
         greatest = np.argsort(-np.abs(coef), kind="stable")[:TERMS_SHOWN].tolist()
         terms = [(name(j), float(coef[j])) for j in greatest if coef[j]]
@@ -217,11 +211,9 @@ class ForestStack(Stack):
         return np.concatenate([[0], np.cumsum(self.n_nodes)])
 
     def __len__(self) -> int:
-        """Number of classifiers."""
         return len(self.n_trees)
 
     def score(self, number: int, X: Floats) -> Floats:
-        """Return the score of each row by one forest; see `Stack.score`."""
         scores = np.empty(len(X))
         for start in range(0, len(X), BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
@@ -229,7 +221,6 @@ class ForestStack(Stack):
         return scores
 
     def _predict(self, number: int, X: Floats) -> Floats:
-        """Return the mean value of each row over a forest's trees, descending all trees level by level."""
         nodes = self.nodes
         feature, category = column_origins(self.n_categories)
         trees = slice(self._first_tree[number], self._first_tree[number + 1])
@@ -248,7 +239,6 @@ class ForestStack(Stack):
         return means
 
     def take(self, numbers: Integers) -> Self:
-        """Return the classifiers with these numbers; see `Stack.take`."""
         trees = _pieces(np.arange(len(self.n_nodes)), self._first_tree, numbers)
         return type(self)(
             self.n_categories,
@@ -259,7 +249,6 @@ class ForestStack(Stack):
 
     @classmethod
     def join(cls, stacks: Sequence[Stack], n_categories: Integers) -> ForestStack:
-        """Return several stacks as one."""
         none = np.empty(0, dtype=np.int64)
         own = [stack for stack in stacks if isinstance(stack, cls)]
         return cls(
@@ -270,7 +259,6 @@ class ForestStack(Stack):
         )
 
     def describe(self, number: int, name: Callable[[int], str]) -> dict[str, Any]:
-        """Return the columns on which the trees split, most frequent first, as JSON."""
         trees = slice(self._first_tree[number], self._first_tree[number + 1])
         ends = self._root[trees.start], self._root[trees.stop]
         column = self.nodes["column"][ends[0] : ends[1]]
@@ -286,7 +274,6 @@ class ForestStack(Stack):
         }
 
     def check(self) -> None:
-        """Check that every path ends at a leaf of its tree."""
         end = np.repeat(np.cumsum(self.n_nodes), self.n_nodes)
         inside = self.nodes["column"] >= 0
         left = end - np.arange(len(self.nodes))  # nodes from here to the end of the tree
@@ -374,7 +361,6 @@ def _store_rows(
     n_categories: Integers,
     seed: int,
 ) -> ClassifierRows:
-    """Return rows with many categories in standardised one-hot form, as a sparse matrix."""
     from core.linear.design import column_scales, standardise
 
     center, scale = np.empty((2, count_columns(n_categories)))
@@ -430,7 +416,6 @@ def _fit_linear(rows: ClassifierRows, name: ClassifierName) -> LinearStack:
 
 
 def _fit_random_forest(rows: ClassifierRows) -> ForestStack:
-    """Return a random forest fitted by scikit-learn."""
     from sklearn.ensemble import RandomForestClassifier
 
     # Shallow, as a classifier that overfits the rows of a node leaves nothing for the nodes below it.

@@ -62,7 +62,6 @@ class Ranks(State):
     """Ranks of these scores, ascending, in (0, 1). Shape (n_knots,), float64."""
 
     def check(self) -> None:
-        """Raise ArtifactError if scores or ranks do not increase."""
         if not 1 <= len(self.scores) <= MAX_KNOTS + 2:
             raise ArtifactError(
                 f"scores must contain 1 to {MAX_KNOTS + 2} knots, got {len(self.scores)}"
@@ -203,20 +202,17 @@ class RankAverage(Ranker):
         self.monotone = monotone
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without checking the input; see `Ranker.score_rows`."""
         return (
             self._mean_ranks([member.score_rows(X) for member in self.members_]) + self.intercept_
         )
 
     def score_mixed(self, mixed: MixedRows) -> Floats:
-        """Return the scores of mixed rows; see `Ranker.score_mixed`."""
         return (
             self._mean_ranks([member.score_mixed(mixed) for member in self.members_])
             + self.intercept_
         )
 
     def takes_categories(self) -> bool:
-        """Return whether all members can be fitted on categorical columns."""
         return all(member.takes_categories() for member in self._templates())
 
     def find_directions(
@@ -264,7 +260,6 @@ class RankAverage(Ranker):
         arrays: Mapping[str, npt.NDArray[Any]],
         meta: Mapping[str, Any],
     ) -> Self:
-        """Rebuild a fitted ranker from its parameters and its state; see `Ranker.from_state`."""
         members = params.get("members")
         if not isinstance(members, list) or not 1 <= len(members) <= MAX_MEMBERS:
             raise ArtifactError(f"members must be a list of 1 to {MAX_MEMBERS}")
@@ -287,7 +282,6 @@ class RankAverage(Ranker):
         }
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter for members that are not rankers of two classes, or wrong weights."""
         members = self._templates()
         if not 1 <= len(members) <= MAX_MEMBERS:
             raise InvalidParameter(
@@ -364,7 +358,6 @@ class RankAverage(Ranker):
             progress.end()
 
     def _templates(self) -> Sequence[Ranker]:
-        """Return the unfitted members, with the ensemble's monotone constraints added to their own."""
         members: Sequence[Ranker] = (
             RankBoost(weak_ranker="tree"),
             RankBoost(weak_ranker="tree", leaf="newton"),
@@ -384,7 +377,6 @@ class RankAverage(Ranker):
         ]
 
     def _merge_monotone(self, k: int, member: Ranker) -> Any:
-        """Return a member's own constraints and the ensemble's; InvalidParameter if they contradict each other."""
         own = member.get_params(deep=False)["monotone"] or {}
         if not isinstance(own, dict) or not isinstance(self.monotone, dict):
             return own or self.monotone  # refused where values are checked
@@ -411,7 +403,6 @@ class RankAverage(Ranker):
         return mean
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return the members' states and rank functions, as stored in artifacts."""
         arrays: Arrays = {}
         states = []
         for k, (member, ranks) in enumerate(zip(self.members_, self.ranks_, strict=True)):
@@ -423,7 +414,6 @@ class RankAverage(Ranker):
         return arrays, meta if whole else meta | {"kept": self.kept_}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        """Restore the members and rank functions; raise ArtifactError if they are inconsistent."""
         templates, states = self._templates(), meta["members"]
         kept = meta.get("kept", list(range(len(templates))))
         known = range(len(templates))
@@ -462,8 +452,6 @@ def _find_cut(mean: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> 
 
 
 class _Progress:
-    """Reports the members' progress as that of one fit, in which each member is 1000 steps."""
-
     def __init__(self, callback: Callback, n_members: int) -> None:
         self._callback = callback
         self._done = [0] * n_members
@@ -473,7 +461,6 @@ class _Progress:
         self._callback(max(sum(self._done), 1), 1000 * len(self._done), info)
 
     def end(self) -> None:
-        """Report the last step."""
         with suppress(StopFit):
             self._callback(1000 * len(self._done), 1000 * len(self._done), {})
 
@@ -486,7 +473,6 @@ def _name(member: Ranker) -> str:
 
 
 def _make(member: Any) -> Ranker:
-    """Return an unfitted member from its name and parameters in an artifact."""
     if not isinstance(member, dict) or member.keys() != {"algorithm", "parameters"}:
         raise ArtifactError("each of members must have the name of an algorithm and parameters")
     algorithm = ALGORITHMS.get(member["algorithm"])
@@ -497,7 +483,6 @@ def _make(member: Any) -> Ranker:
 
 
 def count_at_once(n_rows: int, n_features: int) -> int:
-    """Return how many fits of a table of this size to run in parallel."""
     return int(numba.get_num_threads()) if n_rows * n_features <= MAX_CELLS else 1
 
 
@@ -556,26 +541,20 @@ def fit_together(
 
 
 class _Shared:
-    """The callbacks of several parallel fits, which share one report function."""
-
     def __init__(self, report: Report) -> None:
         self._report = report
         self._lock = Lock()
         self._raised: BaseException | None = None
 
     def check(self) -> None:
-        """Raise the exception that has stopped all fits, if there is one."""
         if self._raised is not None:
             raise self._raised
 
     def stop(self, error: BaseException) -> None:
-        """Stop all fits with this exception, unless they are stopped already."""
         if self._raised is None:
             self._raised = error
 
     def of(self, k: int) -> Callback:
-        """Return the callback of fit k."""
-
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
             with self._lock:
                 self.check()

@@ -60,7 +60,6 @@ ALGORITHMS = Algorithms()
 
 
 def unknown_algorithm(name: object) -> str:
-    """Return the error message for an artifact whose algorithm is not registered."""
     return f"algorithm must be one of {', '.join(ALGORITHMS)}, got {name!r}"
 
 

@@ -125,7 +125,6 @@ def _hash(fit: bytes, file: bytes) -> bytes:
 
 
 def _plain(value: object) -> Any:
-    """Return a numpy scalar as a Python number; raise ArtifactError for other non-JSON values."""
     if isinstance(value, np.generic):
         return value.item()
     raise ArtifactError(
@@ -181,7 +180,6 @@ class Resumable:
                 setattr(self, name, state[name].item())
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ArtifactError if `state` is not a valid state of this object."""
         own = self.get_state()
         if own.keys() != state.keys():
             odd = sorted(own.keys() ^ state.keys())
@@ -367,7 +365,6 @@ class SharedRanker(Protocol):
 
 
 def write_share(fit: bytes, first: int, last: int, arrays: Arrays) -> bytes:
-    """Return the arrays of the fitted pieces `first` to `last - 1` as a sealed file."""
     return seal(fit, arrays | {"pieces": np.array([first, last])})
 
 
@@ -398,7 +395,6 @@ def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tupl
 
 
 def _open(share: bytes, fit: bytes) -> tuple[int, int, Arrays]:
-    """Return a share's first piece, the one after its last, and its arrays."""
     arrays = unseal("a share", share, fit)
     if "pieces" not in arrays:
         raise ArtifactError("a share must name its pieces")

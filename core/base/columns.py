@@ -115,24 +115,20 @@ class ColumnTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
         return self.source.names
 
     @property
     def categories(self) -> Categories:
-        """The categories of each column; None for a numeric one."""
         return self.source.categories if self._categories is None else self._categories
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
         return len(self), len(self.names)
 
     def __len__(self) -> int:
         return self.source.n_rows if self.is_taken is None else int(np.count_nonzero(self.is_taken))
 
     def take(self, mask: Bools) -> ColumnTable:
-        """Return the table of the rows selected by the mask, (n_rows,) bool, in their order."""
         if self.is_taken is not None:
             within, mask = mask, np.zeros(self.source.n_rows, dtype=np.bool_)
             mask[self.is_taken] = within
@@ -140,7 +136,6 @@ class ColumnTable:
 
     @property
     def rows(self) -> Integers:
-        """The source's row numbers that this table contains, ascending, (n_rows,) int64."""
         return (
             np.arange(self.source.n_rows)
             if self.is_taken is None
@@ -181,7 +176,6 @@ class ColumnTable:
             yield taken
 
     def keep_present(self) -> ColumnTable:
-        """Return the table without the categories that occur in no row; see `core.base.table.keep_present`."""
         check_text(self.names, self.categories)
         kept = list(self.categories)
         values = np.empty(self.source.n_rows if any(kept) else 0)

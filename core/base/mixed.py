@@ -54,7 +54,6 @@ class MixedRows:
 
     @cached_property
     def table(self) -> Floats:
-        """The mixed rows, shape (n_mixed, n_features), float64."""
         pair = np.repeat(np.arange(len(self.size)), np.diff(self.start))
         size = self.size[pair]
         part, known = np.divmod(np.arange(len(pair)) - self.start[pair], size - 1)

@@ -105,7 +105,6 @@ def walk_slopes(
 
 
 def _widen(ends: Floats, step: float) -> Floats:
-    """Return the two ends, the lower minus `step` and the higher plus `step`, both finite."""
     return np.asarray(np.clip(ends + np.array([-step, step]), -MAX_VALUE, MAX_VALUE))
 
 
@@ -240,7 +239,6 @@ def _index(key: str | int) -> int:
 
 
 def _shown(key: str | int) -> str:
-    """Return a key as text for messages, shortened."""
     # Python refuses to write an integer of more than 4,300 digits.
     if isinstance(key, int) and abs(key) >= 10**18:
         return "an integer of 19 digits or more"

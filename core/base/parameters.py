@@ -157,7 +157,6 @@ def check_value(name: str, annotation: Any, value: Any) -> Any:
 
 
 def check_items(name: str, values: Any, annotation: Any = Any) -> list[Any]:
-    """Return the items of a sequence; InvalidParameter for text, for no sequence, and for an item of another type."""
     is_one = isinstance(values, str | bytes) or (isinstance(values, np.ndarray) and not values.ndim)
     if is_one or not isinstance(values, Iterable):
         raise InvalidParameter(f"{name} must be a sequence, got {_shown(values)}")
@@ -165,7 +164,6 @@ def check_items(name: str, values: Any, annotation: Any = Any) -> list[Any]:
 
 
 def check_seed(random_state: Any) -> int:
-    """Return a seed, an integer from 0 to `MAX_SEED`; InvalidParameter for anything else."""
     return int(check_value("random_state", Seed, random_state))
 
 
@@ -178,7 +176,6 @@ def _is_doc(metadata: object) -> bool:
 
 
 def _check(name: str, annotation: Any, value: Any) -> None:
-    """Raise InvalidParameter if a value does not have the annotated type or breaks a bound."""
     metadata: tuple[Any, ...] = ()
     if get_origin(annotation) is Annotated:
         annotation, *rest = get_args(annotation)
@@ -205,7 +202,6 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def _has_type(annotation: Any, value: Any) -> bool:
-    """Return whether a value has the annotated type."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _has_type(get_args(annotation)[0], value)
@@ -242,7 +238,6 @@ def _is_finite(value: Real) -> bool:
 
 
 def _describe(annotation: Any) -> str:
-    """Return an annotation in words, such as "an integer", for error messages."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _describe(get_args(annotation)[0])
@@ -267,7 +262,6 @@ def _describe(annotation: Any) -> str:
 
 
 def _describe_many(annotation: Any) -> str:
-    """Return the items of a list in words, such as "integers"."""
     if get_origin(annotation) is list:
         return f"lists of {_describe_many(get_args(annotation)[0])}"
     plurals = {int: "integers", float: "finite numbers", str: "texts", Any: "values"}

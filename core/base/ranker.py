@@ -582,7 +582,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self._take_state_of(fresh)
 
     def _unfitted(self) -> Self:
-        """Return an unfitted ranker with the same parameters, as plain values."""
         parameters = self.get_params(deep=False).items()
         return type(self)(**{name: plain_value(value) for name, value in parameters})
 
@@ -597,7 +596,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self.__dict__ = {**own, **{name: vars(fresh)[name] for name in fresh._fitted}}
 
     def _mark_fitted(self) -> None:
-        """Record which attributes belong to the fit: all except the parameters."""
         self._fitted = frozenset({*vars(self), "_fitted"} - {*self.get_params(deep=False)})
 
     def _learn(
@@ -610,7 +608,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         graded: Any,
         callback: Callback | None,
     ) -> None:
-        """Check the input of `fit`, then fit on it."""
         if isinstance(X, ColumnTable) and callback is not None:
             X = replace(X, on_read=partial(_call_while_reading, callback))
         data = self._training_data(X, y, sample_weight, groups, query, graded)
@@ -624,11 +621,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return the subclass's fitted state: its declared fields."""
         return write_state(self)
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        """Restore the state that `_get_state` returned; raise ArtifactError for any other."""
         for attribute, value in read_state(type(self), arrays, meta, self._known_sizes()).items():
             setattr(self, attribute, value)
         self._restore()
@@ -654,7 +649,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         query: Any = None,
         graded: Any = False,
     ) -> TrainingData:
-        """Check the input of `fit`, set the columns and classes or grades, and return the rows of weight above 0."""
         graded = plain_value(graded)
         if type(graded) is not bool:
             raise InvalidParameter(f"graded must be True or False, got {graded!r}")
@@ -700,7 +694,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _check_target(
         self, y: Any, n_samples: int
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Return the two classes, and which rows belong to the greater one."""
         return check_labels(y, n_samples)
 
     def check_parameters(self) -> None:
@@ -713,7 +706,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
 
     def _set_columns(self, n_features: Any, names: Any) -> None:
-        """Set the number and names of the features from an artifact; raise ArtifactError if they are invalid."""
         if type(n_features) is not int or not 1 <= n_features <= MAX_FEATURES:
             raise ArtifactError(
                 f"n_features_in must be an integer from 1 to {MAX_FEATURES}, got {n_features!r}"
@@ -731,7 +723,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return [None if names is None else list(names) for names in self.categories_]
 
     def _set_categories(self, categories: Any) -> None:
-        """Set the categories from an artifact; raise ArtifactError if they are invalid."""
         n_features = self.n_features_in_
         if categories is None:
             self.categories_ = (None,) * n_features
@@ -753,11 +744,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             )
 
     def _n_categories(self) -> npt.NDArray[np.int64]:
-        """Return the number of categories of each feature, 0 for a numeric one."""
         return np.array([len(names or ()) for names in self.categories_], dtype=np.int64)
 
     def _get_classes(self) -> dict[str, Any] | None:
-        """Return the class labels and their dtype as stored in artifacts; None without classes."""
         classes = getattr(self, "classes_", None)
         if classes is None:
             return None
@@ -765,7 +754,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return {"dtype": dtype, "values": classes.tolist()}
 
     def _set_classes(self, dtype: Any, values: Any) -> None:
-        """Set the class labels from an artifact; raise ArtifactError if they are invalid."""
         if dtype not in LABEL_TYPES:
             raise ArtifactError(f"labels must be of a known type, got {dtype!r}")
         self.classes_ = np.array(values, dtype=dtype)
@@ -773,7 +761,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise ArtifactError(f"classes must contain two values, got {values!r}")
 
     def _set_grades(self, grades: Any, classes: Any) -> None:
-        """Set the grades from an artifact; raise ArtifactError if they are invalid."""
         usable = isinstance(grades, list) and all(type(grade) is int for grade in grades)
         usable = usable and len(grades) > 1 and sorted(set(grades)) == grades
         if not usable or grades[0] < 0 or grades[-1] > MAX_GRADE or classes is not None:
@@ -810,7 +797,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return np.ascontiguousarray(self._matrix(X, reset=False))
 
     def _take_columns(self, table: ColumnTable) -> ColumnTable:
-        """Check a column-wise table (`ColumnTable`), and store its columns' names and categories."""
         self.categories_ = table.categories
         self._check_reads_columns(table)
         empty = CodedTable(np.empty((0, table.shape[1])), table.names, table.categories)
@@ -820,7 +806,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return table
 
     def _check_reads_columns(self, table: ColumnTable) -> None:
-        """Raise InvalidData if this ranker cannot be fitted on this column-wise table."""
         if table.placement is not None and (reason := self.reads_shards()) is not None:
             raise InvalidData(
                 f"shards of X cannot be on other machines for this {type(self).__name__}: {reason}"
@@ -855,7 +840,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return np.asarray(matrix)
 
     def _table_matrix(self, table: Any, *, reset: bool) -> Floats:
-        """Return a data frame as a float64 matrix; at fit (`reset`) store its columns and categories."""
         if reset:
             matrix, self.categories_ = to_matrix(table)
         validate_data(self, column_names(table), reset=reset, skip_check_array=True)
@@ -868,7 +852,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return matrix
 
     def _check_takes_categories(self) -> None:
-        """Raise InvalidData for categorical columns if this ranker does not accept them."""
         if self._n_categories().any() and not self.takes_categories():
             raise InvalidData(
                 f"{type(self).__name__} accepts only numeric columns with these parameters, got categorical "

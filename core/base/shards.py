@@ -56,7 +56,6 @@ class CodeFile:
 
     @property
     def name(self) -> str:
-        """The file's name without its folder, for error messages."""
         return "that was sent" if self.path is None else Path(self.path).name
 
     def find(self) -> bytes | mmap.mmap | None:
@@ -76,7 +75,6 @@ class CodeFile:
         return data
 
     def check(self, data: Any) -> None:
-        """Raise ShardsLost if the data's hash is not that of the written file."""
         found = hashlib.sha256(data).digest()
         if found != self.digest:
             raise ShardsLost(
@@ -84,7 +82,6 @@ class CodeFile:
             )
 
     def columns(self, data: Any) -> tuple[Array, ...]:
-        """Return the codes of each column as arrays over the file's bytes."""
         columns, offset = [], 0
         for (
             name
@@ -141,7 +138,6 @@ class Packed(NamedTuple):
         return cls(array.shape, np.packbits(is_set), flat[is_set])
 
     def unpack(self) -> Array:
-        """Return the uncompressed array."""
         n = math.prod(self.shape)
         flat = np.zeros(n, self.values.dtype)
         flat[np.unpackbits(self.is_set, count=n).view(np.bool_)] = self.values
@@ -212,18 +208,15 @@ class ShardHost:
             self._files[file.digest] = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
 
     def make(self, fit: int, piece: Piece) -> None:
-        """Build the shard of a block of rows whose code files are here."""
         self._check(fit)
         codes = [file.columns(self._files[file.digest]) for file in piece.files]
         self._shards[piece.number] = self._make(piece, codes, self._folder)
 
     def add(self, fit: int, piece: Piece) -> None:
-        """Store a block of rows for `make_joint`."""
         self._check(fit)
         self._pieces.append(piece)
 
     def make_joint(self, fit: int) -> None:
-        """Build one shard of all stored blocks, whose code files are here."""
         self._check(fit)
         pieces, self._pieces, self._is_joint = self._pieces, [], True
         codes = [
@@ -233,12 +226,10 @@ class ShardHost:
             self._shards[pieces[0].number] = self._make(pieces, codes, self._folder)
 
     def ask(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[int, Any]:
-        """Return the result of a method call on every shard of this host, by shard number."""
         self._check(fit)
         return dict(self._answers(method, arguments))
 
     def total(self, fit: int, method: str, arguments: tuple[Any, ...]) -> Packed | None:
-        """Return the sum of a method's integer-array results over this host's shards; None without shards."""
         self._check(fit)
         answers = [getattr(shard, method)(*arguments) for shard in self._shards.values()]
         return Packed.of(functools.reduce(np.add, answers)) if answers else None
@@ -253,7 +244,6 @@ class ShardHost:
         return {node: Packed.of(array) for node, array in nodes.items()}
 
     def _answers(self, method: str, arguments: tuple[Any, ...]) -> Iterator[tuple[int, Any]]:
-        """Call a method of each shard; yield the results with their shard numbers, ascending."""
         for number in sorted(self._shards):
             answer = getattr(self._shards[number], method)(*arguments)
             if self._is_joint:
@@ -318,11 +308,9 @@ class OwnShards(Shards):
         self._shards = shards
 
     def ask(self, method: str, *arguments: Any) -> list[Any]:
-        """Return the results of a method call on all shards; see `Shards.ask`."""
         return [getattr(shard, method)(*arguments) for shard in self._shards]
 
     def add_up(self, method: str, *arguments: Any) -> Array:
-        """Return the sum of a method's results; see `Shards.add_up`."""
         nodes: dict[Node, Array] = {}
         for number, shard in enumerate(self._shards):
             nodes[0, number] = getattr(shard, method)(*arguments)
@@ -331,7 +319,6 @@ class OwnShards(Shards):
         return total
 
     def total(self, method: str, *arguments: Any) -> Array:
-        """Return the sum of a method's integer results; see `Shards.total`."""
         return functools.reduce(np.add, self.ask(method, *arguments))
 
 
@@ -397,20 +384,16 @@ class Placement(ABC):
 
 
 class _Placed(Shards):
-    """Shards that live on the hosts of a placement."""
-
     def __init__(self, placement: Placement, fit: int, n_shards: int) -> None:
         self._placement, self._fit, self._n_shards = placement, fit, n_shards
 
     def ask(self, method: str, *arguments: Any) -> list[Any]:
-        """Return the results of a method call on all shards; see `Shards.ask`."""
         answers: dict[int, Any] = {}
         for own in self._call("ask", method, arguments):
             answers |= own
         return [answers[number] for number in range(self._n_shards)]
 
     def add_up(self, method: str, *arguments: Any) -> Array:
-        """Return the sum of a method's results; see `Shards.add_up`."""
         nodes: dict[Node, Array] = {}
         for own in self._call("add_up", method, arguments):
             nodes |= {node: packed.unpack() for node, packed in own.items()}
@@ -418,7 +401,6 @@ class _Placed(Shards):
         return total
 
     def total(self, method: str, *arguments: Any) -> Array:
-        """Return the sum of a method's integer results; see `Shards.total`."""
         answers = self._call("total", method, arguments)
         sums = [packed.unpack() for packed in answers if packed is not None]
         return functools.reduce(np.add, sums)

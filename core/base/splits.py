@@ -293,7 +293,6 @@ def sort_keys(keys: _Words) -> tuple[npt.NDArray[np.uint32], Integers]:
 
 
 def count_distinct(keys: _Words) -> int:
-    """Return the number of distinct keys; O(n_rows log n_rows)."""
     ascending = np.sort(keys)
     return 1 + int(np.count_nonzero(ascending[1:] != ascending[:-1]))
 
@@ -468,7 +467,6 @@ def _masses(positive: npt.NDArray[np.bool_], weight: Floats, heaviest: float) ->
 
 
 def _add_sparse(X: Any) -> _Words:
-    """Return the sum of each sparse row's stored values, each hashed with its column."""
     words = splitmix64(_words(X.data) + splitmix64(X.indices.astype(np.uint64)))
     words[X.data == 0.0] = 0  # a stored zero is a zero
     ends = np.append(np.zeros(1, dtype=np.uint64), np.cumsum(words, dtype=np.uint64))

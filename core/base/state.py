@@ -112,13 +112,10 @@ class Totals(NamedTuple):
     of: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None
 
     def counts(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the counts that are summed: the values, or `of(values)`."""
         return values if self.of is None else self.of(values)
 
 
 class _Reader:
-    """A state being read: its arrays and JSON values, and the sizes known so far."""
-
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Known, known: Known) -> None:
         self.arrays, self.meta, self.known = arrays, meta, known
         self.sizes = {name: int(n) for name, n in known.items() if isinstance(n, int | np.integer)}
@@ -146,7 +143,6 @@ class _Reader:
     def array(
         self, name: str, dtype: Any, shape: tuple[str | int, ...], rules: tuple[Any, ...]
     ) -> npt.NDArray[Any]:
-        """Return a C-contiguous copy of a stored array; raise ArtifactError if it is not as declared."""
         if name not in self.arrays:
             raise ArtifactError(f"array {name} is missing")
         array = self.arrays[name]
@@ -158,7 +154,6 @@ class _Reader:
         return np.array(array, order="C")
 
     def check(self, name: str, values: npt.NDArray[Any], rules: tuple[Any, ...]) -> None:
-        """Raise ArtifactError for the first value that breaks a rule."""
         for rule in rules:
             holds = self._holds(rule, values)
             if not holds.all():
@@ -187,7 +182,6 @@ class _Reader:
         return rule.holds(values)
 
     def _says(self, rule: Any) -> str:
-        """Return a rule in words, such as "at least 0", for error messages."""
         match rule:
             case Ge(low):
                 return f"at least {low:.10g}"
@@ -230,7 +224,6 @@ class Declared(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """The numpy dtype of an array field; None for other fields."""
         notes = (note for member in _members(self.type) for note in get_args(member)[1:])
         return next((note for note in notes if isinstance(note, np.dtype)), None)
 
@@ -242,12 +235,10 @@ class Array(Field):
         self.shape, self.name = shape, name
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Add the array to an artifact, unless it is None."""
         if value is not None:
             arrays[name] = value
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Return the array from an artifact."""
         members = _members(declared.type)
         if NoneType in members and declared.name not in reader.arrays:
             return None
@@ -268,11 +259,9 @@ class Records(Field):
         assert self.rules.keys() <= set(dtype.names or ()), "each rule is of a field"
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Add the fields' arrays to an artifact."""
         arrays |= {f"{self.prefix}{field}": value[field].copy() for field in self.dtype.names or ()}
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Return the structured array from an artifact."""
         columns = {
             field: reader.array(
                 f"{self.prefix}{field}",
@@ -298,11 +287,9 @@ class Value(Field):
         self.name, self.nan_as_null = name, nan_as_null
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Add the value to an artifact's JSON values."""
         meta[name] = None if self.nan_as_null and math.isnan(value) else _to_json(value)
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Return the value from an artifact's JSON values."""
         name, rules = declared.name, declared.rules
         if name not in reader.meta:
             raise ArtifactError(f"{name} is missing")
@@ -325,13 +312,11 @@ class Nested(Field):
         self.sizes = sizes
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Add the nested state's fields to an artifact."""
         own_arrays, own_meta = write_state(value)
         arrays |= own_arrays
         meta |= own_meta
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Return the nested state from an artifact."""
         state_class = reader.known.get(declared.attribute, declared.type)
         sizes = {name: reader.length(term) for name, term in self.sizes.items()}
         return state_class.from_arrays(reader.arrays, {**reader.known, **sizes}, reader.meta)
@@ -341,7 +326,6 @@ class State:
     """Base class of stored states: dataclasses whose annotations declare their fields."""
 
     def arrays(self) -> Arrays:
-        """Return the state as arrays."""
         return write_state(self)[0]
 
     @classmethod
@@ -375,7 +359,6 @@ class State:
 
 
 def write_state(state: object) -> tuple[Arrays, Meta]:
-    """Return the declared fields of an object, as arrays and JSON values."""
     arrays: Arrays = {}
     meta: Meta = {}
     state_class: type = type(state)
@@ -387,7 +370,6 @@ def write_state(state: object) -> tuple[Arrays, Meta]:
 def read_state(
     state_class: type, arrays: Mapping[str, npt.NDArray[Any]], meta: Known, known: Known
 ) -> dict[str, Any]:
-    """Return the values of a class's declared fields by attribute; see `State.from_arrays`."""
     reader = _Reader(arrays, meta, known)
     return {
         declared.attribute: declared.field.read(declared, reader)
@@ -424,7 +406,6 @@ def declared_fields(state_class: type) -> tuple[Declared, ...]:
 def check_array(
     name: str, array: npt.NDArray[Any], dtype: Any, shape: tuple[str | int, ...]
 ) -> None:
-    """Raise ArtifactError for an array with another dtype or shape."""
     if array.dtype != np.dtype(dtype) or array.shape != shape:
         sizes = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
         raise ArtifactError(
@@ -434,7 +415,6 @@ def check_array(
 
 
 def to_safetensors(arrays: Arrays, metadata: dict[str, str] | None = None) -> bytes:
-    """Return arrays as a safetensors file; raise ArtifactError for a dtype that is not one of `ARRAY_TYPES`."""
     from safetensors.numpy import save
 
     # safetensors writes the memory of an array without regard to its strides
@@ -453,12 +433,10 @@ def pieces(array: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> list[npt.N
 
 
 def put_under(prefix: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with a prefix added to each name."""
     return {f"{prefix}{key}": value for key, value in named.items()}
 
 
 def take_from(prefix: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values whose names have a prefix, named without it."""
     return {
         key.removeprefix(prefix): value for key, value in named.items() if key.startswith(prefix)
     }

@@ -95,7 +95,6 @@ def is_table(X: object) -> bool:
 
 
 def to_numbers(X: Any) -> npt.NDArray[np.float64]:
-    """Return an array, or rows of numbers, as float64 of shape (n_samples, n_features); InvalidData for other input."""
     try:
         matrix = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -195,7 +194,6 @@ def keep_present(
 
 
 def check_text(names: Any, categories: Categories) -> None:
-    """Raise InvalidData for more categories than an artifact can hold."""
     for name, of_column in zip(names, categories, strict=True):
         if of_column is not None and len(of_column) > MAX_CATEGORIES:
             raise InvalidData(
@@ -230,7 +228,6 @@ def _is_text(column: Any) -> bool:
 
 
 def _refuse_columns(frame: nw.DataFrame[Any], categories: Categories | None) -> None:
-    """Raise InvalidData for columns of unsupported types, or of another kind than at fit."""
     import narwhals.stable.v2 as nw
 
     other: list[str] = []
@@ -283,7 +280,6 @@ def _encode(
 def _recode(
     table: CodedTable, categories: Categories | None
 ) -> tuple[npt.NDArray[np.float64], Categories]:
-    """Return the matrix of a coded table, with category indices converted to those of the fit."""
     if categories is None:
         check_text(table.names, table.categories)
     if categories is None or categories == table.categories:

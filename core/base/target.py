@@ -42,7 +42,6 @@ def check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 
 def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the two distinct labels, sorted, and the mask of the greater one; InvalidData if there are not two."""
     if labels.dtype.kind not in "biufUSO":
         raise InvalidData(f"y must contain numbers, booleans or strings, got {labels.dtype}")
     missing = missing_labels(labels)
@@ -100,7 +99,6 @@ def check_grades(y: Any, n_samples: int) -> npt.NDArray[np.int64]:
 
 
 def missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which labels are NaN, None or pandas.NA, shape (n_samples,)."""
     if labels.dtype.kind == "f":
         return np.asarray(np.isnan(labels))
     if labels.dtype.kind == "O":
@@ -134,7 +132,6 @@ def check_class_weights(
 
 
 def check_row_weights(sample_weight: Any, n_samples: int) -> Floats:
-    """Return the weights as float64, all 1 for None; InvalidData for a bad weight."""
     if sample_weight is None:
         return np.ones(n_samples)
     try:
@@ -185,7 +182,6 @@ def number_units(name: str, labels: Any, length: int) -> npt.NDArray[np.intp]:
 
 
 def _kind_of(label: Any) -> str | None:
-    """Return the kind of a label (text, number, boolean) in an object array; None for other objects."""
     if isinstance(label, str):
         return "text"
     if isinstance(label, bool | np.bool_):
@@ -194,7 +190,6 @@ def _kind_of(label: Any) -> str | None:
 
 
 def as_vector(name: str, values: Any) -> npt.NDArray[Any]:
-    """Return values as a nonempty one-dimensional array; raise InvalidData for other values."""
     vector = as_array(name, values, "a one-dimensional array")
     if vector.ndim != 1:
         raise InvalidData(f"{name} must be one-dimensional, got shape {vector.shape}")
@@ -204,7 +199,6 @@ def as_vector(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def as_array(name: str, values: Any, what: str = "an array") -> npt.NDArray[Any]:
-    """Return values as an array; raise InvalidData for ragged rows."""
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -212,7 +206,6 @@ def as_array(name: str, values: Any, what: str = "an array") -> npt.NDArray[Any]
 
 
 def as_numbers(name: str, values: Any) -> Floats:
-    """Return values as a float64 array of any shape; raise InvalidData if they are no real numbers."""
     array = as_array(name, values)
     if array.dtype.kind not in "biuf":
         raise InvalidData(f"{name} must contain real numbers, got {array.dtype}")
@@ -220,7 +213,6 @@ def as_numbers(name: str, values: Any) -> Floats:
 
 
 def as_table(name: str, values: Any) -> Floats:
-    """Return rows of numbers as float64, shape (n_rows, n_columns); raise InvalidData for no rows and other shapes."""
     table = as_numbers(name, values)
     if table.ndim != 2 or not len(table):
         raise InvalidData(f"{name} must be a table with rows, got shape {table.shape}")
@@ -236,7 +228,6 @@ def check_range(name: str, weight: Floats, at: str) -> None:
 
 
 def are_weights(values: Floats) -> npt.NDArray[np.bool_]:
-    """Return the mask of the numbers that are valid weights."""
     in_range = (values >= MIN_WEIGHT) & (values <= MAX_WEIGHT)
     return np.asarray((values == 0) | in_range)
 
@@ -277,7 +268,6 @@ def check_pairs(pairs: Any, pair_weight: Any, n_items: int) -> Pairs:
 
 
 def _check_rows(pairs: Any, n_items: int) -> npt.NDArray[Any]:
-    """Return the pairs as an integer array, (n_pairs, 2); raise InvalidData if they are invalid."""
     try:
         rows = np.asarray(pairs)
     except ValueError as error:
@@ -305,7 +295,6 @@ def _check_rows(pairs: Any, n_items: int) -> npt.NDArray[Any]:
 
 
 def _check_weight(pair_weight: Any, n_pairs: int) -> npt.NDArray[np.float64]:
-    """Return the pair weights as float64; raise InvalidData if they are invalid."""
     try:
         weight = np.asarray(pair_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:

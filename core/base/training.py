@@ -90,7 +90,6 @@ class TrainingData:
         return data
 
     def number_inseparable(self) -> Integers | None:
-        """Return the unit (rows kept together in splits) of each row; see `core.base.splits.number_inseparable`."""
         return number_inseparable(self.X, self.positive, self.weight, self.group)
 
     def hold_out(self, fraction: float, seed: int) -> Booleans | None:

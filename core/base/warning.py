@@ -53,5 +53,4 @@ def called_from(caller: Caller) -> Iterator[None]:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning at the line that called this package."""
     warnings.warn_explicit(message, category, *find_caller())

@@ -131,11 +131,9 @@ class Additive(ContributionRanker):
     _shapes: Annotated[Shapes, Nested()] = field(init=False)
 
     def takes_categories(self) -> bool:
-        """Return True: categorical columns are accepted."""
         return True
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._shapes.score(X, self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
@@ -150,7 +148,6 @@ class Additive(ContributionRanker):
         return self.contributions(X)
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Verify that step functions and pair tables obey monotone constraints; see `Ranker.walk_monotone`."""
         return self._shapes.walk_monotone(directions)
 
     def structure(self) -> dict[str, Any]:
@@ -165,7 +162,6 @@ class Additive(ContributionRanker):
         }
 
     def _restore(self) -> None:
-        """Check the lengths of restored arrays against the parameters; raise ArtifactError if they disagree."""
         sizes = {
             "validation_loss": (len(self.validation_loss_), self.n_rounds_),
             "bag_rounds": (len(self.bag_rounds_), self.n_bags),
@@ -175,7 +171,6 @@ class Additive(ContributionRanker):
                 raise ArtifactError(f"{name} must contain {wanted} values, got {found}")
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Fit all bags, then store the averaged step functions and the number of rounds of each bag."""
         bags = Bags(self, data)
         with offered(bags, lambda: identify_fit(self, *data.arrays())):
             self.stop_reason_ = bags.finish(self.max_rounds, callback)

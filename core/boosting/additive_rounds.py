@@ -548,7 +548,6 @@ class Bags(Resumable):
         self.chosen: list[tuple[_Axis, _Axis]] = []
 
     def finish(self, n_rounds: int, callback: Callback) -> StopReason:
-        """Run the remaining rounds of both stages (single columns, then pairs); return why fitting stopped."""
         while True:
             stage = self.columns if self.pairs is None else self.pairs
             if stage.ended.all():
@@ -571,7 +570,6 @@ class Bags(Resumable):
                     return "stopped"
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the state of a checkpointed fit, to continue it."""
         with_pairs = any(name.startswith("pairs.") for name in state)
         if with_pairs and self.pairs is None:
             self.columns.set_state(take_from("columns.", state))
@@ -625,7 +623,6 @@ class Bags(Resumable):
         return True
 
     def _sum(self, shapes: Floats, start: float) -> Floats:
-        """Return every training row's score: `start` plus its value in each column; shapes: (n_columns, n_slots)."""
         scores = np.full(len(self.positive), start)
         for shape, codes in zip(shapes, self.codes, strict=True):
             if shape.any():

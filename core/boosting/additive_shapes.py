@@ -107,7 +107,6 @@ class Shapes(State):
     table_deviations: Annotated[Floats, Array("n_pairs", CELLS, CELLS), *NOT_NEGATIVE]
 
     def check(self) -> None:
-        """Raise ArtifactError for step functions or pairs that no fit can produce."""
         for steps in (self.steps, self.axes):
             if (np.diff(steps.features) <= 0).any():
                 raise ArtifactError("features must ascend")
@@ -122,7 +121,6 @@ class Shapes(State):
 
     @cached_property
     def steps(self) -> StepFunctions:
-        """The step functions of single columns."""
         return step_functions(self.features, self.n_thresholds, self.thresholds, self.shape_values)
 
     @cached_property
@@ -133,7 +131,6 @@ class Shapes(State):
         )
 
     def score(self, X: Floats, offset: float) -> Floats:
-        """Return the score of each row, without checks; X is C-contiguous."""
         scores = self.steps.score(X, offset)
         self._add_pairs(X, scores[:, None])
         return scores
@@ -148,7 +145,6 @@ class Shapes(State):
         return parts
 
     def _add_pairs(self, X: Floats, parts: Floats) -> None:
-        """Add the values of the pair tables to `parts`, in place; see `look_up_pairs`."""
         if len(self.pairs):
             axes = self.axes
             look_up_pairs(
@@ -214,7 +210,6 @@ class Shapes(State):
         return float(values[np.flatnonzero(cells == cell)[0]])
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Return a JSON description of the step functions and pair tables, with standard deviations over the bags."""
         features = describe_steps(self.steps, name, categories)
         deviations = step_functions(
             self.features, self.n_thresholds, self.thresholds, self.shape_deviations
@@ -243,7 +238,6 @@ class Shapes(State):
     def _describe_axis(
         self, feature: int, name: Callable[[int], str], categories: Categories
     ) -> dict[str, Any]:
-        """Return a JSON description of one axis of a pair table: its thresholds or categories, and their cells."""
         _, cells = self._cells_of(feature)
         names = categories[feature]
         if names:

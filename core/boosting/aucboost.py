@@ -64,7 +64,6 @@ class CutEstimator:
     d_minus: float
 
     def values(self, X: Floats) -> Floats:
-        """Return the classifier's output h(x) for each row."""
         above = scores_of(self.estimator, X) > self.threshold
         return np.where(above, self.above, self.below)
 
@@ -98,7 +97,6 @@ class CutSum(Ensemble):
         """Return the thresholded estimators, one per round."""
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Return the score of each row."""
         scores = np.full(len(X), intercept)
         for estimator, alpha in zip(self.weak_rankers(), self.rounds["alpha"], strict=True):
             scores += alpha * estimator.values(X)
@@ -111,7 +109,6 @@ class CutSum(Ensemble):
         )
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Return a JSON description: the name of the estimators, and the threshold and outputs of each round."""
         names = ROUND.names or ()
         return {"estimator": self.name, "cuts": [fields_of(row, names) for row in self.rounds]}
 
@@ -120,13 +117,11 @@ class Foreign(Field):
     """The class name of foreign estimators; they cannot be saved, since no artifact holds foreign code."""
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Raise ArtifactError: a model with foreign estimators cannot be saved."""
         raise ArtifactError(
             f"only built-in weak rankers can be saved, got estimators of class {value}"
         )
 
     def read(self, declared: Declared, reader: Any) -> Any:
-        """Raise ArtifactError: no artifact holds foreign estimators."""
         raise ArtifactError("an artifact cannot contain estimators")
 
 
@@ -140,7 +135,6 @@ class EstimatorSum(CutSum):
     cut_estimators: list[CutEstimator]
 
     def weak_rankers(self) -> list[CutEstimator]:
-        """Return the thresholded estimators, one per round."""
         return self.cut_estimators
 
 
@@ -154,7 +148,6 @@ class ClassifierSum(CutSum):
 
     @cached_property
     def _found(self) -> list[CutEstimator]:
-        """Return the stacked classifiers as one `CutEstimator` per round."""
         names = ("threshold", "above", "below", "d_plus", "d_minus")
         return [
             CutEstimator(self.stack.take(np.array([k])), **fields_of(row, names))
@@ -162,7 +155,6 @@ class ClassifierSum(CutSum):
         ]
 
     def weak_rankers(self) -> list[CutEstimator]:
-        """Return the thresholded classifiers, one per round."""
         return self._found
 
 
@@ -189,7 +181,6 @@ class EstimatorLearner(WeakLearner):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Logarithms of F₊ and F₋, the sums of the weights of the positives and of the negatives."""
         positive = self._data.positive
         return (
             float(np.logaddexp.reduce(self._log_weights[positive])),
@@ -210,16 +201,13 @@ class EstimatorLearner(WeakLearner):
         return CutEstimator(fitted, cut.value, h.above, h.below, 1.0 - h.error, h.error)
 
     def _fit(self, weight: Floats) -> Any:
-        """Return a weak ranker fitted to rows of these weights, whose sum is the number of rows."""
         data = self._data
         return fit_estimator(self._weak_ranker, data.X, data.positive, weight, "weak ranker")
 
     def update(self, weak_ranker: CutEstimator, alpha: float) -> None:
-        """Add alpha h to the scores f and reweight the rows; `weak_ranker` is the last result of `scan`."""
         self._log_weights += self._sign * alpha * self._h
 
     def collect(self, history: BoostingHistory) -> CutSum:
-        """Return the weighted sum of the estimators of all rounds."""
         return EstimatorSum(
             type(self._weak_ranker).__name__, rounds_of(history, ROUND), history.weak_rankers
         )
@@ -247,7 +235,6 @@ class ClassifierLearner(EstimatorLearner):
         return fit_classifier(name, data.X, data.positive, weight, data.n_categories, int(draw[0]))
 
     def collect(self, history: BoostingHistory) -> CutSum:
-        """Return the weighted sum of the classifiers of all rounds."""
         name: ClassifierName = self._weak_ranker
         fitted = [weak_ranker.estimator for weak_ranker in history.weak_rankers]
         stack = STACKS[name].join(fitted, self._data.n_categories)
@@ -333,7 +320,6 @@ class AUCBoost(ExponentialBooster):
         return np.asarray(loss[1:] / loss[:-1])
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter for monotone constraints on weak rankers other than stumps."""
         if self.monotone and self.weak_ranker != "stump":
             raise InvalidParameter(
                 f"monotone requires weak_ranker 'stump', got {self.weak_ranker!r}: a sum of other classifiers "
@@ -346,7 +332,6 @@ class AUCBoost(ExponentialBooster):
         return ClassifierLearner if isinstance(self.weak_ranker, str) else EstimatorLearner
 
     def _known_sizes(self) -> dict[str, Any]:
-        """Return the sizes and types that an artifact is validated against, including those of the classifiers."""
         if self._weak_learner() is not ClassifierLearner:
             return super()._known_sizes()
         name: Any = self.weak_ranker

@@ -281,22 +281,18 @@ class Booster(ContributionRanker):
         return run.validation_auc
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self.ensemble_.score(X, self._algorithm_intercept)
 
     def score_mixed(self, mixed: MixedRows) -> Floats:
-        """Return the scores of mixed rows; see `Ranker.score_mixed`."""
         return self.ensemble_.score_mixed(mixed, self._algorithm_intercept)
 
     def _contributions(self, X: Floats) -> Floats:
         return self.ensemble_.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
-        """Explain each score by the Shapley values of the features; see `Ranker.shapley_values`."""
         return self.ensemble_.shapley_values(self.checked_rows(X))
 
     def count_shapley_steps(self) -> int:
-        """Return the greatest number of elementary steps that the Shapley values of one row take."""
         return self.ensemble_.count_shapley_steps()
 
     def staged_decision_function(self, X: Any) -> Iterator[Floats]:
@@ -334,11 +330,9 @@ class Booster(ContributionRanker):
             )
 
     def takes_categories(self) -> bool:
-        """Return whether the weak rankers can use categorical columns; see `Ranker.takes_categories`."""
         return self._weak_learner().takes_categories
 
     def reads_columns(self) -> str | None:
-        """Return why the weak rankers cannot be fitted on binned column codes alone; None if they can."""
         if not self._weak_learner().reads_columns:
             return f"weak_ranker {self.weak_ranker!r} reads the rows"
         if self.crosses:
@@ -350,18 +344,15 @@ class Booster(ContributionRanker):
         return None
 
     def reads_shards(self) -> str | None:
-        """Return why the weak rankers cannot be fitted from sums over row shards; None if they can."""
         if self._weak_learner().reads_shards:
             return self.reads_columns()
         return f"weak_ranker {self.weak_ranker!r} is found in one process"
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Verify that the sum of weak rankers obeys monotone constraints; see `Ranker.walk_monotone`."""
         walk = self.ensemble_.walk_monotone(directions)
         return super().walk_monotone(directions) if walk is None else walk
 
     def combination(self) -> Combination | None:
-        """Return the weights of the weak rankers in the sum; see `Ranker.combination`."""
         weights = self.ensemble_.binary_weights()
         if weights is None or (weights < 0).any():
             return None
@@ -389,7 +380,6 @@ class Booster(ContributionRanker):
         }
 
     def _describe_trees(self) -> dict[str, Any]:
-        """Return the learning rate and tree size limits that the fit used; empty if they are not known."""
         if self.weak_ranker != "tree" or self.learning_rate_ is None:
             return {}
         return {
@@ -415,17 +405,14 @@ class Booster(ContributionRanker):
         """Return the boosting algorithm (step rule and loss) with the estimator's parameters."""
 
     def _weak_learner(self) -> type[WeakLearner]:
-        """Return the class of the weak learner on rows."""
         return WEAK_LEARNERS[self.weak_ranker]
 
     def _learner_on(self, data: BoostingData) -> type[WeakLearner]:
-        """Return the class of the weak learner on these data."""
         if isinstance(data, ListedPairs):
             return PAIR_LEARNERS[self.weak_ranker]
         return self._weak_learner() if data.query is None else QUERY_LEARNERS[self.weak_ranker]
 
     def _evaluation(self, data: BoostingData) -> Evaluation:
-        """Return how to evaluate the scores of a validation set: its rows and metric."""
         return data.evaluation() if isinstance(data, ListedPairs) else evaluate(data)
 
     def _before_rounds(self, data: BoostingData) -> None:
@@ -435,7 +422,6 @@ class Booster(ContributionRanker):
         """Compute fitted attributes that need the training rows or pairs; called after the last round."""
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Fit on rows, first choosing the number of rounds by validation if the parameters leave it open."""
         rows = self._prepare(data)
         chooses = self._chooses(rows)
         if data.query is not None and rows.query is None:  # none can be held out
@@ -469,7 +455,6 @@ class Booster(ContributionRanker):
         self._take_run(self._run_on(plan, data, held_out, callback), data)
 
     def _fit_chosen(self, rows: TrainingData, callback: Callback) -> None:
-        """Choose the number of rounds on a validation set, then refit on all rows."""
         plan = self._first_plan(rows)
         try:
             parts = rows.split_off(self.validation_fraction, self.random_state)
@@ -511,7 +496,6 @@ class Booster(ContributionRanker):
         return min(n_positives, len(rows.positive) - n_positives) >= MIN_CLASS_ROWS
 
     def _plan(self) -> BoostingPlan:
-        """Return the settings of a fit that takes them all from the parameters."""
         n_rounds = DEFAULT_ROUNDS if self.n_rounds is None else self.n_rounds
         rate = self._default_rate() if self.learning_rate is None else self.learning_rate
         if self.weak_ranker != "tree":
@@ -526,7 +510,6 @@ class Booster(ContributionRanker):
         )
 
     def _first_plan(self, rows: TrainingData) -> BoostingPlan:
-        """Return the settings of the first run of a fit that chooses the number of rounds."""
         plan = self._plan()
         rate, features = plan.learning_rate, plan.max_features
         if self.learning_rate is None:
@@ -552,11 +535,9 @@ class Booster(ContributionRanker):
         return replace(plan, n_rounds=MAX_ROUNDS, max_depth=depth, max_leaves=leaves)
 
     def _default_rate(self) -> float:
-        """Return the default learning rate of a fit that does not choose its number of rounds."""
         raise NotImplementedError
 
     def _rate(self) -> float:
-        """Return the learning rate of the fit: the parameter, or its default."""
         rate = getattr(self, "learning_rate_", None)
         return self._plan().learning_rate if rate is None else rate
 
@@ -567,7 +548,6 @@ class Booster(ContributionRanker):
         held_out: BoostingData | None,
         callback: Callback,
     ) -> BoostingRun:
-        """Run the rounds of a plan on training data; held-out data, if any, serve early stopping."""
         validation = None if held_out is None else self._evaluation(held_out)
         return self._run_rounds(plan, training, validation, callback)
 
@@ -579,7 +559,6 @@ class Booster(ContributionRanker):
         callback: Callback,
         every: int | None = None,
     ) -> BoostingRun:
-        """Run the rounds of a plan, and keep the rounds up to the best validation value."""
         self.learning_rate_ = plan.learning_rate
         self._before_rounds(data)
         algorithm = self._algorithm()
@@ -628,7 +607,6 @@ class Booster(ContributionRanker):
         )
 
     def _take_run(self, run: BoostingRun, data: BoostingData) -> None:
-        """Set the fitted attributes from the result of a run."""
         plan = run.plan
         self.max_depth_, self.max_leaves_ = plan.max_depth, plan.max_leaves
         self.max_features_ = plan.max_features
@@ -642,7 +620,6 @@ class Booster(ContributionRanker):
         return super()._known_sizes() | {"ensemble_": self._weak_learner().ensemble_of(self)}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        """Restore the fitted attributes from an artifact; raise ArtifactError if they contradict the parameters."""
         n_values, most = arrays["log_f_plus"].size, self._most_rounds
         if not 1 <= n_values <= most + 1:
             raise ArtifactError(
@@ -658,7 +635,6 @@ class Booster(ContributionRanker):
         self.learning_rate_, self.max_depth_, self.max_leaves_, self.max_features_ = values
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return the arrays and metadata of the artifact, including settings that the fit has chosen."""
         arrays, meta = super()._get_state()
         if self._stores_values() and self.learning_rate_ is not None:
             values: list[Any] = [self.learning_rate_, self.max_depth_]
@@ -675,7 +651,6 @@ class Booster(ContributionRanker):
         return MAX_ROUNDS if self.n_rounds is None else int(self.n_rounds)
 
     def _restore(self) -> None:
-        """Check the number of restored validation values, then derive the remaining fitted attributes."""
         n_rounds, n_tried = len(self._log_f_plus) - 1, len(self._validation_auc)
         most = self._most_rounds
         least = 0 if self.n_rounds is None else n_rounds  # a fit on all rows may have more
@@ -686,7 +661,6 @@ class Booster(ContributionRanker):
         self._derive()
 
     def _derive(self) -> None:
-        """Compute the attributes that follow from rounds and losses, after a fit or from an artifact."""
         algorithm = self._algorithm()
         self._log_f = log_f = np.column_stack([self._log_f_plus, self._log_f_minus])
         self._algorithm_intercept = algorithm.intercept(log_f[-1])
@@ -726,7 +700,6 @@ class ExponentialBooster(Booster):
         return np.asarray(self._log_f[1:].sum(axis=1))
 
     def _losses(self) -> Losses:
-        """Return the exponential losses over rows and pairs after each round."""
         check_is_fitted(self)
         intercept, log_f = self._algorithm().intercept, self._log_f[1:]
         return exponential_losses(
@@ -743,7 +716,6 @@ class PairBooster(ExponentialBooster):
     push: float = 1.0
 
     def check_lists(self, *, query: bool, graded: bool) -> None:
-        """Check that the parameters allow queries or grades; see `Ranker.check_lists`."""
         super().check_lists(query=query, graded=graded)
         if not (query or graded):
             return
@@ -815,7 +787,6 @@ class PairBooster(ExponentialBooster):
     def _learn_pairs(
         self, X: Any, pairs: Any, pair_weight: Any, groups: Any, callback: Callback
     ) -> None:
-        """Check the parameters and the listed pairs, then fit on them."""
         check_values(type(self), self.get_params(deep=False))
         self.check_pair_parameters()
         matrix = self._matrix(X, reset=True)
@@ -848,7 +819,6 @@ def _sample(data: BoostingData, learner: WeakLearner) -> Evaluation:
 
 
 def _part_of_progress(callback: Callback, first: int, last: int) -> Callback:
-    """Return a callback that maps the progress of one fit to steps `first` to `last` of 2 MAX_ROUNDS."""
     if callback is ignore:
         return ignore
 

@@ -88,7 +88,6 @@ class LineSearch:
         return cls(factors, float(most - least), push)
 
     def forget(self) -> None:
-        """Free the arrays of h after the step has been taken."""
         self._factors = ()
 
     def log_z(self, alpha: float) -> float:
@@ -155,7 +154,6 @@ class Column:
     line: LineSearch | None
 
     def values(self, X: Floats) -> Floats:
-        """Return h(x), the column's value or its negative, of each row."""
         return self.sign * known(X[:, self.feature])
 
 
@@ -192,7 +190,6 @@ class ColumnSum(Ensemble):
 
     @cached_property
     def slopes(self) -> Floats:
-        """Coefficient of each column in the linear score, shape (n_features,)."""
         steps = self.rounds["alpha"] * self.rounds["sign"]
         n_features = len(self.column_mean)
         return np.bincount(self.rounds["feature"], steps, n_features).astype(np.float64, copy=False)
@@ -203,7 +200,6 @@ class ColumnSum(Ensemble):
 
     @property
     def mean(self) -> float:
-        """Weighted mean of the sum over the training rows."""
         return float((self.slopes * self.column_mean).sum())
 
     def score(self, X: Floats, intercept: float) -> Floats:
@@ -216,19 +212,16 @@ class ColumnSum(Ensemble):
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Return each column's clipped contribution to each row's score, minus that of the column's mean."""
         with np.errstate(over="ignore"):
             parts = np.clip(self.slopes * known(X), -MAX_PART, MAX_PART)
         return np.asarray(parts - self.slopes * self.column_mean)
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Verify the sign of each constrained column's coefficient; see `Ensemble.walk_monotone`."""
         return walk_slopes(
             directions, self.slopes, self.column_mean, 1.0 / np.maximum(abs(self.slopes), 1e-300)
         )
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Return a JSON description: the coefficient of each column, largest first."""
         order = self._used[np.argsort(-np.abs(self.slopes[self._used]), kind="stable")]
         return {
             "rules": [
@@ -242,12 +235,10 @@ class ColumnSum(Ensemble):
         }
 
     def weak_rankers(self) -> list[Column]:
-        """Return the columns of all rounds, without their line searches."""
         names = ("feature", "sign", "d_plus", "d_minus")
         return [Column(**fields_of(row, names), line=None) for row in self.rounds]
 
     def binary_weights(self) -> Floats | None:
-        """Return the step of each round if all columns used are {0, 1}, else None."""
         return self.rounds["alpha"].copy() if self.column_binary[self._used].all() else None
 
 
@@ -258,7 +249,6 @@ class ColumnSearch(WeakLearner):
     takes_categories = False
 
     def _lay_out(self, parameters: Any, algorithm: Any, columns: Floats, weight: Floats) -> None:
-        """Store which columns (n_rows, n_features) are binary, which have missing values, and their weighted means."""
         greatest = float(np.abs(columns).max())
         if greatest > MAX_VALUE:
             raise InvalidData(
@@ -287,7 +277,6 @@ class ColumnSearch(WeakLearner):
         return self._column(j, 1 if slopes[j] >= 0 else -1)
 
     def collect(self, history: BoostingHistory) -> ColumnSum:
-        """Return the weighted sum of the columns of all rounds."""
         return ColumnSum(rounds_of(history, ROUND), self._mean, self._is_binary)
 
     def _fall(self, j: int, slope: float) -> float:
@@ -355,7 +344,6 @@ class ColumnLearner(ColumnSearch):
         return log_f_plus, log_f_minus
 
     def update(self, weak_ranker: Column, alpha: float) -> None:
-        """Add alpha h to the scores f and reweight the rows."""
         if weak_ranker.line is not None:
             weak_ranker.line.forget()
         for k, direction in enumerate((-1.0, self._push)):
@@ -381,7 +369,6 @@ class ColumnLearner(ColumnSearch):
         return (right, wrong) if sign > 0 else (wrong, right)
 
     def _pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Return the weights of the (positive, negative) pairs that a column orders correctly and wrongly."""
         h_p, h_n = (sign * rows[:, j] for rows in self._classes)
         v, u = self._weights
         order = np.argsort(h_n, kind="stable")
@@ -422,7 +409,6 @@ class PairColumnLearner(ColumnSearch):
         return 0.5 * self._log_loss, 0.5 * self._log_loss
 
     def update(self, weak_ranker: Column, alpha: float) -> None:
-        """Add alpha h to the scores f and reweight the pairs."""
         if weak_ranker.line is not None:
             weak_ranker.line.forget()
         self._f += alpha * weak_ranker.sign * self._items[:, weak_ranker.feature]

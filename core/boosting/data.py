@@ -71,7 +71,6 @@ def evaluate(
 def _mean_over_queries(
     metric: ListMetric, grade: Integers, weight: Floats, query: Integers, scores: Floats
 ) -> float:
-    """Return the weighted mean of a list metric over the queries for which it is defined; NaN if there are none."""
     of_query = np.bincount(query, weight) / np.bincount(query)
     values = metric.of(take_lists(grade, scores, weight, query))
     has = ~np.isnan(values)

@@ -139,7 +139,6 @@ class ColumnShapes:
         return np.asarray(along + self.pieces.missing * powers[-1, 0])
 
     def values(self, shape: int) -> Floats:
-        """Return the value of one basis function, given by its index, at each row."""
         cubics = self.pieces.coefficients[shape]
         known = self._codes < len(cubics)
         piece = np.where(known, self._codes, 0)
@@ -182,7 +181,6 @@ def _shape(column: Floats, weight: Floats, n_knots: int, *, splines: bool) -> Pi
 
 
 def _relative_deviation(column: Floats, weight: Floats) -> float:
-    """Return the standard deviation of a column's non-missing values divided by their range."""
     known = ~np.isnan(column)
     x, w = column[known], weight[known]
     low, high = x.min(), x.max()
@@ -298,7 +296,6 @@ class AdditiveFunction(State):
         )
 
     def check(self) -> None:
-        """Raise ArtifactError if breaks do not ascend within a feature."""
         starts, n_breaks = self.starts, len(self.breaks)
         if starts[0] != 0 or starts[-1] != n_breaks or (np.diff(starts) < 0).any():
             raise ArtifactError(f"starts must ascend from 0 to {n_breaks}, the number of breaks")
@@ -315,13 +312,11 @@ class AdditiveFunction(State):
         return parts
 
     def shifted(self, by: Floats) -> "AdditiveFunction":
-        """Return the functions with a constant added to each; `by` is (n_features,)."""
         pieces = self.pieces.copy()
         pieces[:, 0] += np.repeat(by, np.diff(self.starts) + 1)
         return replace(self, pieces=pieces, missing=self.missing + by)
 
     def describe(self, name: Callable[[int], str]) -> Iterator[dict[str, Any]]:
-        """Yield a JSON description of each feature with a nonzero function: its breaks, and the values there."""
         for j, (start, stop) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
             pieces = self.pieces[start + j : stop + j + 1]
             if not pieces.any() and self.missing[j] == 0.0:
@@ -473,8 +468,6 @@ class _Direction(NamedTuple):
 
 
 class _Tried(NamedTuple):
-    """The result of a trial step: the new scores and smoothed area, and the changes of penalty and objective."""
-
     alpha: float
     scores: Floats
     reached: Smoothed
@@ -563,14 +556,12 @@ class KomoriEguchiBoost(ContributionRanker):
     _function: Annotated[AdditiveFunction, Nested()] = field(init=False)
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without checking the input; see `Ranker.score_rows`."""
         return np.asarray(self._function.contributions(X).sum(axis=1) + self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
         return self._function.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
-        """Explain each score by the contributions of the features; see `Ranker.shapley_values`."""
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:
@@ -585,11 +576,9 @@ class KomoriEguchiBoost(ContributionRanker):
         }
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Fit by coordinate ascent, then centre the functions."""
         X, positive, weight = data.X, data.positive, data.weight
         with one_blas_thread():
             area = SmoothArea(positive, weight, self.fpr_min, self.fpr_max)
@@ -612,7 +601,6 @@ class KomoriEguchiBoost(ContributionRanker):
         weight: Floats,
         balanced: Floats,
     ) -> None:
-        """Centre the function of each feature, and shift the score to be 0 at the Youden point (greatest TPR - FPR)."""
         rows = np.ascontiguousarray(X)
         parts = function.contributions(rows)
         means = np.average(parts, axis=0, weights=weight / weight.max())
@@ -659,7 +647,6 @@ class _Climb(Resumable):
         self.price = 0.0
 
     def finish(self, n_rounds: int, callback: Callback) -> StopReason:
-        """Run the remaining rounds; return why fitting stopped."""
         while not (self.areas and self.areas[-1] >= PERFECT):
             if len(self.areas) == n_rounds:
                 return "n_rounds"
@@ -677,7 +664,6 @@ class _Climb(Resumable):
         return "perfect_ranker"
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the state of a checkpointed ascent, to continue it."""
         super().set_state(state)
         self.reached = self._area.at(self._scores)
 
@@ -720,7 +706,6 @@ class _Climb(Resumable):
         return True
 
     def _try(self, direction: _Direction, h: Floats, alpha: float) -> _Tried:
-        """Return the result of a step alpha along a basis function, whose values are h."""
         roughness = self._columns[direction.column].pieces.penalty[direction.shape]
         theta = self.theta[direction.column]
         price = (

@@ -166,14 +166,12 @@ class LambdaMART(Booster):
         return self._validation_auc
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter if max_depth and max_leaves contradict each other."""
         check_shape(self.max_depth, self.max_leaves)
 
     def _default_rate(self) -> float:
         return LEARNING_RATE
 
     def _algorithm(self) -> "LambdaAlgorithm":
-        """Return LambdaMART's loss and step rule, with the estimator's parameters."""
         return LambdaAlgorithm(
             learning_rate=self._rate(),
             smoothing=self.smoothing,
@@ -244,21 +242,18 @@ class LambdaLoss(TreeLoss):
         self.update(np.zeros(1))
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """Return the split criterion for the next tree, under the current gradients and Hessians."""
         penalty = category_penalty * SORTED_NOISE_GAIN * self._unit
         return self._split_criterion(
             Objective.GRADIENT, 1.0, min_samples_leaf, self._curvature, penalty
         )
 
     def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
-        """Return the best step of each leaf; see `TreeLoss.best_step`."""
         upward, downward, curvature, sample_weight = splits.sums
         gradient = upward + downward
         denominator = np.maximum(curvature + self._smoothing * self._unit, np.finfo(float).tiny)
         return Leaves(pool_ratios(gradient, denominator, relation), sample_weight)
 
     def update(self, values: Floats) -> None:
-        """Add values[leaf] to the scores of the rows in each leaf of the last tree, and recompute the gradients."""
         scores, weights = self._scores, self._weights
         scores += self._grower.values_of_rows(values)
         shared_pool(len(scores) * len(self._discounts)).deal(

@@ -125,14 +125,12 @@ class LogitBoost(Booster):
         return self._validation_auc
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter if max_depth and max_leaves contradict each other."""
         check_shape(self.max_depth, self.max_leaves)
 
     def _default_rate(self) -> float:
         return LEARNING_RATE
 
     def _algorithm(self) -> RowLossTrees:
-        """Return the logistic loss on trees, with the estimator's parameters."""
         return RowLossTrees(
             loss_class=LogisticLoss,
             learning_rate=self._rate(),

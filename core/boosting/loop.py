@@ -75,13 +75,11 @@ class BoostingHistory(NamedTuple):
 
     @classmethod
     def start(cls, n_rounds: int, log_f: tuple[float, float]) -> "BoostingHistory":
-        """Return an empty history with room for `n_rounds` rounds."""
         history = cls([], [], np.empty((n_rounds + 1, 2)), "n_rounds")
         history.log_f[0] = log_f
         return history
 
     def cut(self, n_rounds: int) -> "BoostingHistory":
-        """Return the first `n_rounds` rounds."""
         return BoostingHistory(
             self.weak_rankers[:n_rounds],
             self.alpha[:n_rounds],
@@ -300,7 +298,6 @@ def rounds_of(history: BoostingHistory, dtype: np.dtype[Any]) -> npt.NDArray[np.
 
 
 def fields_of(row: np.void, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the named fields of a round as Python numbers."""
     return {name: row[name].item() for name in names}
 
 
@@ -346,7 +343,6 @@ class Boosting(Resumable):
         self._history = history
 
     def run(self) -> BoostingHistory:
-        """Run the remaining rounds, and return the history."""
         if self._monitor.ended:
             return self._history.ended("validation")
         learner, history = self.learner, self._history
@@ -370,7 +366,6 @@ class Boosting(Resumable):
         return history.ended(reason)
 
     def get_state(self) -> Arrays:
-        """Return the arrays that change from round to round; see `Resumable`."""
         history = self._history
         unit = history._replace(alpha=[1.0] * len(history.weak_rankers))
         state = super().get_state() | put_under("rounds.", self.learner.collect(unit).arrays())
@@ -379,7 +374,6 @@ class Boosting(Resumable):
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the state of a checkpointed run, to continue it."""
         rest = {name: array for name, array in state.items() if not name.startswith("rounds.")}
         try:
             alpha, log_f = rest.pop("alpha"), rest.pop("log_f")
@@ -401,12 +395,10 @@ class Boosting(Resumable):
         self._history.log_f[: len(log_f)] = log_f
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ArtifactError if `state` is not a valid state of the learner and the monitor."""
         for name in self.changing:
             getattr(self, name).check_state(take_from(f"{name}.", state))
 
     def _end(self) -> StopReason | None:
-        """Return why the run has ended; None if there is another round."""
         history = self._history
         last = history.weak_rankers[-1] if history.weak_rankers else None
         if last is not None and last.d_minus == 0.0 and last.d_plus >= 1.0 - MIN_EDGE:
@@ -490,7 +482,6 @@ class Monitor(Resumable):
         return "validation" if self.ended else None
 
     def _validate(self, taken: int, metrics: MetricEstimates) -> bool:
-        """Update the validation scores; return True if they have not improved for `patience` rounds."""
         if self._validation is None or self._scores is None:
             return False
         weak_ranker, alpha = self._history.weak_rankers[taken - 1], self._history.alpha[taken - 1]
@@ -533,7 +524,6 @@ class SampleScores:
         self._lock = threading.Lock()  # each answer changes the state that the next one starts from
 
     def auc(self, taken: int) -> float:
-        """Return the AUC after `taken` rounds."""
         with self._lock:
             if taken < self._taken:
                 self._taken, self._scores = 0, np.zeros(self._sample.shape)

@@ -80,7 +80,6 @@ class LabelStump:
     members: Bools | None  # for a categorical feature the categories above
 
     def values(self, X: Floats) -> Floats:
-        """Return h(x, l) of each row and label."""
         above = is_above(X, self.feature, self.threshold, self.missing_above, self.members)
         return np.where(above[:, None] == (self.votes > 0), self.high, self.low)
 
@@ -268,7 +267,6 @@ class LabelSum(Ensemble):
     sets: Annotated[Words, Array("n_words")]
 
     def check(self) -> None:
-        """Raise ArtifactError for rounds that no fit can produce."""
         if not 1 <= self.votes.shape[1] <= MAX_LABELS:
             raise ArtifactError(
                 f"votes must contain a column per label, at most {MAX_LABELS}, got {self.votes.shape[1]}"
@@ -286,12 +284,10 @@ class LabelSum(Ensemble):
 
     @property
     def constant(self) -> Floats:
-        """The constant part of each label's score, shape (n_labels,)."""
         return np.array([constant for _, constant, _ in self._labels])
 
     @property
     def mean(self) -> Floats:
-        """Weighted mean of the sum over the training rows, shape (n_labels,)."""
         return np.array([mean for *_, mean in self._labels])
 
     def score(self, X: Floats, intercept: float) -> Floats:
@@ -306,7 +302,6 @@ class LabelSum(Ensemble):
         return np.stack([self._of_label(k).contributions(X) for k in labels], axis=2)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Return a JSON description of each label's step functions and rules."""
         sums = map(self._of_label, range(self.votes.shape[1]))
         return {
             "labels": [
@@ -315,7 +310,6 @@ class LabelSum(Ensemble):
         }
 
     def weak_rankers(self) -> list[LabelStump]:
-        """Return the stumps."""
         names = tuple(name for name in ROUND.names or () if name not in ("alpha", "set"))
         return [
             LabelStump(
@@ -334,7 +328,6 @@ class LabelSum(Ensemble):
 def _stump_rounds(
     rounds: npt.NDArray[np.void], votes: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.void]:
-    """Return the rounds of multilabel stumps as plain stumps with the votes of one label."""
     plain = np.empty(len(rounds), dtype=stumps.ROUND)
     for name in plain.dtype.names or ():
         if name in (rounds.dtype.names or ()):
@@ -377,11 +370,9 @@ class LabelLearner(WeakLearner):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Logarithms of F₊ and F₋."""
         return self._weights.log_f
 
     def scan(self) -> LabelStump | None:
-        """Return the stump with the greatest edge, and its votes; None if none has an edge."""
         bins, algorithm = self._bins, self._algorithm
         signed = algorithm.signed(self._weights)
         split = find_best_label_split(
@@ -418,11 +409,9 @@ class LabelLearner(WeakLearner):
         )
 
     def update(self, weak_ranker: LabelStump, alpha: float) -> None:
-        """Add alpha h to the scores f and reweight the pairs; `weak_ranker` is the last result of `scan`."""
         self._weights.grow(self._sorts, alpha * weak_ranker.high, alpha * weak_ranker.low)
 
     def collect(self, history: BoostingHistory) -> LabelSum:
-        """Return the weighted sum of the stumps of all rounds."""
         rounds, sets = stumps.rounds_of_cuts(history, ROUND)
         votes = np.empty((len(history.weak_rankers), self._n_labels), dtype=np.int8)
         for t, stump in enumerate(history.weak_rankers):
@@ -454,7 +443,6 @@ class MultilabelBooster(ExponentialBooster):
         return LabelLearner
 
     def _check_target(self, y: Any, n_samples: int) -> tuple[npt.NDArray[Any], Bools]:
-        """Return the classes, 0 and 1, and which labels each row has."""
         try:
             table = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -664,7 +652,6 @@ class ExampleRankingAlgorithm(GlobalRankingAlgorithm):
     """AdaBoost.MR's rules over pairs of labels of the same row only."""
 
     def start(self, has: Bools, weight: Floats) -> ExampleWeights:
-        """Return the weights at f = 0."""
         return ExampleWeights(has, weight)
 
     def signed(self, weights: LabelWeights) -> Floats:

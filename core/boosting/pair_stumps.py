@@ -145,11 +145,9 @@ class PairStumpLearner(WeakLearner):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Two logarithms whose sum is ln F̃; see `PairWeights.log_f`."""
         return self._pairs.log_f
 
     def scan(self) -> Stump | None:
-        """Return the best stump under the current weights; None if none has a gain."""
         split = self._find_best_split()
         if split.feature < 0:
             return None
@@ -166,17 +164,14 @@ class PairStumpLearner(WeakLearner):
         return None if breaks(stump, self._directions) else stump
 
     def update(self, weak_ranker: Stump, alpha: float) -> None:
-        """Add alpha h to the scores f and reweight the pairs."""
         above, below = (math.exp(alpha * value) for value in weak_ranker.above_below)
         is_above = sides_of(self._codes[weak_ranker.feature], weak_ranker.split).is_above
         self._pairs.grow(np.where(is_above, above, below))
 
     def collect(self, history: BoostingHistory) -> StumpSum:
-        """Return the weighted sum of the stumps of all rounds."""
         return self._maker.collect(history)
 
     def _find_best_split(self) -> Split:
-        """Return the best split under the current weights; its feature is -1 if none has a gain."""
         pairs, order = self._pairs, self._order
         if order.features:
             order.renew(*pairs.by_row())

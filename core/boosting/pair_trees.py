@@ -58,7 +58,6 @@ class WeightedPairLoss(PairLoss):
         self.log_f_plus, self.log_f_minus = pairs.log_f
 
     def update(self, values: Floats) -> None:
-        """Add the value of its leaf in the last tree to the score of each row, and reweight the pairs."""
         factor = np.empty(len(self._pairs.rows))
         # A row's roles lie in the same leaf.
         factor[self._rows] = self._grower.values_of_rows(np.exp(values))

@@ -78,7 +78,6 @@ class ListedPairs(NamedTuple):
         return cls(X, rows, *ends, weight, n_categories, group)
 
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """Return the fields that are not None, X first."""
         return tuple(value for value in self if value is not None)
 
     def by_item(self, weight: Floats) -> tuple[Floats, Floats]:
@@ -88,7 +87,6 @@ class ListedPairs(NamedTuple):
         return better.astype(np.float64, copy=False), worse.astype(np.float64, copy=False)
 
     def sample(self) -> Evaluation:
-        """Return a sample of at most `SAMPLE_ROWS` evenly spaced pairs."""
         return self._evaluation(math.ceil(len(self.weight) / SAMPLE_ROWS))
 
     def evaluation(self) -> Evaluation:
@@ -201,21 +199,17 @@ class ListedPairWeights(PairWeights):
         return 0.5 * self._log_loss, 0.5 * self._log_loss
 
     def grow(self, factor: Floats) -> None:
-        """Update the pair weights for a growth of the scores; see `PairWeights.grow`."""
         total = _grow(factor, 1.0 / factor, self._pairs.better, self._pairs.worse, self._weights)
         self._weights /= total
         self._log_loss += math.log(total)
 
     def by_row(self) -> tuple[Floats, Floats]:
-        """Return the weight of each item in both roles; see `PairWeights.by_row`."""
         return self._pairs.by_item(self._weights)
 
     def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the weights that each split orders correctly and wrongly; see `PairWeights.sum_cuts`."""
         self._fill(codes, n_bins, self._weights, masses)
 
     def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the number of pairs that each split orders correctly and wrongly; see `PairWeights.count_cuts`."""
         self._fill(codes, n_bins, np.ones(len(self._weights)), masses)
 
     def _fill(self, codes: Codes, n_bins: Integers, weights: Floats, masses: Floats) -> None:
@@ -226,7 +220,6 @@ class ListedPairWeights(PairWeights):
         shared_pool(len(codes) * len(pairs.better)).deal(_fill_features, len(codes), *arguments)
 
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
-        """Return the weights of pairs by which of their items are above a split; see `PairWeights.sum_sides`."""
         pairs = self._pairs
         sums = _sum_sides(is_above.view(np.uint8), pairs.better, pairs.worse, self._weights)
         return sums[0].item(), sums[1].item(), sums[2].item(), sums[3].item()

@@ -41,7 +41,6 @@ class StoredPlan(State):
 
     @classmethod
     def read(cls, stored: Any) -> tuple[float, int, int | None, float]:
-        """Return the stored settings; raise ArtifactError if they have wrong types or values."""
         if not isinstance(stored, dict):
             raise ArtifactError(f"chosen must be an object, got {str(stored)[:80]}")
         values = cls.from_arrays({}, {}, stored)

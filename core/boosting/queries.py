@@ -152,18 +152,15 @@ class QueryWeights(PairWeights):
         self.log_loss = most + math.log(total)
 
     def sum_levels(self, rows: Floats) -> Floats:
-        """Return the sum over each level of an array with one value per row."""
         return np.asarray(np.add.reduceat(rows, self.levels.starts[:-1]))
 
     def by_row(self) -> tuple[Floats, Floats]:
-        """Return for each row the weight of the pairs in which it is the better one, and the worse one."""
         n_levels = len(self._is_top)
         of_better = np.bincount(self.levels.better, self.pair, n_levels)
         of_worse = np.bincount(self.levels.worse, self.pair, n_levels)
         return self.better * of_better[self.of_row], self.worse * of_worse[self.of_row]
 
     def sort(self, codes: Codes, features: list[int], n_slots: int) -> None:
-        """Sort the rows of each query by the codes of each of these features; see `PairWeights.sort`."""
         if self._places.shape != codes.shape:
             self._places = np.empty(codes.shape, dtype=np.uint32)
         by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
@@ -172,12 +169,10 @@ class QueryWeights(PairWeights):
         shared_pool(codes.size).deal(_sort_queries, len(features), *arguments)
 
     def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the weights that each split orders correctly and wrongly; see `PairWeights.sum_cuts`."""
         sums = np.ones(len(self.levels.starts) - 1)
         self._fill(codes, n_bins, (self.better, self.worse, sums, self.pair), masses)
 
     def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the number of pairs that each split orders correctly and wrongly; see `PairWeights.count_cuts`."""
         sizes = np.diff(self.levels.starts).astype(np.float64)
         ones = np.ones(len(self.rows))
         self._fill(codes, n_bins, (ones, ones, sizes, np.ones(len(self.pair))), masses)
@@ -193,7 +188,6 @@ class QueryWeights(PairWeights):
         shared_pool(codes.size).deal(_fill_queries, len(codes), *arguments)
 
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
-        """Return the weights of pairs by which of their rows are above a split; see `PairWeights.sum_sides`."""
         levels = self.levels
         better = [self.sum_levels(self.better * side) for side in (~is_above, is_above)]
         worse = [self.sum_levels(self.worse * side) for side in (~is_above, is_above)]

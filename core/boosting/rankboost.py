@@ -166,7 +166,6 @@ class RankBoost(PairBooster):
     random_state: RandomState = 0
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter for parameters that contradict each other or the kind of weak ranker."""
         super().check_parameters()
         if self.weak_ranker == "tree":
             check_shape(self.max_depth, self.max_leaves)
@@ -180,7 +179,6 @@ class RankBoost(PairBooster):
         return LEARNING_RATE[self.weak_ranker]
 
     def _algorithm(self) -> BoostingAlgorithm:
-        """Return RankBoost's loss and step rule, for trees, stumps or columns, with the estimator's parameters."""
         learning_rate, smoothing = self._rate(), self.smoothing
         if smoothing is None:
             smoothing = SMOOTHING[self.weak_ranker]

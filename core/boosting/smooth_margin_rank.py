@@ -110,7 +110,6 @@ class SmoothMarginRank(PairBooster):
         self._log_least = _log_least_weight(data)
 
     def _after_rounds(self, data: BoostingData) -> None:
-        """Compute the ranking margin on the training rows or pairs."""
         stages = self.ensemble_.staged(np.ascontiguousarray(data.X))
         norms = np.cumsum(self.rounds_["alpha"])
         margins = [_least_difference(data, f) / norm for f, norm in zip(stages, norms, strict=True)]
@@ -181,7 +180,6 @@ def theorem_7(g: Floats, d_plus: Floats, d_minus: Floats) -> npt.NDArray[np.bool
 
 
 def _log_least_weight(data: BoostingData) -> float:
-    """Return the logarithm of the minimum weight of a pair."""
     if isinstance(data, ListedPairs):
         return math.log(data.weight.min())
     if data.query is None:

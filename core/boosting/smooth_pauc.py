@@ -153,7 +153,6 @@ class Smoothed:
         return np.asarray(powers @ _TO_POWERS)
 
     def _lay_nodes(self) -> None:
-        """Choose the thresholds and weights of the numerical integration over the window."""
         low, high = self._area.window
         # The thresholds at fpr_min and fpr_max; none where the whole tail belongs to the window.
         self._ends = (

@@ -80,7 +80,6 @@ class CutSides(NamedTuple):
 
     @property
     def is_above(self) -> Bools:
-        """Return which rows are above the split, shape (n_rows,), bool."""
         first, width = self.above
         is_above: Bools = self.column - self.column.dtype.type(first) <= width  # it wraps around
         return is_above
@@ -248,7 +247,6 @@ class StepFunctions:
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Return g_j(x_j) of each row and feature, in the shape of X, without checks; X is C-contiguous."""
         parts = np.zeros(X.shape)
         _contribute(X, self.features, self.starts, self.thresholds, self.values, parts)
         return parts
@@ -301,7 +299,6 @@ def _sum_thresholds(stumps: npt.NDArray[np.void]) -> tuple[Floats, Floats]:
 
 
 def _sum_sets(stumps: npt.NDArray[np.void], n_categories: int, sets: Words) -> Floats:
-    """Return the summed value of each category of one feature, that of a missing value last."""
     distinct, which = np.unique(stumps[["set", "sign", "missing_above"]], return_inverse=True)
     rises = np.bincount(which, _rises(stumps))
     sums = np.zeros(n_categories + 1)
@@ -343,11 +340,9 @@ class Stump:
 
     @property
     def above_below(self) -> tuple[float, float]:
-        """The values of h above and below the threshold."""
         return (self.high, self.low) if self.sign > 0 else (self.low, self.high)
 
     def values(self, X: Floats) -> Floats:
-        """Return the stump's value h(x) for each row."""
         above = is_above(X, self.feature, self.threshold, self.missing_above, self.members)
         return np.where(above, *self.above_below)
 
@@ -392,7 +387,6 @@ class StumpSum(Ensemble):
     sets: Annotated[Words, Array("n_words")]
 
     def check(self) -> None:
-        """Raise ArtifactError for rounds that no fit can produce."""
         check_cuts(self.rounds, self.sets, self.n_categories)
 
     @cached_property
@@ -402,12 +396,10 @@ class StumpSum(Ensemble):
 
     @cached_property
     def constant(self) -> float:
-        """The constant part of the score, equal for all rows."""
         return float((self.rounds["alpha"] * self.rounds["low"]).sum())
 
     @cached_property
     def means(self) -> Floats:
-        """Weighted mean of each step function over the training rows, shape (n_features,)."""
         rounds, means = self.rounds, np.zeros(len(self.has_missing))
         added = rounds["alpha"] * (rounds["high"] - rounds["low"]) * rounds["coverage"]
         np.add.at(means, rounds["feature"], added)  # 0 where the feature is -1
@@ -427,7 +419,6 @@ class StumpSum(Ensemble):
         return self.steps.contributions(X) - self.means
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Verify monotone constraints: compare neighbouring steps of each constrained feature."""
         compared, violations = 0, []
         for feature, thresholds, values, _ in self.steps.per_feature():
             sign = int(directions[feature])
@@ -444,14 +435,12 @@ class StumpSum(Ensemble):
         return Verification(compared, violations)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Return a JSON description of the step functions and rules; see `describe_steps` and `describe_rules`."""
         return {
             "features": describe_steps(self.steps, name, categories),
             "rules": describe_rules(self.rounds, self.sets, self.has_missing, name, categories),
         }
 
     def weak_rankers(self) -> list[Stump]:
-        """Return the stumps of all rounds, with their thresholds but without bin codes."""
         names = tuple(name for name in ROUND.names or () if name not in ("alpha", "set"))
         return [
             Stump(**fields_of(row, names), members=members_of(self.sets, row, self.n_categories))
@@ -459,7 +448,6 @@ class StumpSum(Ensemble):
         ]
 
     def binary_weights(self) -> Floats:
-        """Return the rise α (high - low) of each round's stump, 0 for a constant."""
         rises = self.rounds["high"] - self.rounds["low"]
         return np.asarray(self.rounds["alpha"] * np.where(self.rounds["feature"] >= 0, rises, 0.0))
 
@@ -483,7 +471,6 @@ class StumpMaker:
         self._above = np.cumsum(shares[:, -2::-1], axis=1)[:, ::-1]
 
     def make(self, split: Split, masses: CutMasses | None, hypothesis: Hypothesis) -> Stump:
-        """Return the stump of a split, with its threshold and the values that the algorithm gives both sides."""
         shares = self._shares[split.feature]
         if split.bins_above is not None:
             above = shares[: len(split.bins_above)][split.bins_above].sum()
@@ -503,7 +490,6 @@ class StumpMaker:
         )
 
     def collect(self, history: BoostingHistory) -> StumpSum:
-        """Return the weighted sum of the stumps of all rounds."""
         rounds, sets = rounds_of_cuts(history, ROUND)
         return StumpSum(self.n_categories, rounds, self.bins.has_missing, sets)
 
@@ -539,7 +525,6 @@ class WeightChange(NamedTuple):
 
     @classmethod
     def read(cls, numbers: list[float]) -> "list[WeightChange]":
-        """Return the updates in a list of concatenated `numbers`; raise ArtifactError if it is malformed."""
         steps, start = [], 0
         try:
             while start < len(numbers):
@@ -574,7 +559,6 @@ class Listing:
         self.rows, self.changes = np.empty(0, dtype=np.uint32), np.empty(0)
 
     def reserve(self, n_rows: int) -> None:
-        """Enlarge the buffer to at least `n_rows` rows."""
         if len(self.rows) < n_rows:
             self.rows, self.changes = np.empty(n_rows, dtype=np.uint32), np.empty(n_rows)
 
@@ -614,7 +598,6 @@ class StumpShard:
         self._listing = listing
 
     def totals(self) -> Floats:
-        """Return the weights of the positives, of the negatives and of all."""
         m, weights = self._n_positives, self._weights
         return np.array([weights[:m].sum(), weights[m:].sum(), weights.sum()])
 
@@ -634,7 +617,6 @@ class StumpShard:
         return self._fill()
 
     def take(self, step: WeightChange) -> Floats:
-        """Apply a round's weight update, and return the shard's histogram sums; see `start`."""
         if not step.is_change:
             self._rescale(step)
             return self._fill()
@@ -676,7 +658,6 @@ class StumpShard:
         return self._sum_up()
 
     def _sum_up(self) -> Floats:
-        """Add the sums of squared weights if they are needed, and return all sums of the shard."""
         if len(self._squares):
             own, rows = self._weights, self._per_row
             for k, side in enumerate((slice(self._n_positives), slice(self._n_positives, None))):
@@ -715,7 +696,6 @@ class MakeStumpShard:
     def __call__(
         self, piece: Piece, codes: Sequence[tuple[Codes, ...]], folder: Path
     ) -> StumpShard:
-        """Return the shard of a piece."""
         rows, m = positives_first(piece.positive)
         laid_out = lay_out_piece(piece, codes, np.dtype(self.dtype), folder)
         weight = take_weights(np.broadcast_to(piece.weight, len(rows)), rows)
@@ -770,7 +750,6 @@ class StumpLearner(WeakLearner):
         self._maker = StumpMaker(bins, data.n_categories, shares)
 
     def _divide(self, data: TrainingData, max_bins: int) -> Shards:
-        """Compute the bins of the columns, and return the training rows divided into shards."""
         n_rows, n_categories = len(data.positive), data.n_categories
         self._is_listed = is_listed = n_rows * len(n_categories) >= MIN_LISTED_CELLS
         if isinstance(data.X, ColumnTable):
@@ -807,11 +786,9 @@ class StumpLearner(WeakLearner):
 
     @property
     def _share_p(self) -> float:
-        """The positives' fraction F₊/(F₊ + F₋) of the total weight."""
         return 1.0 / (1.0 + math.exp(min(self._log_f_minus - self._log_f_plus, 700.0)))
 
     def scan(self) -> Stump | None:
-        """Return the best stump under the current weights; None if none has a gain."""
         algorithm, share_p = self._algorithm, self._share_p
         best = self._find()
         if best is not None and not self._is_sure(best):
@@ -829,7 +806,6 @@ class StumpLearner(WeakLearner):
         return best
 
     def _find(self) -> Stump | None:
-        """Return the stump of the best split; None if no split has a gain."""
         algorithm, histograms = self._algorithm, self._histograms
         inverse_ess = INFINITE_ESS
         if len(self._squares):
@@ -879,7 +855,6 @@ class StumpLearner(WeakLearner):
         )
 
     def update(self, weak_ranker: Stump, alpha: float) -> None:
-        """Add alpha h to the scores f and reweight the rows."""
         rise_above, rise_below = (alpha * value for value in weak_ranker.above_below)
         masses, push = weak_ranker.masses, self._algorithm.push
         if masses is None:  # a constant changes no ratio within a class
@@ -912,13 +887,11 @@ class StumpLearner(WeakLearner):
         self._take(WeightChange(weak_ranker.split, is_above, inside, outside, is_change))
 
     def _take(self, step: WeightChange) -> None:
-        """Apply a weight update on all shards, and read the new sums."""
         self._read(self._shards.add_up("take", step))
         self._steps += step.numbers()
         self._changed_since_fill = self._changed_since_fill + 1 if step.is_change else 0
 
     def _read(self, sums: Floats) -> None:
-        """Store the sums over all shards as histograms; see `StumpShard.start`."""
         shape = len(self._bins.n_bins), 2, self._bins.n_slots
         n = math.prod(shape)
         self._histograms, self._squares = sums[:n].reshape(shape), sums[n:]
@@ -929,7 +902,6 @@ class StumpLearner(WeakLearner):
         self._read(self._shards.add_up("repeat", WeightChange.read(self._steps)))
 
     def collect(self, history: BoostingHistory) -> StumpSum:
-        """Return the weighted sum of the stumps of all rounds."""
         return self._maker.collect(history)
 
 
@@ -957,7 +929,6 @@ def rounds_of_cuts(
 
 
 def check_cuts(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers) -> None:
-    """Raise ArtifactError for stumps whose threshold, category set and values contradict each other."""
     check_sets(rounds["feature"], rounds["set"], sets, n_categories)
     is_threshold = rounds["set"] == NO_SET
     if not (rounds["threshold"][is_threshold] < np.inf).all():

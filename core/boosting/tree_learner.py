@@ -115,11 +115,9 @@ class TreeLearner(WeakLearner):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Logarithms of the positives' and the negatives' part of the loss."""
         return self._loss.log_f_plus, self._loss.log_f_minus
 
     def scan(self) -> Tree | None:
-        """Return the next tree; None if no split has a gain."""
         given, loss = self._parameters, self._loss
         self._start_draws(self._round)
         self._round += 1
@@ -138,7 +136,6 @@ class TreeLearner(WeakLearner):
         return Tree(tree_splits, members, values, leaves.weights, self._n_categories)
 
     def update(self, weak_ranker: Tree, alpha: float) -> None:
-        """Add alpha h to the scores f and reweight the rows."""
         self._loss.update(alpha * weak_ranker.leaf_value)
 
     @classmethod
@@ -156,14 +153,12 @@ class TreeLearner(WeakLearner):
         return super().extend(X) if self._crosses is None else self._crosses.extend(X)
 
     def collect(self, history: BoostingHistory) -> TreeSum | CrossedTreeSum:
-        """Return the weighted sum of the trees of all rounds."""
         trees = TreeSum.of(
             history.weak_rankers, history.alpha, self._loss.start, self._n_categories
         )
         return trees if self._crosses is None else CrossedTreeSum(self._crosses, trees)
 
     def _add_crosses(self, encoded: Encoded, data: TrainingData, callback: Callback) -> Encoded:
-        """Search for crosses of features, and return the encoded columns with those of the crosses appended."""
         given, n_features = self._parameters, len(self._n_categories)
         is_free = np.ones(n_features, dtype=np.bool_)
         if self._directions is not None:
@@ -196,7 +191,6 @@ class TreeLearner(WeakLearner):
         self._random_bits.state = self._first_state
 
     def _draw_features(self) -> npt.NDArray[np.bool_]:
-        """Return a random mask of the features that the next tree may split on."""
         n_features = len(self._bins.edges)
         n_drawn = max(round(self._max_features * n_features), 1)
         features = np.zeros(n_features, dtype=np.bool_)

@@ -133,7 +133,6 @@ class TreeLoss(Resumable, ABC):
         total: float,
         penalty: float,
     ) -> SplitCriterion:
-        """Return a split criterion with these settings; `total` is the weight of all rows."""
         unit = self._unit
         least = min(self._leaf_rows * unit, MAX_LEAF_FRACTION * total)
         if min_samples_leaf is not None:
@@ -203,7 +202,6 @@ class PairLoss(TreeLoss):
         self._rescale(1.0 / totals[:, None])
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """Return the split criterion for the next tree, under the current weights."""
         if self._leaf == "newton":
             objective = Objective.NEWTON
         else:
@@ -217,7 +215,6 @@ class PairLoss(TreeLoss):
         return self._split_criterion(objective, self._push, min_samples_leaf, 2.0, penalty)
 
     def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
-        """Return the best step of each leaf; see `TreeLoss.best_step`."""
         sums = splits.sums
         self._totals = sums[:2].sum(axis=1, keepdims=True)
         p, q = self._masses = sums[:2] / self._totals
@@ -231,7 +228,6 @@ class PairLoss(TreeLoss):
         return Leaves(values, sums[2])
 
     def update(self, values: Floats) -> None:
-        """Add values[leaf] to the scores of the rows in each leaf of the last tree, and reweight the rows."""
         factors = np.exp([-values, self._push * values])
         shrink = (self._masses * factors).sum(axis=1, keepdims=True)
         grow_p, grow_q = np.log(shrink[:, 0]).tolist()
@@ -380,7 +376,6 @@ class RowLoss(TreeLoss):
         return pool_ratios(up - down, total, relation)
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """Return the split criterion for the next tree, under the current gradients and Hessians."""
         # For a category without meaning G²/H is 1 on average if H is the variance of the gradient, as of a likelihood.
         penalty = category_penalty * SORTED_NOISE_GAIN
         return self._split_criterion(
@@ -388,18 +383,15 @@ class RowLoss(TreeLoss):
         )
 
     def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
-        """Return the best step of each leaf; see `TreeLoss.best_step`."""
         up, down, curvature, sample_weight = splits.sums
         values = self.steps(up, -down, curvature, self._smoothing * self._unit, relation)
         return Leaves(values, sample_weight)
 
     def update(self, values: Floats) -> None:
-        """Add values[leaf] to the scores of the rows in each leaf of the last tree, and recompute gradients."""
         self._steps.add(values[None])
         self._step(values)
 
     def _step(self, values: Floats) -> None:
-        """Add leaf values to the scores on all shards, and store the new loss and curvature sums."""
         loss, curvature, squares = self._grower.step(values).tolist()
         losses = np.maximum(loss, TINY)
         log_losses = np.log(losses) + math.log(self._grower.division.row_weight)
@@ -423,7 +415,6 @@ class LogisticLoss(RowLoss):
     write_derivatives = write_derivatives
 
     def best_constant(self, positives: float, negatives: float) -> float:
-        """Return the log-odds of the classes, given their sample weights."""
         return math.log(positives / negatives)
 
     def steps(
@@ -434,7 +425,6 @@ class LogisticLoss(RowLoss):
         smoothing: float,
         relation: Relation | None,
     ) -> Floats:
-        """Return bounded Newton steps; see `bounded_steps`."""
         return bounded_steps(up, down, curvature, smoothing, relation)
 
 
@@ -468,7 +458,6 @@ class RankingTreeAlgorithm(TreeAlgorithm):
     sizes_leaves: bool = False
 
     def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
-        """Return the pairwise loss at f = 0 of the rows, positives first."""
         return PairLoss(
             grower,
             weight,

@@ -107,7 +107,6 @@ class Tree:
     d_minus: ClassVar[float] = math.nan
 
     def values(self, X: Floats) -> Floats:
-        """Return h(x), the value of the leaf that holds x, for each row."""
         return TreeSum.of([self], [1.0], 0.0, self.n_categories).score(X, 0.0)
 
 
@@ -187,7 +186,6 @@ class TreeSum(Ensemble):
 
     @property
     def constant(self) -> float:
-        """The constant part of the score, equal for all rows."""
         return float(self.start[0])
 
     @property
@@ -230,13 +228,11 @@ class TreeSum(Ensemble):
         return scores
 
     def score_mixed(self, mixed: MixedRows, intercept: float) -> Floats:
-        """Return the score of each mixed row: each tree is walked once for a pair; see `add_mixed_scores`."""
         scores = np.zeros(mixed.start[-1])
         add_mixed_scores(mixed, self.nodes, scores)
         return scores + (intercept + self.constant)
 
     def staged(self, X: Floats) -> Iterator[Floats]:
-        """Yield the sum of the first 1, 2, ... trees for each row; each array is new."""
         scores = np.full(len(X), self.constant)
         for t in range(len(self.rounds)):
             scores = scores.copy()
@@ -260,17 +256,14 @@ class TreeSum(Ensemble):
         return cover_nodes(self.nodes, self.leaf_weight)
 
     def shapley_values(self, X: Floats) -> Floats:
-        """Return the Shapley values of each row's features, in the shape of X; see `add_shapley`."""
         parts = np.zeros(X.shape)
         add_shapley(X, self.nodes, self.cover, parts)
         return parts
 
     def count_shapley_steps(self) -> int:
-        """Return the greatest number of elementary steps that the Shapley values of one row take."""
         return count_shapley_steps(self.nodes, len(self.n_categories))
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Verify monotone constraints by comparing the leaves of each tree; see `Ensemble.walk_monotone`."""
         compared = 0
         violations: list[Violation] = []
         for t, (splits, leaves) in enumerate(self._trees()):
@@ -287,7 +280,6 @@ class TreeSum(Ensemble):
         return Verification(compared, violations, is_sum=True)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Return a JSON description of each tree by its leaves: conditions as text, and values, greatest first."""
         trees = []
         for splits, leaves in self._trees():
             conditions = describe_leaves(splits, self.sets, name, categories)
@@ -300,7 +292,6 @@ class TreeSum(Ensemble):
         return {"trees": trees}
 
     def weak_rankers(self) -> list[Tree]:
-        """Return the trees, with the step sizes multiplied into their leaves."""
         return [
             Tree(
                 splits.copy(),
@@ -313,13 +304,11 @@ class TreeSum(Ensemble):
         ]
 
     def _trees(self) -> Iterator[tuple[npt.NDArray[np.void], slice]]:
-        """Yield the splits of each tree, and the range of its leaves."""
         stops = np.cumsum(self.rounds["n_leaves"]).tolist()
         for t, (start, stop) in enumerate(pairwise([0, *stops])):
             yield self.splits[start - t : stop - t - 1], slice(start, stop)
 
     def check(self) -> None:
-        """Raise ArtifactError for splits that do not form trees."""
         splits, n_splits = self.splits, self.rounds["n_leaves"] - 1
         starts = np.repeat(np.cumsum(n_splits) - n_splits, n_splits)
         if (splits["leaf"] > np.arange(len(splits)) - starts).any():
@@ -356,25 +345,20 @@ class CrossedTreeSum(Ensemble):
 
     @property
     def rounds(self) -> npt.NDArray[np.void]:  # type: ignore[override]
-        """The boosting rounds of the trees."""
         return self.trees.rounds
 
     @property
     def constant(self) -> float:
-        """The constant part of the score, equal for all rows."""
         return self.trees.constant
 
     @property
     def mean(self) -> float:
-        """Weighted mean score of the training rows."""
         return self.trees.mean
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Return intercept + the trees' values for each row; see `TreeSum.score`."""
         return self.trees.score(self.crosses.extend(X), intercept)
 
     def staged(self, X: Floats) -> Iterator[Floats]:
-        """Yield the sum of the first 1, 2, ... trees for each row."""
         return self.trees.staged(self.crosses.extend(X))
 
     def contributions(self, X: Floats) -> Floats:
@@ -386,7 +370,6 @@ class CrossedTreeSum(Ensemble):
         return self.crosses.fold(self.trees.shapley_values(self.crosses.extend(X)))
 
     def count_shapley_steps(self) -> int:
-        """Return the greatest number of elementary steps that the Shapley values of one row take."""
         return self.trees.count_shapley_steps()
 
     def walk_monotone(self, directions: Directions) -> Verification:
@@ -406,7 +389,6 @@ class CrossedTreeSum(Ensemble):
         return replace(walk, violations=[*found, *tried])
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Return a JSON description of each tree by its leaves, and of the features that are crossed."""
         crosses = self.crosses
         of_columns = categories + (None,) * crosses.n_columns
         described = self.trees.describe(lambda column: crosses.name(column, name), of_columns)

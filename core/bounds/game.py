@@ -333,13 +333,11 @@ def _mixed(matrix: Floats, weights: Floats) -> Floats:
 
 
 def _normalised(weights: Floats) -> Floats:
-    """Return the weights clipped at 0 and divided by their sum."""
     weights = np.maximum(weights, 0.0)  # the solver's tolerance lets them fall a little below
     return np.asarray(weights / weights.sum())
 
 
 def _checked(name: str, values: npt.ArrayLike) -> Floats:
-    """Return a nonempty matrix of finite numbers as float64; raise InvalidData for other values."""
     matrix = as_numbers(name, values)
     if matrix.ndim != 2 or not matrix.size:
         raise InvalidData(f"{name} must be a non-empty matrix, got shape {matrix.shape}")

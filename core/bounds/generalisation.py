@@ -553,7 +553,6 @@ def _check_delta(delta: float) -> None:
 
 
 def _check_sample(rows: int, crucial_share: float) -> None:
-    """Raise InvalidParameter for fewer than 2 rows, or E outside (0, 1/2]."""
     if rows < 2:
         raise InvalidParameter(f"rows must be at least 2, got {rows}")
     if not 0 < crucial_share <= 0.5:

@@ -100,7 +100,6 @@ class Bins:
 
     @cached_property
     def is_categorical(self) -> npt.NDArray[np.bool_]:
-        """Which features are categorical."""
         return np.array([bins is not None for bins in self.category_bins], dtype=np.bool_)
 
     @cached_property
@@ -165,7 +164,6 @@ def fit_bins(
 
 
 def code_columns(X: npt.NDArray[np.float64], rows: npt.NDArray[Any], bins: Bins) -> Codes:
-    """Return the codes of rows under fitted bins, computed in blocks of rows; see `fit_bins`."""
     n_features, rows = X.shape[1], rows.astype(np.uint32, copy=False)
     codes: Codes = np.empty((n_features, len(rows)), dtype=bins.dtype)
     missing = missing_code(bins.dtype)

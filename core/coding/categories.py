@@ -209,18 +209,15 @@ def order_bins(masses, n_bins, inverse_ess_p, inverse_ess_n, order, mixed):  # t
 
 
 def count_words(n_categories: Count) -> Count:
-    """Return the number of 64-bit words that a set of `n_categories` categories takes."""
     return -(-n_categories // WORD_BITS)
 
 
 def pack(category_mask: Bools) -> Words:
-    """Return a mask of categories, (n_categories,) bool, packed into 64-bit words."""
     bits = np.zeros(count_words(len(category_mask)) * WORD_BITS, dtype=np.bool_)
     bits[: len(category_mask)] = category_mask
     return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
 
 
 def unpack(words: Words, first: int, n_categories: int) -> Bools:
-    """Return the category mask, (n_categories,) bool, packed in the words from words[first] on."""
     octets = words[first : first + count_words(n_categories)].astype("<u8").view(np.uint8)
     return np.unpackbits(octets, bitorder="little")[:n_categories].astype(np.bool_)

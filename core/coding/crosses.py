@@ -158,7 +158,6 @@ class Crosses(State):
 
     @property
     def n_columns(self) -> int:
-        """Number of columns that the crosses add to a matrix."""
         return COLUMNS * len(self.feature)
 
     @property
@@ -187,7 +186,6 @@ class Crosses(State):
         )
 
     def check(self) -> None:
-        """Raise ArtifactError for crosses whose tables are inconsistent, or that are too many."""
         if len(self.feature) > MAX_CROSSES:
             raise ArtifactError(
                 f"cross_feature must contain at most {MAX_CROSSES} pairs of features, got {len(self.feature)}"
@@ -312,7 +310,6 @@ class Crosses(State):
         return (LOG_NAMES if logs else NAMES)[which].format(self.title(k, name))
 
     def describe(self, name: Callable[[int], str]) -> list[dict[str, Any]]:
-        """Return each cross as JSON: its name, its features, and its number of pairs of categories."""
         return [
             {
                 "name": self.title(k, name),
@@ -323,7 +320,6 @@ class Crosses(State):
         ]
 
     def title(self, cross: int, name: Callable[[int], str]) -> str:
-        """Return the names of both features of a cross, such as "town × month"."""
         return " × ".join(map(name, self.feature[cross].tolist()))
 
 
@@ -614,7 +610,6 @@ class _Data:
         self._codes: dict[int, Integers] = {}
 
     def with_edges(self, features: Integers, rows: Integers, report: Callable[[], None]) -> "_Data":
-        """Return the data with edges for the numeric features that have few distinct values in the given rows."""
         edges = {}
         for j in features.tolist():
             values = np.unique(self.X[rows, j])
@@ -627,25 +622,21 @@ class _Data:
         return _Data(self.X, self.positive, self.weight, self.n_categories, edges)
 
     def take(self, rows: Integers) -> "_Data":
-        """Return the data of the given rows."""
         return _Data(
             self.X[rows], self.positive[rows], self.weight[rows], self.n_categories, self.edges
         )
 
     def n_codes(self, feature: int) -> int:
-        """Return the number of codes of a feature, that of missing values included (the last)."""
         if feature in self.edges:
             return len(self.edges[feature]) + 2
         return int(self.n_categories[feature]) + 1
 
     def codes(self, feature: int) -> Integers:
-        """Return the code of each row in a feature."""
         if feature not in self._codes:
             self._codes[feature] = self._find_codes(feature)
         return self._codes[feature]
 
     def _find_codes(self, feature: int) -> Integers:
-        """Compute the code of each row in a feature."""
         x = self.X[:, feature]
         if feature in self.edges:
             reached = np.searchsorted(self.edges[feature], x, side="right")
@@ -751,14 +742,12 @@ class _Cross:
         return bool(settled > MAX_SETTLED_ROWS * self._rows.sum())
 
     def columns(self) -> Floats:
-        """Return the cross's columns for the training rows, shape (n_rows, 2); see `Crosses.extend`."""
         if not self._logs:
             return np.column_stack([self.share, self.mass])
         beyond = np.where(self._has_number, _log_odds(self.share) - self.odds, 0.0)
         return np.column_stack([beyond, np.log1p(self.mass, dtype=np.float64)])
 
     def look_up(self) -> tuple[npt.NDArray[np.uint32], Singles, Singles]:
-        """Return the keys of the stored pairs of categories, and the fraction and weight of each for new rows."""
         data, keys = self._data, self._keys[self._is_kept]
         first, second = (data.effect(j, None) for j in self._pair)
         odds = data.base + first[keys // self._n_second] + second[keys % self._n_second]

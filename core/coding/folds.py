@@ -72,7 +72,6 @@ class Folds(NamedTuple):
         return self.apart if is_apart else self.together
 
     def take(self, rows: Integers) -> "Folds":
-        """Return the folds of the given rows."""
         together = None if self.together is None else self.together[rows]
         unit = None if self.unit is None else self.unit[rows]
         return self._replace(apart=self.apart[rows], together=together, unit=unit)

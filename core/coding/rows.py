@@ -106,22 +106,18 @@ class Division:
         return replace(division, scale=scale, row_weight=row_weight)
 
     def part(self, first: int, last: int) -> Division:
-        """Return the division restricted to the shards first to last - 1."""
         return replace(self, starts=self.starts[first : last + 1], first=self.first + first)
 
     @property
     def n_shards(self) -> int:
-        """Number of local shards."""
         return len(self.starts) - 1
 
     @property
     def n_own(self) -> int:
-        """Number of local rows."""
         return int((self.starts[-1] - self.starts[0]).sum())
 
     @property
     def n_own_positives(self) -> int:
-        """Number of local positives."""
         return int(self.starts[-1, 0] - self.starts[0, 0])
 
     @property

@@ -163,7 +163,6 @@ class StoredCodes:
                 files, number, first = [], number + 1, last
 
     def columns_of(self, piece: Piece) -> list[tuple[Codes, ...]]:
-        """Return the codes of each file of a block, column by column."""
         columns = {shard.file.digest: shard.codes for shard in self.shards}
         return [columns[file.digest] for file in piece.files]
 
@@ -237,11 +236,9 @@ class StandIns:
     is_taken: Bools | None
 
     def apply(self, function: Callable[[Floats], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Return a function's results for all stand-in rows, applied block by block."""
         return np.concatenate([function(block) for block in self.stored._blocks(self.is_taken)])
 
     def all(self) -> Floats:
-        """Return all stand-in rows in one array, (n_rows, n_features) float64, C-contiguous."""
         return self.apply(lambda block: block)
 
 
@@ -352,7 +349,6 @@ def widened(codes: Codes, missing: int) -> Codes:
 
 
 def _types_of(bins: Bins) -> list[np.dtype[Any]]:
-    """Return the narrowest integer type that holds each column's codes."""
     return [np.dtype(np.uint8 if n <= MAX_NARROW_BINS else np.uint16) for n in bins.n_bins.tolist()]
 
 
@@ -382,8 +378,6 @@ class _Writer:
         self.digests = [hashlib.sha256() for _ in range(-(-n_rows // SHARD_ROWS))]
 
     def write(self, column: Callable[[slice], Codes]) -> None:
-        """Append the codes of one column to all shards; `column` returns them for a slice of rows."""
-
         def write_shard(s: int) -> None:
             codes = column(slice(s * SHARD_ROWS, min((s + 1) * SHARD_ROWS, self.n_rows)))
             self.digests[s].update(codes.data)
@@ -400,7 +394,6 @@ def write_codes(
     learning: tuple[Any, ...],
     is_weighted: bool,
 ) -> Bins:
-    """Fit the bins of each column, and write its codes."""
     max_bins, n_categories, max_categories, least_mass, _ = learning
     n_rows, n_features = table.source.n_rows, len(table.names)
     edges: list[Floats] = []
@@ -499,7 +492,6 @@ def _map(
 
 
 def _arrays_of(bins: Bins, writer: _Writer) -> dict[str, npt.NDArray[Any]]:
-    """Return the bins and the shards' hashes as arrays to store."""
     of_categories = [b for b in bins.category_bins if b is not None]
     return {
         "edges": np.concatenate([np.empty(0), *bins.edges]),
@@ -513,7 +505,6 @@ def _arrays_of(bins: Bins, writer: _Writer) -> dict[str, npt.NDArray[Any]]:
 
 
 def _open(table: ColumnTable, folder: Path, name: bytes) -> StoredCodes | None:
-    """Return the stored codes in a folder if all hashes match, else None."""
     try:
         arrays = unseal("the cuts", (folder / CUTS_FILE).read_bytes(), name)
         bins = _bins_of(arrays)
@@ -529,7 +520,6 @@ def _open(table: ColumnTable, folder: Path, name: bytes) -> StoredCodes | None:
 
 
 def _bins_of(arrays: dict[str, npt.NDArray[Any]]) -> Bins:
-    """Return the bins stored as arrays."""
     edges = np.split(arrays["edges"], np.cumsum(arrays["n_edges"])[:-1])
     counts = arrays["n_categories"]
     of_categories = np.split(arrays["category_bins"], np.cumsum(np.maximum(counts, 0))[:-1])

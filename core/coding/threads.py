@@ -50,7 +50,6 @@ class ThreadPool:
 
     @property
     def n_threads(self) -> int:
-        """Number of threads that share the tasks."""
         return self._n_threads
 
     def run(self, kernel: Callable[..., None], n_tasks: int, *arguments: object) -> None:
@@ -142,7 +141,6 @@ SLEEP_MICROSECONDS = 50
 
 
 def open_region() -> Region:
-    """Return a new parallel region without tasks."""
     room = np.zeros((len(Region._fields) + 1) * _LINE, dtype=np.int64)
     return Region(*(room[(k + 1) * _LINE :][:1] for k in range(len(Region._fields))))
 
@@ -224,8 +222,6 @@ def _end(region: Region) -> None:
 
 
 def _atomic(operate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the numba code generator of an atomic operation on an array's first number."""
-
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         return operate(context, builder, data, *arguments[1:])
@@ -420,7 +416,6 @@ def take_task(region):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def wait_for_all(region, n_tasks):  # type: ignore[no-untyped-def]
-    """Wait until all tasks of a region's current phase are done."""
     looks = 0
     while atomic_load(region.done) < n_tasks:
         looks += 1

@@ -124,7 +124,6 @@ def in_words(
 
 
 def _interval(name: str, interval: ValueRange) -> str:
-    """Return a numeric condition as text."""
     low, high = interval.low, interval.high
     if low == math.inf:
         return f"{name} is missing"

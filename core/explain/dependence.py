@@ -436,7 +436,6 @@ def _quantiles(values: Floats, weight: Floats, n_points: int) -> Floats:
 
 
 def find_features(ranker: Ranker, features: Sequence[int | str]) -> list[int]:
-    """Return the indices of columns given by index or name; InvalidParameter if one is unknown or comes twice."""
     if not isinstance(features, str):
         check_items("features", features)
     if isinstance(features, str) or not len(features):
@@ -450,7 +449,6 @@ def find_features(ranker: Ranker, features: Sequence[int | str]) -> list[int]:
 
 
 def _find_feature(ranker: Ranker, feature: int | str) -> int:
-    """Return the index of a feature given by index or name; raise InvalidParameter if it is unknown."""
     if isinstance(feature, str):
         names = [str(name) for name in getattr(ranker, "feature_names_in_", ())]
         if feature not in names:

@@ -80,12 +80,10 @@ class _Pairs(NamedTuple):
 
     @property
     def size(self) -> Integers:
-        """Number of features that differ in each pair, shape (n_pairs,)."""
         size: Integers = self.differs.sum(axis=1, dtype=np.int64)
         return size
 
     def take(self, chosen: Any) -> "_Pairs":
-        """Return the pairs with the given indices."""
         return _Pairs(*(each[chosen] for each in self))
 
 
@@ -229,7 +227,6 @@ def count_scored(n_features: int, n_references: int) -> int:
 
 
 def _shares(weight: Any, n: int) -> Floats:
-    """Return the reference rows' weights, normalised to sum 1; raise InvalidData if they are invalid."""
     given = np.ones(n) if weight is None else as_numbers("weight", weight)
     if given.shape != (n,):
         raise InvalidData(f"weight must have one number for each of {n} rows, got {given.shape}")
@@ -305,7 +302,6 @@ def _find_exact(
 def _find_sampled(
     ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the sampled Shapley values of pairs and their variances, both (n_pairs, n_features)."""
     mixed = MixedRows(rows, others, pairs.row, pairs.reference, pairs.order, pairs.size)
     scores = ranker.score_mixed(mixed)
     gains, spreads = np.zeros((2, *pairs.differs.shape))

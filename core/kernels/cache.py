@@ -81,7 +81,6 @@ class KernelCache:
         self._locks: list[int] = []
 
     def is_locked(self, signature: Any, target: Any) -> bool:
-        """Return True if another process is compiling the kernel for this signature now."""
         name = self.file_name(signature, target)
         for folder in folders():
             try:
@@ -97,7 +96,6 @@ class KernelCache:
         return False
 
     def has(self, signature: Any, target: Any) -> bool:
-        """Return True if some cache folder contains the kernel for this signature."""
         name = self.file_name(signature, target)
         return any(os.path.isfile(folder / name) for folder in folders())
 
@@ -139,12 +137,10 @@ class KernelCache:
             os.close(self._locks.pop())
 
     def file_name(self, signature: Any, target: Any) -> str:
-        """Return the name of the file that holds the kernel for this signature."""
         edition = stamp_of(self._function)
         return f"{self._base_name(signature, target)}.{edition}{SUFFIX}"
 
     def _base_name(self, signature: Any, target: Any) -> str:
-        """Return the file name without the source stamp: kernel, signature, options, versions and processor."""
         cells = self._function.__closure__ or ()
         options = sorted((name, _text(value)) for name, value in self._options.items())
         variant = [signature, options, [_text(cell.cell_contents) for cell in cells]]

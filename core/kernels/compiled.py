@@ -68,7 +68,6 @@ class Kernel:
 
     @property
     def files(self) -> list[str]:
-        """Return the names of the kernel's cache files, one per signature."""
         return [self._cache.file_name(s, self._dispatcher.targetctx) for s in self.signatures]
 
     @property
@@ -82,7 +81,6 @@ class Kernel:
         return any(self._cache.is_locked(s, self._dispatcher.targetctx) for s in self.signatures)
 
     def load(self) -> None:
-        """Load the kernel's machine code from the cache, or compile it."""
         with compiling(), _loading():
             if self.is_loaded:
                 return

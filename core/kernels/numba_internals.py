@@ -72,7 +72,6 @@ class LazyLibrary(JITCodeLibrary):
     """Whether only other functions take it in, so that the cache needs no machine code."""
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return the address of the machine code of a function; 0 if the library has no function of this name."""
         self._ensure_finalized()
         if not self.has_machine_code:
             if name not in {function.name for function in self.get_defined_functions()}:
@@ -92,7 +91,6 @@ class LazyLibrary(JITCodeLibrary):
         return state
 
     def _make_machine_code(self) -> None:
-        """Generate the machine code, once."""
         if not self.has_machine_code:
             self._get_module_for_linking()  # what others take in is not optimised yet
             self.has_machine_code = True

@@ -19,7 +19,6 @@ class _Limit:
         self._first: Any = None
 
     def enter(self) -> None:
-        """Limit BLAS to one thread on the first entry, and count the entry."""
         with self._lock:
             limiter = _controller().limit(limits=1, user_api="blas")
             if self._n_threads == 0:
@@ -28,7 +27,6 @@ class _Limit:
             self._release()
 
     def leave(self) -> None:
-        """Count an exit, and restore the number of BLAS threads on the last one."""
         with self._lock:
             self._n_threads -= 1
             if self._n_threads == 0:
@@ -42,8 +40,6 @@ class _Limit:
 
 
 class _Depth(local):
-    """How many nested `one_blas_thread` contexts the current thread is in."""
-
     depth = 0
 
 

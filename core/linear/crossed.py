@@ -38,17 +38,14 @@ class CrossedCoordinates(FeatureMap):
     def from_arrays(
         cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
     ) -> Self:
-        """Restore the crosses, then the coordinates with their columns; see `State.from_arrays`."""
         crosses = Crosses.from_arrays(arrays, known, meta)
         return cls(crosses, Coordinates.from_arrays(arrays, crosses.extend_known(known), meta))
 
     @property
     def size(self) -> int:
-        """Number of coordinates."""
         return self.coordinates.size
 
     def transform(self, X: Any) -> LinearRows:
-        """Return the rows of a table in these coordinates; see `FeatureMap.transform`."""
         return self.coordinates.transform(self.extend(X))
 
     def slopes(self, w: Floats) -> Floats:
@@ -62,7 +59,6 @@ class CrossedCoordinates(FeatureMap):
         return sums
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Return each feature's contribution to each row's score; a cross's part goes to its two features equally."""
         return self.crosses.fold(self.coordinates.split(self.extend(X), w))
 
     def walk_monotone(
@@ -85,7 +81,6 @@ class CrossedCoordinates(FeatureMap):
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Return one term per number, category and missing value, and two per cross, largest first."""
         names = tuple(
             self.crosses.name(j, columns.names.__getitem__, logs=True)
             for j in range(len(self.crosses.extended_categories))
@@ -94,7 +89,6 @@ class CrossedCoordinates(FeatureMap):
         return self.coordinates.terms(w, means, extended, limit)
 
     def describe(self, columns: Columns) -> dict[str, Any]:
-        """Return a JSON description of the crosses."""
         return {"crosses": self.crosses.describe(columns.names.__getitem__)}
 
     def extend(self, X: Any) -> Any:

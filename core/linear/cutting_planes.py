@@ -221,7 +221,6 @@ class Planes:
         self._metric = np.ones(size)
 
     def add(self, plane: Plane) -> None:
-        """Append a plane."""
         self.gradients = np.vstack([self.gradients, plane.gradient])
         self.losses, self.idle = np.append(self.losses, plane.loss), np.append(self.idle, 0)
         products = (self.gradients * (plane.gradient / self._metric)).sum(axis=1)
@@ -231,7 +230,6 @@ class Planes:
         self.gram = gram
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Keep the planes selected by a mask, drop the others."""
         if not kept.all():
             self.losses, self.gradients = self.losses[kept], self.gradients[kept]
             self.idle = self.idle[kept]
@@ -274,13 +272,11 @@ class CuttingPlanes:
         return self.linearise(trial) if there < half_square(point.w) + C * point.risk else point
 
     def linearise(self, trial: TriedPoint) -> Point:
-        """Add the tangent plane of R at a trial point, and return the point with its gradient."""
         plane = self.problem.plane(trial.violations)
         self.add(plane)
         return Point(trial.w, trial.scores, trial.violations.value, plane.gradient)
 
     def add(self, plane: Plane) -> None:
-        """Add a plane."""
         if self._axes is not None:
             plane = plane._replace(gradient=self._axes.rotated(plane.gradient))
         self.planes.add(plane)
@@ -340,7 +336,6 @@ class CuttingPlanes:
             self.planes.rotate(self._axes)
 
     def _proximal_term(self, n_iter: int, C: float, deviation: float) -> ProximalTerm:
-        """Return the quadratic term of the model with the proximal term about the best point (none at first)."""
         if self._axes is None:
             return ProximalTerm(
                 1.0 + min(RHO_STEP * (n_iter - 1), MAX_RHO), np.ones(self.problem.size)
@@ -397,7 +392,6 @@ class CuttingPlanes:
 
 
 def clipped(w: Floats, signs: Directions) -> Floats:
-    """Return the coefficients with 0 in place of those with the wrong sign."""
     return np.where(signs * w < 0.0, 0.0, w)
 
 
@@ -465,7 +459,6 @@ def solve_signed_model(
 
 
 def half_square(w: Floats) -> float:
-    """Return ½‖w‖²."""
     return 0.5 * float((w * w).sum())
 
 
@@ -496,7 +489,6 @@ class Line:
         self.last = self._at(1.0, end.risk, float((end.gradient * self._step).sum()))
 
     def try_at(self, t: float) -> tuple[LinePoint, TriedPoint]:
-        """Return the objective and the trial at t."""
         start, end = self._ends
         scores = start.toward(end, t)
         violations = self._problem.at(scores)

@@ -173,7 +173,6 @@ class Coordinates(FeatureMap):
     has_missing: Annotated[state.Booleans, Array("n_features")]
 
     def check(self) -> None:
-        """Raise ArtifactError if a categorical feature has a scale or a center."""
         categorical = self.n_categories > 0
         if self.unit[categorical].any() or self.center[categorical].any():
             raise ArtifactError("unit and center must be 0 where a feature is categorical")
@@ -197,7 +196,6 @@ class Coordinates(FeatureMap):
 
     @property
     def size(self) -> int:
-        """Number of coordinates."""
         return len(self.unit) + int(self.has_missing.sum()) + int(self.n_categories.sum())
 
     def unfold(self, w: Floats) -> Coefficients:
@@ -209,22 +207,18 @@ class Coordinates(FeatureMap):
         return Coefficients(w[:p] * self.unit, missing, w[p + n_missing :].copy())
 
     def slopes(self, w: Floats) -> Floats:
-        """Return the score's change per unit of each numeric column; 0 for a categorical column."""
         return self.unfold(w).slope
 
     def walk_monotone(
         self, w: Floats, directions: Directions, score: Callable[[Floats], Floats]
     ) -> Verification:
-        """Verify the sign of the coefficient of each constrained column."""
         spread = 1.0 / np.maximum(self.unit, 1e-300)
         return walk_slopes(directions, self.slopes(w), self.center, spread)
 
     def transform(self, X: Any) -> "TableRows":
-        """Return the rows of a table in these coordinates; see `FeatureMap.transform`."""
         return store_sparse(X, self) if sparse.issparse(X) else DenseRows(X, self)
 
     def sums(self, parts: Floats) -> Floats:
-        """Return the sums of `parts`, shape (size,), by column: shape (n_features,)."""
         p = len(self.unit)
         n_missing = int(self.has_missing.sum())
         sums = parts[:p].copy()
@@ -233,7 +227,6 @@ class Coordinates(FeatureMap):
         return np.asarray(sums + np.bincount(owner, parts[p + n_missing :], p))
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Return each column's contribution to each row's score, in X's shape."""
         effects = self.unfold(w)
         clip_limits = find_clip_limits(effects, self.n_categories)
         parts = np.clip(X - self.center, -clip_limits, clip_limits) * effects.slope
@@ -311,7 +304,6 @@ class TableRows(LinearRows):
 
     @property
     def width(self) -> int:
-        """Upper limit of the number of nonzero coordinates of a row: one per column."""
         return len(self.coordinates.unit)
 
     @property
@@ -341,7 +333,6 @@ class DenseRows(TableRows):
         self._X = X
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score w·x of every row."""
         c = self.coordinates
         effects = c.unfold(w)
         known = (
@@ -360,7 +351,6 @@ class DenseRows(TableRows):
         return scores
 
     def weighted_sum(self, row_weight: Floats) -> Floats:
-        """Return Σ row_weight · x over the rows."""
         c = self.coordinates
         sums, absent = np.zeros(len(c.unit)), np.zeros(len(c.unit))
         table = np.zeros(int(c.n_categories.sum()))
@@ -375,7 +365,6 @@ class DenseRows(TableRows):
         return np.concatenate([sums, absent[c.has_missing], table])
 
     def take(self, rows: Ints) -> "StoredRows":
-        """Return a stored copy of the rows with these indices."""
         c = self.coordinates
         stored = store_table(self._X[rows], c, np.zeros(len(c.unit), np.bool_))
         if not c.n_categories.any():  # hardly a coordinate is 0
@@ -403,14 +392,12 @@ class StoredRows(TableRows):
         self.points, self.shift = points, shift
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score w·x of every row."""
         scores = self.points @ w
         scores -= (self.shift * w[: len(self.shift)]).sum()
         np.nan_to_num(scores, copy=False, nan=0.0)
         return np.asarray(np.clip(scores, -MAX_SCORE, MAX_SCORE, out=scores))
 
     def weighted_sum(self, row_weight: Floats) -> Floats:
-        """Return Σ row_weight · x over the rows."""
         if np.count_nonzero(row_weight) < int(MAX_COPIED_FRACTION * self.n_rows):
             taken = np.flatnonzero(row_weight)
             sums = self.points[taken].T @ row_weight[taken]
@@ -429,7 +416,6 @@ class StoredRows(TableRows):
         return np.asarray(np.maximum(sums, 0.0))
 
     def take(self, rows: Ints) -> "StoredRows":
-        """Return a copy of the rows with these indices."""
         return StoredRows(self.points[rows], self.shift, self.coordinates)
 
     def products(self, columns: Ints, row_weight: Floats) -> Floats:
@@ -480,7 +466,6 @@ class LinearSample(NamedTuple):
         return LinearSample(rows, new_index[positives], new_index[negatives], self.weight[kept])
 
     def mean(self) -> Floats:
-        """Return the weighted mean of the rows' coordinates, shape (size,)."""
         return self.rows.weighted_sum(self.weight / self.weight.sum())
 
     def pauc(
@@ -536,7 +521,6 @@ def store_points(points: Any) -> StoredRows:
 
 
 def identity_coordinates(n_columns: int) -> Coordinates:
-    """Return coordinates that leave `n_columns` columns of numbers unchanged."""
     zeros, none = np.zeros(n_columns), np.zeros(n_columns, np.int64)
     return Coordinates(none, zeros, np.ones(n_columns), none > 0)
 

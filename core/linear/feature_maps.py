@@ -116,21 +116,18 @@ class DenseMapRows(LinearRows):
         self._kept = feature_map.features(X) if kept else None
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score w·x of every row, x its features."""
         scores = np.empty(self.n_rows)
         for rows, block in self._blocks():
             scores[rows] = block.scores(w)
         return scores
 
     def weighted_sum(self, row_weight: Floats) -> Floats:
-        """Return Σ row_weight · x over the rows."""
         total = np.zeros(self.size)
         for rows, block in self._blocks(row_weight):
             total += block.weighted_sum(row_weight[rows])
         return total
 
     def take(self, rows: Ints) -> StoredRows:
-        """Return a stored copy of the rows with these indices."""
         kept = self._kept
         some = self._map.features(self._X[rows]) if kept is None else kept[rows]
         return store_points(some)
@@ -146,7 +143,6 @@ class DenseMapRows(LinearRows):
 
 
 def lay_dense(X: Any, rows: slice) -> Floats:
-    """Return a slice of the rows of an array or a CSR matrix as a dense, C-contiguous array."""
     block = X[rows].toarray() if sparse.issparse(X) else X[rows]
     return np.ascontiguousarray(block)
 
@@ -177,7 +173,6 @@ class BinnedMap(FeatureMap):
     has_missing: Annotated[Booleans, Array("n_features")]
 
     def check(self) -> None:
-        """Raise ArtifactError if edges do not increase, or a categorical feature has edges."""
         if self.n_edges[self.n_categories > 0].any():
             raise ArtifactError("n_edges must be 0 where a feature is categorical")
         if len(self.category_bins) != self.n_categories.sum():
@@ -189,7 +184,6 @@ class BinnedMap(FeatureMap):
 
     @classmethod
     def of(cls, bins: Bins, n_categories: Ints) -> Self:
-        """Return the map of fitted bins."""
         own = [each for each in bins.category_bins if each is not None]
         return cls(
             n_categories,
@@ -200,7 +194,6 @@ class BinnedMap(FeatureMap):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what is cached from them can be computed again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
@@ -225,23 +218,18 @@ class BinnedMap(FeatureMap):
 
     @property
     def size(self) -> int:
-        """Number of features."""
         return int(self.n_bins.sum()) + len(self.n_bins)
 
     def transform(self, X: Any) -> "BinnedRows":
-        """Return the rows of X as bin codes."""
         return BinnedRows(self, code_columns(X, np.arange(len(X)), self.bins))
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Return each column's contribution to each row's score, in X's shape."""
         return self.transform(X).split(w)
 
     def sums(self, parts: Floats) -> Floats:
-        """Return the sums of `parts`, shape (size,), by column: shape (n_features,)."""
         return np.add.reduceat(parts, self.first)
 
     def describe(self, columns: Columns) -> dict[str, Any]:
-        """Return the map's name and size, ready for JSON."""
         return {"map": "bins", "n_components": self.size}
 
     def terms(
@@ -263,7 +251,6 @@ class BinnedMap(FeatureMap):
         return self.size, terms
 
     def _bin(self, bins: Bins, j: int, code: int, columns: Columns) -> tuple[dict[str, Any], str]:
-        """Return which values of column j have a bin code: as JSON, and in words."""
         name, edges = columns.names[j], bins.edges[j]
         categories, known = bins.category_bins[j], columns.categories[j]
         if code == self.n_bins[j]:
@@ -292,19 +279,16 @@ class BinnedRows(LinearRows):
             np.minimum(column, n_bins, out=column, casting="unsafe")
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row: the sum of its bins' coefficients."""
         scores = np.zeros(self.n_rows)
         score_codes(self._codes, self._map.first, w, scores)
         return scores
 
     def weighted_sum(self, row_weight: Floats) -> Floats:
-        """Return Σ row_weight · x over the rows."""
         sums, rows = np.zeros(self.size), np.flatnonzero(row_weight)
         sum_codes(self._codes, rows, row_weight, self._map.first, sums)
         return sums
 
     def take(self, rows: Ints) -> StoredRows:
-        """Return a stored copy of the rows with these indices."""
         features = (self._map.first[:, None] + self._codes[:, rows]).T
         n, p = features.shape
         starts = np.arange(0, n * p + 1, p)
@@ -313,7 +297,6 @@ class BinnedRows(LinearRows):
         )
 
     def split(self, w: Floats) -> Floats:
-        """Return each column's contribution to each row's score, shape (n_rows, n_features)."""
         return np.ascontiguousarray(w[self._map.first[:, None] + self._codes].T)
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
@@ -328,7 +311,6 @@ class BinnedRows(LinearRows):
 def fit_binned(
     X: Floats, weight: Floats, n_categories: Ints, max_bins: int
 ) -> tuple[BinnedMap, BinnedRows]:
-    """Return a map of at most `max_bins` weighted quantile bins per column, and the training rows in it."""
     bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
     feature_map = BinnedMap.of(bins, n_categories)
     return feature_map, BinnedRows(feature_map, codes)
@@ -352,7 +334,6 @@ class MapRows(NamedTuple):
         return lay_dense(rows, slice(0, len(taken)))
 
     def check_size(self, name: str, n_rows: int, n_columns: int) -> None:
-        """Raise InvalidData if a map would store more than `MAX_CELLS` numbers."""
         if n_rows * n_columns > MAX_CELLS:
             raise InvalidData(
                 f"feature_map {name!r} must store at most {MAX_CELLS:,} numbers, got {n_rows:,} x "
@@ -377,7 +358,6 @@ class Points:
         self._gaps = np.ascontiguousarray(gaps.T, dtype=np.float64)
 
     def kernel(self, X: Floats, bandwidth: float, out: Floats) -> None:
-        """Write the Gaussian kernel of each row of X (C-contiguous) with each reference row to `out`."""
         c = self._coordinates
         counts = c.has_missing.astype(np.float64)
         known = c.center, c.unit, c.n_categories, counts
@@ -421,11 +401,9 @@ class GaussianMap(FeatureMap):
 
     @property
     def bandwidth(self) -> float:
-        """Bandwidth h of the Gaussian kernel."""
         return float(self.h[0])
 
     def describe(self, columns: Columns) -> dict[str, Any]:
-        """Return the map's name, bandwidth and size, ready for JSON."""
         return {"map": self.name, "bandwidth": self.bandwidth, "n_components": self.size}
 
     @abstractmethod
@@ -433,7 +411,6 @@ class GaussianMap(FeatureMap):
         """Write the features of X, shape (n_rows, n_features), C-contiguous, to `out`, shape (n_rows, size)."""
 
     def features(self, X: Any) -> Floats:
-        """Return the features of the rows of an array or a CSR matrix, shape (n_rows, size)."""
         out = np.empty((X.shape[0], self.size))
         for rows in self.blocks(X):
             self.fill(lay_dense(X, rows), out[rows])
@@ -468,7 +445,6 @@ class FourierMap(GaussianMap):
     ]
 
     def check(self) -> None:
-        """Raise ArtifactError if the frequencies do not have a row per coordinate."""
         size, n_waves = self.frequencies.shape
         if size != self.coordinates.size or not n_waves:
             raise ArtifactError(
@@ -478,11 +454,9 @@ class FourierMap(GaussianMap):
 
     @property
     def size(self) -> int:
-        """Number of features, two per frequency."""
         return 2 * int(self.frequencies.shape[1])
 
     def fill(self, X: Floats, out: Floats) -> None:
-        """Write the features of X to `out`."""
         c = self.coordinates
         unit = np.where(c.n_categories > 0, c.n_categories, c.unit)
         fill_waves(X, c.center, unit, c.category_index, c.missing_index, self.frequencies, out)
@@ -555,7 +529,6 @@ class NystroemMap(GaussianMap):
     landmarks: Annotated[Floats, Array("n_landmarks", "n_features"), NOT_INFINITE]
 
     def check(self) -> None:
-        """Raise ArtifactError if the landmarks do not have the columns of the table."""
         if not len(self.landmarks):
             raise ArtifactError("landmarks must have some rows, got none")
         n_categories = self.coordinates.n_categories
@@ -570,7 +543,6 @@ class NystroemMap(GaussianMap):
 
     @property
     def size(self) -> int:
-        """Number of landmarks."""
         return len(self.landmarks)
 
     def fill(self, X: Floats, out: Floats) -> None:
@@ -600,20 +572,16 @@ class CombinedRows(LinearRows):
         self._rows, self._mix = rows, mix
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score w·x of every row, x its combined features."""
         return self._rows.scores(self._unfold(w))
 
     def weighted_sum(self, row_weight: Floats) -> Floats:
-        """Return Σ row_weight · x over the rows."""
         sums = self._rows.weighted_sum(row_weight)
         return np.asarray((self._mix * sums[:, None]).sum(axis=0))
 
     def take(self, rows: Ints) -> StoredRows:
-        """Return a stored copy of the rows with these indices."""
         return store_points(self._rows.take(rows).points @ self._mix)
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Return the coefficients of the map's features."""
         return self._unfold(w)
 
     def _unfold(self, w: Floats) -> Floats:

@@ -102,11 +102,9 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     offset_: Annotated[float, Value(), Ge(-1e200), Le(1e200)]
 
     def score_rows(self, X: Floats) -> Floats:
-        """Return the scores of checked rows; see `Ranker.score_rows`."""
         return self._combine(X) + self.offset_
 
     def shapley_values(self, X: Any) -> Floats:
-        """Explain each score by the contributions of the features; see `Ranker.shapley_values`."""
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:
@@ -129,11 +127,9 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         }
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Verify the sign of each constrained column's weight; see `Ranker.walk_monotone`."""
         return walk_slopes(directions, self.coef_, self.mean_, self.scale_)
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         check_window(self.fpr_min, self.fpr_max)
 
     def _contributions(self, X: Floats) -> Floats:
@@ -143,7 +139,6 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         return np.asarray(np.round(self._contributions(X).sum(axis=1), DECIMALS))
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Sort columns by their own partial AUC, then add them greedily to the combination."""
         X, positive, weight = data.X, data.positive, data.weight
         self.mean_, self.scale_ = column_scales(X, weight)
         Z = np.ascontiguousarray(_standard(X, self.mean_, self.scale_).T)
@@ -205,7 +200,6 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
 
 
 def _standard(X: Floats, mean: Floats, scale: Floats) -> Floats:
-    """Return standardised columns, with missing values replaced by 0, the mean."""
     return np.nan_to_num(standardise(X, mean, scale), copy=False, nan=0.0)
 
 

@@ -101,11 +101,9 @@ class Affine(NamedTuple):
     b: float
 
     def moved(self, t: float, other: "Affine") -> "Affine":
-        """Return this score plus t times another one."""
         return Affine(self.w + t * other.w, self.b + t * other.b)
 
     def dot(self, other: "Affine") -> float:
-        """Return the scalar product of (w, b) and (other.w, other.b)."""
         return float((self.w * other.w).sum()) + self.b * other.b
 
 
@@ -230,7 +228,6 @@ class MarginLosses(ScoreLoss):
     loss: Callable[[Floats], Loss]
 
     def at(self, scores: Floats) -> LocalLoss:
-        """Return the loss evaluated at scores; see `ScoreLoss.at`."""
         value, slope, curvature = self.loss(self.sign * scores)
         return LocalLoss(
             float((self.cost * value).sum()), self.cost * self.sign * slope, self.cost * curvature
@@ -244,7 +241,6 @@ class _LocalPush(LocalLoss):
     parts: tuple[Ints, Ints]
 
     def hessian_times(self, change: Floats) -> Floats:
-        """See `LocalLoss.hessian_times`."""
         bent = np.zeros(len(change))
         for rows in self.parts:
             weight, own = self.curvature[rows], change[rows]
@@ -301,7 +297,6 @@ class _RegularisedLoss:
         return Affine(np.zeros(self.rows.size), 0.0)
 
     def minimise(self, start: Affine, tol: float, report: Report) -> Minimum:
-        """Return the minimum found by Newton's method from `start`."""
         score, scores = start, self._scores(start)
         at = self.loss.at(scores)
         objective = self._objective(score, at)
@@ -477,7 +472,6 @@ class Preconditioner:
                 self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(self, score: Affine) -> Affine:
-        """Return the approximate inverse Hessian times (w, b)."""
         w, b = score.w / self.diagonal, score.b / self._of_b
         if self._factor is not None:
             known = np.append(score.w[self._block], score.b)

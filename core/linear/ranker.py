@@ -84,7 +84,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         """Accept all parameters: every fit can follow a path of C."""
 
     def takes_categories(self) -> bool:
-        """Return True: each category is one coordinate."""
         return True
 
     def decision_function(self, X: Any) -> Floats:
@@ -101,7 +100,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return self.score_rows(self._matrix(X, reset=False))
 
     def score_rows(self, X: Any) -> Floats:
-        """Return the scores of checked rows; see `Ranker.score_rows`."""
         return self.map_.transform(X).scores(self._w) + self.intercept_
 
     def _contributions(self, X: Floats) -> Floats:
@@ -136,7 +134,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         }
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Verify the sign of each constrained column's coefficient; see `Ranker.walk_monotone`."""
         walk = self.map_.walk_monotone(self._w, directions, self.score_rows)
         return super().walk_monotone(directions) if walk is None else walk
 
@@ -145,7 +142,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return Columns(names, self.categories_)
 
     def _signs(self, rows: LinearRows) -> Directions | None:
-        """Return the required sign of each coefficient; None without monotone constraints."""
         directions = self.find_directions()
         if directions is None:
             return None
@@ -154,7 +150,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return signs
 
     def _metrics(self) -> dict[str, Any]:
-        """Return the fit's declared metrics by name, to show in `structure`."""
         return {
             declared.name: getattr(self, declared.attribute)
             for declared in declared_fields(type(self))
@@ -172,7 +167,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         """Fit the coefficients on all rows, given in coordinates by `sample`."""
 
     def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
-        """Fit the map from columns to coordinates, and return the training rows in these."""
         rows = fit_design(data.X, data.weight, data.n_categories, standardize=self.standardize)
         self.map_ = rows.coordinates
         return rows
@@ -189,7 +183,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return super()._known_sizes() | {"map_": Coordinates}
 
     def _restore(self) -> None:
-        """Check the lengths of restored arrays, and compute the derived attributes."""
         n_means = len(self.map_.sums(np.zeros(self.map_.size)))
         for name, array, length in (
             ("w", self._w, self.map_.size),
@@ -203,7 +196,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
             self.coef_ = slopes
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
-        """Return X, checked, as an array or a CSR matrix."""
         if not sparse.issparse(X):
             return super()._matrix(X, reset=reset)
         try:

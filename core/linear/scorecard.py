@@ -153,15 +153,12 @@ class Scorecard(ContributionRanker):
     )
 
     def takes_categories(self) -> bool:
-        """Return True: categorical columns are accepted."""
         return True
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter for bins or special values that no column can have."""
         check_given(self.bins, self.special_values)
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without checking the input; see `Ranker.score_rows`."""
         scores = np.full(len(X), self.intercept_)
         for j, values in enumerate(self._values):
             scores += values[self._columns[j].assign(X[:, j])]
@@ -205,11 +202,9 @@ class Scorecard(ContributionRanker):
         ]
 
     def shapley_values(self, X: Any) -> Floats:
-        """Explain each score by the contributions of the features; see `Ranker.shapley_values`."""
         return self.contributions(X)
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Verify that the values of neighbouring bins obey monotone constraints; see `Ranker.walk_monotone`."""
         compared, violations = 0, []
         for j in np.flatnonzero(directions).tolist():
             column, values = self._columns[j], self._values[j]
@@ -247,7 +242,6 @@ class Scorecard(ContributionRanker):
         }
 
     def _describe_bins(self, j: int, found: BinEvidence) -> list[dict[str, Any]]:
-        """Return a JSON description of a column's bins, in the order of their indices."""
         column, names, own = self._columns[j], self.categories_[j], self._slices[j]
         kinds: list[dict[str, Any]] = []
         if column.groups is None:
@@ -272,7 +266,6 @@ class Scorecard(ContributionRanker):
         ]
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return each feature's contribution to each row's score: the value of its bin minus the mean value."""
         return np.column_stack(
             [
                 values[column.assign(X[:, j])] - self._means[j]
@@ -282,7 +275,6 @@ class Scorecard(ContributionRanker):
 
     @cached_property
     def _columns(self) -> list[ColumnBins]:
-        """The bins of each column."""
         ends = np.cumsum(self._n_edges), np.cumsum(self._n_special)
         first = 0
         columns = []
@@ -302,13 +294,11 @@ class Scorecard(ContributionRanker):
 
     @cached_property
     def _slices(self) -> list[slice]:
-        """The places of each column's bins in the arrays of all bins."""
         ends = np.cumsum([0, *(column.n_bins for column in self._columns)]).tolist()
         return [slice(start, end) for start, end in pairwise(ends)]
 
     @cached_property
     def _values(self) -> list[Floats]:
-        """What each bin of each column adds to a score."""
         return [
             0.0 + coefficient * woe_of(self._mass[:, own])
             for coefficient, own in zip(self.coef_, self._slices, strict=True)
@@ -316,7 +306,6 @@ class Scorecard(ContributionRanker):
 
     @cached_property
     def _means(self) -> Floats:
-        """The mean value of each column over the training rows."""
         means = []
         for values, own in zip(self._values, self._slices, strict=True):
             mass = self._mass[:, own].sum(axis=0)
@@ -324,7 +313,6 @@ class Scorecard(ContributionRanker):
         return np.array(means)
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Find the bins of each column, then fit a coefficient for each column's weight of evidence."""
         weight = effective_counts(data.weight)
         coded = self._fit_bins(data, weight)
         none = np.zeros(coded.shape[1], dtype=np.int64)
@@ -403,7 +391,6 @@ class Scorecard(ContributionRanker):
         return coded
 
     def _restore(self) -> None:
-        """Check the rules across restored arrays, and compute the mean score."""
         sizes = self._n_categories()
         if len(self._groups) != sizes.sum():
             raise ArtifactError(f"groups must have {sizes.sum()} values, got {len(self._groups)}")

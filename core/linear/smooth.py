@@ -175,7 +175,6 @@ class Logistic(LogisticParameters, LinearClassifier):
     """
 
     def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
-        """Fit the coordinates of the columns, and of crosses if asked for; return the training rows in these."""
         if not self.crosses:
             return super()._fit_design(data, callback)
         directions = self.find_directions()
@@ -199,7 +198,6 @@ class Logistic(LogisticParameters, LinearClassifier):
         }
 
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
-        """Fit logistic regression for C, or for each value of a path of C."""
         score, values = None, self._start_path()
         costs = values or (float(self.C),)
         report, signs = _count_steps(callback, len(costs)), self._signs(sample.rows)
@@ -295,11 +293,9 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
     asymmetry_: NonNegative
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
-        """Choose the asymmetry and C on validation rows if asked to, then fit on all rows."""
         asymmetries = ASYMMETRIES if self.asymmetry == "auto" else (float(self.asymmetry),)
         costs = COSTS if self.C == "auto" else (float(self.C),)
         pairs = [(asymmetry, C) for asymmetry in asymmetries for C in costs]
@@ -414,11 +410,9 @@ class PNormPush(PushParameters, LinearRanker):
     n_iter_: Annotated[int, Value("iterations"), Ge(0), Le(MAX_STEPS)]
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
-        """Choose C on validation rows if asked to, then fit on all rows, or for each value of a path of C."""
         values, start = self._start_path(), None
         costs = values or (DEFAULT_COST if self.C == "auto" else float(self.C),)
         stopped_at = None
@@ -479,7 +473,6 @@ class PNormPush(PushParameters, LinearRanker):
 
 
 def _count_steps(callback: Callback, n_fits: int) -> Report:
-    """Return a progress function that passes each Newton step to the callback, keeping the last step for the end."""
     of = MAX_STEPS * n_fits
     steps = count(1)
     return lambda _, objective, gradient: callback(
@@ -494,7 +487,6 @@ def _fit_pair(
     tol: float,
     signs: Directions | None,
 ) -> Minimum:
-    """Return the minimum of the objective for a pair (asymmetry, C)."""
     asymmetry, C = pair
     n_rows = sample.rows.n_rows
     cost, positive = np.zeros(n_rows), np.zeros(n_rows, dtype=np.bool_)
@@ -508,6 +500,5 @@ def _fit_pair(
 
 
 def _count_fits(callback: Callback, n_fits: int) -> Callable[[float], None]:
-    """Return a progress function that passes the objective of each fit to the callback."""
     steps = count(1)
     return lambda objective: callback(next(steps), n_fits, {"loss": objective})

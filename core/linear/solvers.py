@@ -87,7 +87,6 @@ class Progress:
         self._first_gap = math.nan
 
     def plan(self, n_programs: int) -> None:
-        """Set the number of optimisation problems that the fit will solve."""
         self._n_programs = n_programs
 
     def start(self, goal: float) -> Report:
@@ -107,11 +106,9 @@ class Progress:
         return report
 
     def search(self) -> None:
-        """Report the current step without metrics, while searching for a descent direction."""
         self._callback(self._step, REPORTED_STEPS * self._n_programs, {})
 
     def end(self) -> None:
-        """Count the current optimisation problem as solved."""
         self._done += 1
 
     def _report(self, step: int, info: Mapping[str, float]) -> None:
@@ -120,7 +117,6 @@ class Progress:
         self._callback(self._step, of, info)
 
     def finish(self, objective: float, gap: float, n_iter: int) -> None:
-        """Report the last step of the fit."""
         of = REPORTED_STEPS * self._n_programs
         self._report(of, {"loss": objective, "gap": gap, "iteration": float(n_iter)})
 
@@ -234,7 +230,6 @@ class ConvexSolver(Solver):
             yield solution
 
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
-        """Return the solution of ½‖w - center‖² + C R(w)."""
         return self._solve(C, center, start, lambda _, gap: gap <= self._limits.tol * C)
 
     def point(self, w: Floats) -> Point:
@@ -244,7 +239,6 @@ class ConvexSolver(Solver):
     def _solve(
         self, C: float, center: Floats, start: Point, good_enough: Callable[[float, float], bool]
     ) -> Solution:
-        """Solve one optimisation problem (C, center) by cutting planes, with progress reports."""
         tol, max_iter, _ = self._limits
         report = self._progress.start(tol * C)
         solution = self._planes.solve(
@@ -254,7 +248,6 @@ class ConvexSolver(Solver):
         return solution
 
     def critical_fpr(self) -> float | None:
-        """Return the least fpr_max for which the optimum would not be w = 0; see `Solver.critical_fpr`."""
         low, high, total = self._window
 
         def collapses(mass: float) -> bool:
@@ -359,14 +352,12 @@ class DifferenceSolver(LocalSolver):
         return Solution(point, value, gap, n_steps, converged)
 
     def value(self, C: float, center: Floats, point: Point) -> float:
-        """Return ½‖w - center‖² + C R(w)."""
         risk = self.weights.upper * point.risk
         if self._lower is not None:
             risk -= self.weights.lower * self._lower.at(point.scores).value
         return half_square(point.w - center) + C * risk
 
     def lower_gradient(self, point: Point) -> Floats:
-        """Return the gradient of R_α's tangent plane at a point."""
         if self._lower is None:
             return np.zeros(len(point.w))
         return self._lower.plane(self._lower.at(point.scores)).gradient
@@ -410,7 +401,6 @@ class SigmoidSolver(LocalSolver):
         self.problem = problem_of(sample, self._window, SigmoidSurrogate)
 
     def point(self, w: Floats) -> Point:
-        """Return R and its gradient at w."""
         scores = self.problem.scores(w)
         violations = self.problem.at(scores)
         return Point(w.copy(), scores, violations.value, self.problem.plane(violations).gradient)

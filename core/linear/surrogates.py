@@ -172,7 +172,6 @@ class Surrogate:
         return Violations(value, loss, None, of_row, runs)
 
     def _at_whole(self, s: Floats, z: Floats) -> Violations:
-        """Return R over the whole ROC curve, and its tangent plane, from sorting the positives."""
         order = np.argsort(s)
         of_order, crossed = np.empty(len(s)), np.empty(len(z))
         value, loss = find_pair_violations(s[order], self._p[order], z, self._q, of_order, crossed)
@@ -277,11 +276,9 @@ class Scores(NamedTuple):
     negative: Floats
 
     def scaled(self, factor: float) -> "Scores":
-        """Return the scores for factor · w."""
         return Scores(factor * self.positive, factor * self.negative)
 
     def toward(self, other: "Scores", t: float) -> "Scores":
-        """Return (1 - t) · self + t · other."""
         moved = Scores(np.empty_like(self.positive), np.empty_like(self.negative))
         for start, end, part in zip(self, other, moved, strict=True):
             np.subtract(end, start, out=part)
@@ -290,7 +287,6 @@ class Scores(NamedTuple):
         return moved
 
     def range(self) -> float:
-        """Return the highest score minus the lowest."""
         parts = (self.positive, self.negative)
         return float(max(part.max() for part in parts) - min(part.min() for part in parts))
 
@@ -313,7 +309,6 @@ class Problem:
 
     @property
     def size(self) -> int:
-        """Number of coordinates of w."""
         return self.rows.size
 
     def deviation(self, scores: Scores) -> float:
@@ -329,7 +324,6 @@ class Problem:
         return max(own, MIN_DEVIATION * abs(above))
 
     def zero_scores(self) -> Scores:
-        """Return the scores for w = 0."""
         return Scores(np.zeros(len(self.positives)), np.zeros(len(self.negatives)))
 
     def scores(self, w: Floats) -> Scores:
@@ -357,7 +351,6 @@ def problem_of(
     *,
     naive: bool = False,
 ) -> Problem:
-    """Return the risk R(w) of a sample's rows on a window, with this class of surrogate."""
     weights = sample.weights(sample.positives), sample.weights(sample.negatives)
     surrogate = kind(*weights, window, naive=naive)
     return Problem(sample.rows, sample.positives, sample.negatives, surrogate)

@@ -199,7 +199,6 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     critical_fpr_: OptionalNonNegative
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter for monotone constraints with a feature map."""
         if self.monotone and self.feature_map is not None:
             raise InvalidParameter(
                 f"monotone requires feature_map None, got {self.feature_map!r}: the score is not linear in the "
@@ -211,21 +210,17 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         """Return the window of false positive rates of the objective; `TOP` for the highest negative alone."""
 
     def _validation_window(self) -> tuple[float, float]:
-        """Return the window whose partial AUC on held-out rows chooses C and the anchor."""
         return self._window()
 
     def _anchor(self) -> float | Literal["auto"] | None:
-        """Return the parameter `anchor`; None for an SVM without it."""
         return None
 
     def _costs(self) -> tuple[float, ...]:
-        """Return the values of C to choose from, ascending."""
         if self.feature_map in (None, "bins"):
             return self.path
         return tuple(cost for cost in self.path if cost >= MIN_KERNEL_COST)
 
     def _has_gap(self) -> bool:
-        """Return whether the solver can bound the distance from the minimum."""
         return True
 
     def _solver(
@@ -235,11 +230,9 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         limits: SolverLimits,
         progress: Progress,
     ) -> Solver:
-        """Return a solver for a sample and a window of false positive rates."""
         return ConvexSolver(sample, window, limits, progress)
 
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
-        """Choose C and the anchor if asked to, fit on all rows, and set the fitted attributes."""
         progress = Progress(callback)
         given = None if self.C == "auto" else float(self.C)
         values = self._start_path()
@@ -363,7 +356,6 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         self.bandwidth_ = getattr(self.map_, "bandwidth", None)
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        """Restore the fitted attributes; raise ArtifactError if they contradict the parameters."""
         super()._set_state(arrays, meta)
         if (self.gap_ is not None) != self._has_gap():
             raise ArtifactError(f"gap must be None where none is known, got {self.gap_!r}")
@@ -376,7 +368,6 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         return tags
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
-        """Return X, checked, as an array or a CSR matrix; raise InvalidData for a sparse matrix with "bins"."""
         if self.feature_map == "bins" and sparse.issparse(X):
             raise InvalidData("feature_map 'bins' accepts only dense tables, got a sparse matrix")
         return super()._matrix(X, reset=reset)
@@ -465,7 +456,6 @@ class WindowSVM(SupportVectorRanker, WindowParameters):
     """Base class of support vector machines for a window of false positive rates."""
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         super().check_parameters()
         check_window(self.fpr_min, self.fpr_max)
 

@@ -187,7 +187,6 @@ class Selection:
         return None if auc.collapsed else auc
 
     def _fit_auc(self, C: float) -> Floats | None:
-        """Return the AUC SVM's coefficients on the training part; None as for `_make_auc`."""
         auc = self._make_auc()
         return None if auc is None else next(auc.free((C,))).point.w
 

@@ -56,7 +56,6 @@ class ColumnBins:
 
     @property
     def n_bins(self) -> int:
-        """Number of all bins."""
         return self.n_regular + len(self.special) + 1
 
     def assign(self, x: Floats) -> Integers:
@@ -91,7 +90,6 @@ class Given(NamedTuple):
 
 
 def check_given(bins: GivenBins, special_values: SpecialValues) -> None:
-    """Raise InvalidParameter for edges, groups or special values that no column can have."""
     for key, own in (bins or {}).items():
         at = f"bins[{_shown(key)}]"
         if len(own) > MAX_EDGES:
@@ -240,7 +238,6 @@ def fit_column_bins(
 def count_classes(
     bins: npt.NDArray[Any], positive: npt.NDArray[np.bool_], weight: Floats, n_bins: int
 ) -> Floats:
-    """Return the weight of the positives and of the negatives of each bin, shape (2, n_bins), float64."""
     return np.array(
         [
             np.bincount(bins[chosen], weight[chosen], minlength=n_bins)
@@ -359,7 +356,6 @@ def _group_categories(
 
 
 def _is_edge_or_group(item: object) -> bool:
-    """Return whether an item of given bins is a finite number, or a list of texts."""
     if isinstance(item, list):
         return all(isinstance(name, str) for name in item)
     is_number = isinstance(item, int | float) and not isinstance(item, bool)

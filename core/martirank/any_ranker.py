@@ -47,7 +47,6 @@ class NodeRankers(ABC):
 
     @property
     def n_fitted(self) -> int:
-        """Number of fitted weak rankers."""
         return len(self._fitted)
 
     def drop(self) -> None:
@@ -84,7 +83,6 @@ class NamedRankers(NodeRankers):
         self._n_fits = 0
 
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
-        """Fit one more classifier, and append it; see `NodeRankers.fit`."""
         draw = np.random.SeedSequence([self.seed, self._n_fits]).generate_state(1)
         self._n_fits += 1
         self._fitted.append(
@@ -92,19 +90,16 @@ class NamedRankers(NodeRankers):
         )
 
     def score(self, number: int, X: Floats) -> Floats:
-        """Return the scores of rows by the classifier with this number."""
         if self.stack is not None:
             return self.stack.score(number, X)
         return self._fitted[number].score(0, X)
 
     def joined(self) -> Stack:
-        """Return all fitted classifiers as one stack of arrays."""
         if self.stack is None:
             self.stack = STACKS[self.name].join(self._fitted, self.n_categories)
         return self.stack
 
     def describe(self, number: int) -> str:
-        """Return the name of the classifier."""
         return f"{self.name} {number}"
 
 
@@ -116,7 +111,6 @@ class EstimatorRankers(NodeRankers):
         self._fitted = []
 
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
-        """Fit one more clone, and append it; see `NodeRankers.fit`."""
         self._fitted.append(fit_estimator(self._template, X, positive, weight, "weak ranker"))
 
     def score(self, number: int, X: Floats) -> Floats:
@@ -127,7 +121,6 @@ class EstimatorRankers(NodeRankers):
         return np.asarray(estimator.predict_proba(X)[:, 1], dtype=np.float64)
 
     def describe(self, number: int) -> str:
-        """Return the class name of the estimator."""
         return f"{type(self._template).__name__} {number}"
 
 
@@ -203,8 +196,6 @@ class AnyProgram:
         return rises
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> list[Any]:
-        """Return a JSON description of the nodes, layer by layer."""
-
         def condition(node: int) -> str | None:
             if self.number[node] < 0:
                 return None
@@ -261,7 +252,6 @@ def _grow_node(
     balance_classes: bool,
     noise: Noise,
 ) -> tuple[npt.NDArray[np.void], bool]:
-    """Return a new node, with a weak ranker fitted to the rows at it, and whether it has one."""
     labelled = Mass.by_label(mass, positive)
     share, end = noise.end(labelled, total)
     if end is not None:
@@ -303,7 +293,6 @@ class AnyPrograms(State):
 
     @classmethod
     def join(cls, programs: Sequence[AnyProgram]) -> "AnyPrograms":
-        """Return several programs as one state; raise ArtifactError for those with users' estimators."""
         rankers = programs[0].rankers
         if not isinstance(rankers, NamedRankers):
             raise ArtifactError(
@@ -317,14 +306,12 @@ class AnyPrograms(State):
         )
 
     def split(self, n_layers: int, name: ClassifierName) -> list[AnyProgram]:
-        """Return the stored programs one by one."""
         rankers = NamedRankers(name, self.stack.n_categories, stack=self.stack)
         starts = range(0, len(self.nodes), n_nodes(n_layers))
         ranges = [slice(start, start + n_nodes(n_layers)) for start in starts]
         return [AnyProgram(n_layers, self.nodes[own], self.number[own], rankers) for own in ranges]
 
     def check(self) -> None:
-        """Raise ArtifactError for inconsistent nodes, or a node with a threshold but no weak ranker of its own."""
         check_nodes(self.nodes)
         fitted = np.flatnonzero(_is_fitted(self.number))
         if (_is_fitted(self.number) != (self.nodes["feature"] >= 0)).any() or (

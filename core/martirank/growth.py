@@ -182,7 +182,6 @@ class CodedRows(NamedTuple):
 
     @property
     def mass(self) -> Mass:
-        """The total weight of each class."""
         return Mass.of(self.weight, self.n_positives)
 
     def take(self, rows: Integers, n_positives: int) -> "CodedRows":
@@ -198,7 +197,6 @@ def code_rows(
     max_bins: int,
     n_categories: Integers,
 ) -> CodedRows:
-    """Fit the bins of every column; return the rows as bin codes."""
     rows, n_positives = positives_first(positive)
     own = weight[rows]
     bins = learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
@@ -214,7 +212,6 @@ def divide_rows(
     n_categories: Integers,
     n_layers: int,
 ) -> tuple[Bins, Shards]:
-    """Return the bins of every column, and the rows divided into shards for a program of n_layers layers."""
     rows, n_positives = positives_first(positive)
     scale = Division.of(take_weights(weight, rows), n_positives, rows).scale or 1.0
     total = float(weight.sum())
@@ -241,7 +238,6 @@ class LayerMove(NamedTuple):
     rises: Floats
 
     def move(self, codes: Codes, masses: Floats) -> None:
-        """Move the row weights to the next layer, in place."""
         nodes, rises = self
         for position in np.flatnonzero(nodes["frozen"]):  # rows of a frozen node stay there
             masses[position // POSITIONS, position % POSITIONS :: POSITIONS] = 0.0
@@ -344,7 +340,6 @@ class MakeLayerShard:
     def __call__(
         self, piece: Piece, codes: Sequence[tuple[Codes, ...]], folder: Path
     ) -> LayerShard:
-        """Return the shard of a piece."""
         rows, m = positives_first(piece.positive)
         laid_out = lay_out_piece(piece, codes, self.bins.dtype, folder)
         weight = np.broadcast_to(piece.weight, len(rows))[rows]
@@ -353,7 +348,6 @@ class MakeLayerShard:
     def shard(
         self, codes: Codes, weight: Floats, n_positives: int, folder: Path | None = None
     ) -> LayerShard:
-        """Return the shard of binned rows, positives first."""
         own, counts = weight / self.total, weight / self.scale
         return LayerShard(
             CodedRows(self.bins, codes, own, n_positives, counts, folder), self.n_layers
@@ -502,7 +496,6 @@ class Growth:
         return self.nodes[layer(t)]
 
     def program(self) -> Program:
-        """Return the program of the finished layers."""
         return Program(self.n_closed, self.nodes[: n_nodes(self.n_closed)], self._words)
 
     def _start_layer(self) -> None:
@@ -510,11 +503,9 @@ class Growth:
 
     @property
     def _shown(self) -> Mass:
-        """The class weights of the rows that the current layer has seen."""
         return Mass(*self.sums.shown.tolist())
 
     def _histogram(self, position: int) -> Floats:
-        """Return the weight at a position per feature, class and code, (n_features, 2, 256)."""
         block = self.sums.histograms[position // POSITIONS]
         return np.ascontiguousarray(block[..., position % POSITIONS :: POSITIONS])
 
@@ -560,7 +551,6 @@ class Growth:
 
 
 def codes_above(split: Split) -> npt.NDArray[np.bool_]:
-    """Return which codes are above a split, shape (256,), bool."""
     above = np.arange(N_CODES) > split.cut
     if split.bins_above is not None:
         above[:] = False

@@ -102,7 +102,6 @@ class ProgramRanker(ProgramParameters, Ranker):
     programs_: Sequence[Any]
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._mean_output(X) + self.intercept_
 
     def expected_position(self, X: Any) -> Floats:
@@ -133,11 +132,9 @@ class ProgramRanker(ProgramParameters, Ranker):
         }
 
     def takes_categories(self) -> bool:
-        """Return whether the weak rankers can use categorical columns."""
         return isinstance(self.weak_ranker, str)
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter for a weak ranker that has neither decision_function nor predict_proba."""
         weak = self.weak_ranker
         if not isinstance(weak, str) and not any(
             hasattr(weak, method) for method in ("decision_function", "predict_proba")
@@ -147,14 +144,12 @@ class ProgramRanker(ProgramParameters, Ranker):
             )
 
     def _weak_rankers(self) -> NodeRankers:
-        """Return an empty list of weak rankers of the kind that the nodes use (other than stumps)."""
         if isinstance(self.weak_ranker, str):
             name = cast(ClassifierName, self.weak_ranker)
             return NamedRankers(name, self._n_categories(), self.random_state)
         return EstimatorRankers(self.weak_ranker)
 
     def _grower(self, data: TrainingData) -> ProgramGrower:
-        """Return a function that grows programs on the training rows."""
         X, positive, weight = data.X, data.positive, data.weight
         if self.weak_ranker == "stump":
             table = code_rows(X, positive, weight, self.max_bins, data.n_categories)
@@ -201,21 +196,18 @@ class ProgramRanker(ProgramParameters, Ranker):
 
     @property
     def _kept(self) -> Annotated[Programs | AnyPrograms, Nested()]:
-        """The programs, as an artifact stores them."""
         if self.weak_ranker == "stump":
             return Programs.join(self.programs_, self._n_categories())
         return AnyPrograms.join(self.programs_)
 
     @_kept.setter
     def _kept(self, kept: Programs | AnyPrograms) -> None:
-        """Set the programs from the stored ones."""
         if isinstance(kept, Programs):
             self.programs_ = kept.split()
         else:
             self.programs_ = kept.split(self.n_rounds, cast(ClassifierName, self.weak_ranker))
 
     def _known_sizes(self) -> dict[str, Any]:
-        """Return the sizes and types that an artifact is validated against, including those of the programs."""
         is_stump = self.weak_ranker == "stump"
         n_programs, n_losses = self._sizes()
         return super()._known_sizes() | {
@@ -287,7 +279,6 @@ class MartiRank(ProgramRanker):
         return self.reads_columns()
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Grow the program layer by layer, and set the fitted attributes."""
         X, positive, weight = data.X, data.positive, data.weight
         losses: list[float] = []
 

@@ -71,12 +71,10 @@ class Mass(NamedTuple):
 
     @classmethod
     def by_label(cls, weight: Floats, positive: npt.NDArray[np.bool_]) -> "Mass":
-        """Return the class weights of rows in any order."""
         return cls(float(weight[positive].sum()), float(weight[~positive].sum()))
 
     @property
     def share(self) -> float:
-        """Fraction of the weight that is positive."""
         return self.positive / (self.positive + self.negative)
 
     def without_noise(self, noise_rate: float) -> "Mass":
@@ -88,7 +86,6 @@ class Mass(NamedTuple):
         )
 
     def plus(self, other: "Mass") -> "Mass":
-        """Return the sum with another mass, class by class."""
         return Mass(self.positive + other.positive, self.negative + other.negative)
 
 
@@ -208,7 +205,6 @@ def describe_layers(
 def _describe_node(
     node: npt.NDArray[np.void], condition: str | None, layers_left: int
 ) -> dict[str, Any]:
-    """Return a JSON description of one node: the class fractions that reach it, and its rule."""
     described = {name: float(node[name]) for name in ("positive", "negative")}
     if node["frozen"]:
         steps = layers_left * int(node["rise_below"])
@@ -403,7 +399,6 @@ class Program:
     def _condition(
         self, node: npt.NDArray[np.void], name: Callable[[int], str], categories: Categories
     ) -> str | None:
-        """Return the condition of a node's upper side as text; None for a node without a split."""
         feature, word = int(node["feature"]), int(node["word"])
         if feature < 0:
             return None
@@ -438,7 +433,6 @@ class Programs(State):
 
     @classmethod
     def join(cls, programs: Sequence[Program], n_categories: Integers) -> "Programs":
-        """Return several programs as one state."""
         return cls(
             n_categories,
             np.array([program.n_layers for program in programs]),
@@ -448,13 +442,11 @@ class Programs(State):
         )
 
     def split(self) -> list[Program]:
-        """Return the stored programs one by one."""
         nodes = pieces(self.nodes, n_nodes(self.n_layers))
         words = pieces(self.words, self.n_words)
         return [Program(*each) for each in zip(self.n_layers.tolist(), nodes, words, strict=True)]
 
     def check(self) -> None:
-        """Raise ArtifactError for inconsistent nodes, and for category sets that are missing, incomplete or unused."""
         check_nodes(self.nodes)
         feature, word = self.nodes["feature"], self.nodes["word"]
         categories = np.where(feature >= 0, self.n_categories[feature], 0)

@@ -125,11 +125,9 @@ class Stream:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all layers of all programs are finished."""
         return all(growth.n_closed == self.n_layers for growth in self.growths)
 
     def programs(self) -> list[Program]:
-        """Return the programs of the finished layers."""
         return [growth.program() for growth in self.growths]
 
     def feed(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
@@ -146,7 +144,6 @@ class Stream:
             self._show(growth, CodedRows(self.bins, codes, own, n_positives, effective_counts(own)))
 
     def _show(self, growth: Growth, rows: CodedRows) -> None:
-        """Add rows to a program's current layer, and finish the layer if it has seen enough."""
         masses = start_masses(rows.weight, self.n_layers)
         growth.descend(rows.codes, masses)
         growth.sums.add(rows, masses)
@@ -322,7 +319,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _learn_batch(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, demand: Demand
     ) -> None:
-        """Check a batch, and add it to the stream of rows from which the programs grow."""
         check_values(type(self), self.get_params(deep=False))
         if self.weak_ranker != "stump":
             raise InvalidParameter(
@@ -352,7 +348,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _start_stream(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, demand: Demand
     ) -> Stream:
-        """Return a new stream, with bins fitted on the first batch."""
         self._check_noise_rate(positive, weight)
         rows = np.flatnonzero(weight > 0)
         bins, _ = fit_bins(X, rows, weight[rows], self.max_bins, self._n_categories())
@@ -381,7 +376,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _take_stream(
         self, stream: Stream, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
     ) -> None:
-        """Set the fitted attributes from the finished layers of a stream."""
         programs = stream.programs()
         self._take(programs, getattr(self, "intercept_", 0.0), _mean_errors(programs))
         if weight[positive].any() and weight[~positive].any():
@@ -390,7 +384,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.is_complete_ = stream.is_complete
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Estimate the noise rate if it is not given, grow all programs, and set the fitted attributes."""
         X, positive, weight = data.X, data.positive, data.weight
         grow = self._bagged(data)
         mass = Mass.by_label(weight / weight.sum(), positive)
@@ -407,7 +400,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.intercept_ = -self._find_cut(X, positive, weight)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the programs and the noise rate as JSON."""
         low, high = self.noise_rate_range_
         noise: dict[str, Any] = {"rate": self.noise_rate_, "guessed": self.noise_rate is None}
         if self.noise_rate is None:
@@ -426,12 +418,10 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _noise_rate_auc(
         self,
     ) -> Annotated[tuple[tuple[float, float], ...], Value(), Ge(0.0), Le(1.0)]:
-        """The tried noise rates with their AUC, as stored in an artifact."""
         return tuple((rate, area) for rate, area in self.noise_rate_auc_.tolist())
 
     @_noise_rate_auc.setter
     def _noise_rate_auc(self, tried: Sequence[tuple[float, float]]) -> None:
-        """Set the tried noise rates from an artifact; raise ArtifactError if there are too many."""
         if len(tried) > len(GUESSES):
             raise ArtifactError(
                 f"noise_rate_auc must contain {len(GUESSES)} guesses at most, got {len(tried)}"
@@ -495,7 +485,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         return Noise(rate, self._least_share, self.class_prior)
 
     def _bagged(self, data: TrainingData) -> Bagged:
-        """Return a function that grows a program for a noise rate and a bag, each layer on a sample of its own."""
         grower = self._grower(data)
         order, n_positives = positives_first(data.positive)
         keys = row_keys(data.X, data.positive, data.weight)[order]

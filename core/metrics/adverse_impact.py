@@ -467,7 +467,6 @@ def _shrinkage(steps: GroupSteps, group: int, of: int, level: float) -> float:
 
 
 def _lacks(steps: GroupSteps, group: int, of: int) -> str | None:
-    """Return why a group has too few rows for a rate; None if it has enough."""
     worth = float(steps.effective[of, group])
     if has_enough(worth, MIN_CLASS_ROWS):
         return None
@@ -510,7 +509,6 @@ def _impact(steps: GroupSteps, step: int, side: Side, level: float) -> SideImpac
 
 
 def _complement(rate: GroupMetric) -> GroupMetric:
-    """Return the share that is not flagged."""
     if rate.interval is None:
         return rate
     value, low, high = rate.interval
@@ -609,7 +607,6 @@ def _ratio_ends(
 
 
 def _decide(found: Sequence[SideImpact], level: float) -> list[SideImpact]:
-    """Return the comparisons of one side with adjusted p-values and verdicts."""
     adjusted = iter(adjust_present([one.p_value for each in found for one in each.groups]))
     decided = []
     for each in found:
@@ -628,7 +625,6 @@ def _decide(found: Sequence[SideImpact], level: float) -> list[SideImpact]:
 
 
 def _passes(one: ImpactRatio, adjusted: float | None, level: float) -> bool | None:
-    """Return the verdict on one group by the four-fifths rule; None if there is not enough data."""
     interval = one.ratio.interval
     if interval is None or adjusted is None:
         return None

@@ -211,12 +211,10 @@ class AmountCosts:
 
 
 def _price(price: Price | float) -> Price:
-    """Return a price as a `Price`; a number is a fixed price per row."""
     return price if isinstance(price, Price) else Price(price)
 
 
 def _check_cost(name: str, value: float) -> float:
-    """Return a cost as a float; raise InvalidParameter if it is neither 0 nor in the allowed range."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not (value == 0 or MIN_WEIGHT <= value <= MAX_WEIGHT):
         raise InvalidParameter(
@@ -522,17 +520,14 @@ class WeightedRows:
 
     @classmethod
     def of(cls, rows: EvaluatedRows) -> WeightedRows:
-        """Return the weights and units (groups) of checked rows."""
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.max()
         return cls(weight, rows.unit, effective_number(sum_by_unit(weight, rows.unit)))
 
     def by_unit(self, parts: FloatArray) -> FloatArray:
-        """Return the sums of a value per row over the rows of each unit (group)."""
         return sum_by_unit(parts, self.unit)
 
     def mean(self, values: FloatArray) -> float:
-        """Return the weighted mean of a value per row."""
         scale = float(np.abs(values).max()) or 1.0
         return inner(self.weight, values / scale) / float(self.weight.sum()) * scale
 
@@ -593,7 +588,6 @@ class WeightedRows:
         return self.gain(constant - lost, losses, level)
 
     def gain(self, gained: FloatArray, losses: _RowCosts, level: float) -> Interval:
-        """Return the mean of a difference of costs per row with its confidence interval."""
         mean, error, skewness = self.moments(gained)
         if error == 0.0:
             return self._without_variance(mean, losses.widest, level)
@@ -642,7 +636,6 @@ class WeightedRows:
 
 
 def _within(mean: float, low: float, high: float, possible: tuple[float, float]) -> Interval:
-    """Return an interval that contains the mean, with its ends clipped to the possible means."""
     return Interval(mean, min(mean, max(possible[0], low)), max(mean, min(possible[1], high)))
 
 
@@ -654,7 +647,6 @@ def unskewed(z: float, skewness: float) -> float:
 
 
 def check_amounts(amount: ArrayLike, length: int) -> FloatArray:
-    """Return amounts as float64; raise InvalidData if one is missing, negative or above 1e100."""
     vector = finite_vector("amount", amount, length)
     outside = (vector < 0.0) | (vector > MAX_AMOUNT)
     if outside.any():
@@ -690,7 +682,6 @@ class Ranked:
 
     @classmethod
     def of(cls, scores: FloatArray) -> Ranked:
-        """Return the rows of these scores, sorted."""
         order = np.argsort(scores)[::-1]
         ranked = scores[order]
         ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, ranked.size)
@@ -851,8 +842,6 @@ def _slope(along: FloatArray, up: FloatArray, share: float, effective: float) ->
 
 
 class _RowCosts(NamedTuple):
-    """The cost of each row if it is not flagged, and if it is."""
-
     unflagged: FloatArray
     flagged: FloatArray
     """Shape (n_rows,), float64."""
@@ -866,32 +855,26 @@ class _RowCosts(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The minimum and maximum cost of a row over both decisions."""
         low = min(self.bounds_unflagged[0], self.bounds_flagged[0])
         return low, max(self.bounds_unflagged[1], self.bounds_flagged[1])
 
     @property
     def widest(self) -> float:
-        """The maximum difference between the costs of two decisions on a row."""
         low, high = self.bounds
         return high - low
 
     @property
     def possible_difference(self) -> tuple[float, float]:
-        """The minimum and maximum mean difference between two ways to decide, in any population."""
         return (-self.widest, self.widest) if self.fixed else (-math.inf, math.inf)
 
     def possible(self, bounds: tuple[float, float], *, gains: bool) -> tuple[float, float]:
-        """Return the minimum and maximum mean cost in any population, given the bounds of one row."""
         return bounds if self.fixed else (-math.inf if gains else 0.0, math.inf)
 
     def of(self, decided: NDArray[np.bool_]) -> FloatArray:
-        """Return the cost of each row under decisions, True flagging it."""
         return np.where(decided, self.flagged, self.unflagged)
 
 
 def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArray) -> _RowCosts:
-    """Return the costs of each row if it is flagged and if it is not."""
     missed, wrong, gain = costs.of(amounts)
     return _RowCosts(
         np.where(positive, missed, 0.0),
@@ -905,8 +888,6 @@ def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArr
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """The threshold with the lowest cost, and decisions on each row by thresholds chosen on other rows."""
-
     threshold: float
     decided: NDArray[np.bool_]
     held_out: NDArray[np.bool_] | None
@@ -1323,7 +1304,6 @@ def _columns(length: int, costs: AmountCosts, amount: ArrayLike | None) -> dict[
 
 
 def _least(choice: _Choice, losses: _RowCosts, sample: WeightedRows, level: float) -> LeastCost:
-    """Return the report on a chosen threshold, with costs on held-out decisions."""
     held_out = choice.held_out
     return LeastCost(
         choice.threshold,
@@ -1338,7 +1318,6 @@ def _least(choice: _Choice, losses: _RowCosts, sample: WeightedRows, level: floa
 def _decision(
     decided: NDArray[np.bool_], losses: _RowCosts, sample: WeightedRows, level: float
 ) -> DecisionCost:
-    """Return the mean cost of decisions on the rows, with confidence intervals."""
     lost = losses.of(decided)
     saved = (
         sample.saving(constant, lost, losses, level)
@@ -1351,5 +1330,4 @@ def _decision(
 
 
 def _share(decided: NDArray[np.bool_], sample: WeightedRows) -> float:
-    """Return the fraction of the total weight that is flagged."""
     return float(sample.weight[decided].sum()) / float(sample.weight.sum())

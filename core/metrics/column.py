@@ -103,7 +103,6 @@ def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: 
 
 
 def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Interval | None:
-    """Return the AUC with its interval, from sums over placement values and heights; None without both classes."""
     m, n = len(positives), len(negatives)
     if not m or not n:
         return None
@@ -118,7 +117,6 @@ def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Int
 def _histogram(
     positives: FloatArray, negatives: FloatArray
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return the edges of a histogram with bars of equal width, and its counts."""
     parts = [part for part in (positives, negatives) if len(part)]
     low = min(float(part[0]) for part in parts)
     high = max(float(part[-1]) for part in parts)

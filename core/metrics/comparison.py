@@ -340,7 +340,6 @@ def compare_areas(
     level: float,
     adjust: Adjustment,
 ) -> Comparison:
-    """Return the comparison of areas (AUC or partial AUC) of several scorers, given their estimates."""
     trials = [worst_case_trials(areas.effective, window) for window in windows]
     inside = [rows_inside(areas.effective_for_tests, window, areas.parts) for window in windows]
     tested = [enough_for_tests(min(each), areas.parts) for each in inside]
@@ -469,7 +468,6 @@ def _influences_of_splits(of_repeats: FloatArray, n_folds: float) -> FloatArray:
 
 
 def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return the row indices of each fold that has both classes."""
     order = np.argsort(fold, kind="stable")
     starts = np.flatnonzero(np.diff(fold[order])) + 1
     folds = np.split(order, starts)
@@ -636,7 +634,6 @@ def _inflation(found: SerialDependence, shares: FloatArray) -> float:
 
 
 def _check_sample(name: str, sample: ScoreSample) -> ScoreSample:
-    """Return the sample as float64 arrays; raise InvalidData if it is not a distribution."""
     thresholds, shares = (np.asarray(each, dtype=np.float64) for each in sample[:2])
     rows = sample.rows
     if not (thresholds.ndim == 1 and thresholds.shape == shares.shape and thresholds.size >= 2):
@@ -652,6 +649,5 @@ def _check_sample(name: str, sample: ScoreSample) -> ScoreSample:
 
 
 def _at_or_above(sample: ScoreSample, scores: FloatArray) -> FloatArray:
-    """Return the fraction of the sample at or above each of the scores."""
     point = np.searchsorted(-sample.thresholds, -scores, side="right") - 1
     return sample.shares[point]

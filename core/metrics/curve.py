@@ -366,7 +366,6 @@ def thin_curve_of(groups: ScoreGroups, max_points: int, *, n_first: int = 0) -> 
 
 
 def _check_size(max_points: int, n_first: int) -> None:
-    """Raise InvalidParameter for an impossible number of points of a thinned curve."""
     for name, value in (("max_points", max_points), ("n_first", n_first)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise InvalidParameter(f"{name} must be an integer, got {value!r}")
@@ -395,13 +394,11 @@ class _Line:
         return int(self.x.size)
 
     def at(self, points: slice | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        """Return the x and y rates of the points with these indices."""
         if self.x_total == self.y_total == 1.0:
             return self.x[points], self.y[points]
         return self.x[points] / self.x_total, self.y[points] / self.y_total
 
     def mean_height(self, low: float, high: float) -> float:
-        """Return the mean height of the line between two x in [0, 1]; see `RocCurve.partial_area`."""
         first = bisect_right(self.x, low, key=self._rate)
         last = bisect_left(self.x, high, key=self._rate)
         knot, height = low, float(top_at(*self.at(slice(first - 1, first + 1)), low))
@@ -421,7 +418,6 @@ class _Line:
         return float(x) / self.x_total
 
     def hull(self) -> NDArray[np.intp]:
-        """Return the indices of the vertices of the upper hull; see `upper_hull`."""
         stretches = [
             start + _hull_of(*self.at(slice(start, stop + 1)))
             for start, stop in spans(0, len(self))
@@ -454,7 +450,6 @@ class _Line:
 
 
 def _line_of(groups: ScoreGroups) -> _Line:
-    """Return the ROC curve of tie groups as a `_Line`."""
     negative, positive = groups.flagged_negative, groups.flagged_positive
     return _Line(negative, positive, float(negative[-1]), float(positive[-1]))
 
@@ -517,7 +512,6 @@ class ClassTotals:
 
 
 def totals_of(rows: EvaluatedRows, groups: ScoreGroups) -> ClassTotals:
-    """Return the class totals of rows and their tie groups."""
     return ClassTotals(
         float(groups.flagged_positive[-1]),
         float(groups.flagged_negative[-1]),
@@ -560,7 +554,6 @@ def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None)
 
 
 def auc_of(groups: ScoreGroups) -> float:
-    """Return the AUC of tie groups."""
     doubled = sum(
         inner(block.negative, block.flagged_positive[:-1] + block.flagged_positive[1:])
         for block in groups.blocks()
@@ -616,7 +609,6 @@ def misrank_fraction_of(groups: ScoreGroups) -> float:
 
 
 def tied_fraction_of(groups: ScoreGroups) -> float:
-    """Return the fraction of positive–negative pairs with equal scores, in [0, 1]."""
     tied = sum(inner(block.positive, block.negative) for block in groups.blocks())
     return min(1.0, tied / _pair_mass(groups))
 
@@ -785,7 +777,6 @@ def tpr_at_fpr(
 
 
 def _pair_mass(groups: ScoreGroups) -> float:
-    """Return the total weight of all pairs of a positive and a negative."""
     return float(groups.flagged_positive[-1] * groups.flagged_negative[-1])
 
 
@@ -796,13 +787,11 @@ def strict_area(flagged: FloatArray, tpr: FloatArray, first: float, last: float)
 
 
 def check_rates(name: str, rates: FloatArray) -> None:
-    """Raise InvalidData if the rates do not increase from 0 to 1."""
     if not (rates[0] == 0.0 and rates[-1] == 1.0 and np.all(rates[1:] >= rates[:-1])):
         raise InvalidData(f"{name} must be non-decreasing from 0 to 1")
 
 
 def check_thresholds(name: str, thresholds: FloatArray) -> None:
-    """Raise InvalidData if the thresholds do not decrease strictly from +inf."""
     if thresholds[0] != np.inf or not np.all(thresholds[1:] < thresholds[:-1]):
         raise InvalidData(f"{name} must be strictly decreasing, starting at +inf")
 
@@ -840,7 +829,6 @@ def mcclish(value: float, fpr_min: float, fpr_max: float) -> float:
 
 
 def _evenly_spaced(length: FloatArray, n_points: int) -> NDArray[np.intp]:
-    """Return the indices of the first points at or past `n_points` evenly spaced positions along a curve."""
     marks = _marks(n_points)
     return np.minimum(np.searchsorted(length, marks, side="left"), length.size - 1)
 
@@ -922,7 +910,6 @@ class GuideTable:
 
     @classmethod
     def of(cls, points: FloatArray) -> GuideTable:
-        """Return the lookup table of ascending points. O(n_points) time and memory."""
         finite = points[np.isfinite(points)]
         low, high = (finite[0], finite[-1]) if len(finite) else np.zeros(2)
         stretches = int(min(STRETCHES_PER_POINT * len(points), MAX_STRETCHES))

@@ -199,7 +199,6 @@ def bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_masses(name: str, masses: ArrayLike) -> NDArray[np.float64]:
-    """Return bin weights as float64; raise InvalidData if one is negative or not finite, or all are 0."""
     found = np.asarray(masses, dtype=np.float64)
     if found.ndim != 1 or not np.all(np.isfinite(found) & (found >= 0.0)) or not found.sum() > 0.0:
         raise InvalidData(f"{name} must be non-negative masses of bins, not all 0")

@@ -224,7 +224,6 @@ class Estimates:
         return positive * even[0], negative * even[1]
 
     def variance(self, scorer: int, metric: int) -> float | None:
-        """Return the variance of one scorer's metric; None if the sample shows none."""
         if self.influence is None:
             return None
         parts = self.influence[scorer, metric]
@@ -238,7 +237,6 @@ class Estimates:
         level: float,
         classes: tuple[float, float] | None = None,
     ) -> Interval:
-        """Return the confidence interval of one scorer's metric in [0, 1]; see `proportion_interval`."""
         value, (variance, degrees) = float(self.values[scorer, metric]), self.spread(scorer, metric)
         return proportion_interval(value, variance, trials, level, degrees, classes)
 
@@ -383,7 +381,6 @@ def logit_interval(
 
 
 def _shows_variance(value: float, variance: float) -> bool:
-    """Return whether a value in (0, 1) has a variance above rounding error."""
     return variance > EPSILON**2 and EPSILON < value < 1.0 - EPSILON
 
 
@@ -437,7 +434,6 @@ _Values = tuple[tuple[FloatArray, FloatArray, FloatArray], ...]
 
 
 def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> float | None:
-    """Return the variance of a weighted mean of independent values, from sums of weights and squared weights."""
     (variance,) = mean_variances(lambda: [((values, mass, squares),)])
     return variance
 
@@ -511,7 +507,6 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
 
 
 def wilson_limits(values: FloatArray, n: float, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return the limits of `wilson_interval` for several proportions of n trials."""
     shift = normal_quantile(level) ** 2 / n
     centre = (values + shift / 2.0) / (1.0 + shift)
     half_width = np.sqrt(shift * (values * (1.0 - values) + shift / 4.0)) / (1.0 + shift)
@@ -553,7 +548,6 @@ def combine(
 
 
 def _reach(estimate: Interval, weight: float) -> tuple[float, float]:
-    """Return how far the interval of weight · estimate extends below and above its value."""
     value, low, high = estimate
     if weight < 0.0:
         return -weight * (high - value), -weight * (value - low)
@@ -615,7 +609,6 @@ class Difference:
 
 
 def check_metrics(metrics: Sequence[M]) -> Sequence[M]:
-    """Return the metrics; raise InvalidParameter if there is none."""
     if len(check_items("metrics", metrics)) == 0:
         raise InvalidParameter("metrics must contain at least one metric, got none")
     for each in metrics:
@@ -645,7 +638,6 @@ def check_scorers(
 
 
 def difference_error(first: FloatArray, second: FloatArray) -> float:
-    """Return the standard error of the difference of two metrics, given each row's or group's influence on both."""
     total = 0.0
     for start, stop in spans(0, first.size):
         parts = first[start:stop] - second[start:stop]
@@ -698,7 +690,6 @@ def variance_degrees(first: FloatArray, second: FloatArray) -> float:
 
 
 def pair_degrees(estimates: Estimates, first: int, second: int, metric: int) -> float:
-    """Return the degrees of freedom ν of the variance of the difference between two scorers' metrics."""
     parts = estimates.influence
     if parts is None:
         return estimates.degrees
@@ -734,7 +725,6 @@ def _compare_pair(
     level: float,
     tested: bool,
 ) -> tuple[Interval, float | None]:
-    """Return the difference and p-value as `compare_pair`, also for a metric with too few rows for a test."""
     first, second = pair
     value = float(estimates.values[first, metric] - estimates.values[second, metric])
     error = 0.0
@@ -843,7 +833,6 @@ def name_differences(
 
 
 def times(interval: Interval, factor: float) -> Interval:
-    """Return an interval multiplied by a factor."""
     return interval if factor == 1.0 else Interval(*(each * factor for each in interval))
 
 

@@ -268,7 +268,6 @@ class _Shift(NamedTuple):
     """Of each unit, or of each row if there are no units; its squares sum to the variance."""
 
     def interval(self, level: float) -> Interval:
-        """Return the confidence interval of the constant."""
         half = quantile(level, self.degrees) * math.sqrt(self.variance)
         return Interval(self.value, self.value - half, self.value + half)
 
@@ -290,7 +289,6 @@ class _GroupEstimate(NamedTuple):
     """As `proportion_interval`."""
 
     def interval(self, level: float) -> Interval:
-        """Return the confidence interval of the proportion."""
         trials = self.trials
         if self.variance is None and math.isfinite(self.degrees):  # trials that were estimated
             trials *= student_shrinkage(level, self.degrees)
@@ -310,8 +308,6 @@ class _GroupEstimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """The rows of one group, and the areas (AUC, partial AUC) estimated on them."""
-
     rows: EvaluatedRows
     effective: tuple[float, float]
     units: NDArray[np.intp] | None
@@ -488,7 +484,6 @@ def number_groups(by: ArrayLike, length: int) -> tuple[NDArray[np.intp], list[st
 
 
 def _text(value: Any) -> str:
-    """Return a group's value as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -501,7 +496,6 @@ def _text(value: Any) -> str:
 def _target_rate(
     rows: EvaluatedRows, threshold: float | None, cutoffs: Cutoffs | None, rate: float | None
 ) -> float | None:
-    """Return the rate to which each group's own threshold is set; None without such thresholds."""
     if cutoffs is None:
         if rate is not None:
             raise InvalidParameter(f"rate requires cutoffs, got rate={rate!r} without cutoffs")
@@ -517,7 +511,6 @@ def _target_rate(
 
 
 def _flagged_share(rows: EvaluatedRows, of_class: NDArray[np.bool_], threshold: float) -> float:
-    """Return the weighted fraction of a class with scores at or above the threshold."""
     weight = None if rows.weight is None else rows.weight[of_class]
     return _mean_of(rows.scores[0][of_class] >= threshold, weight)
 
@@ -528,7 +521,6 @@ def _group_of(
     windows: Sequence[Window],
     probability: FloatArray | None = None,
 ) -> _Group:
-    """Return a group from its rows, with its areas if both classes are large enough."""
     taken = rows.take(chosen)
     effective = effective_units(taken)
     areas = None
@@ -541,7 +533,6 @@ def _group_of(
 def _class_lacks(
     rows: EvaluatedRows, effective: tuple[float, float]
 ) -> tuple[str | None, str | None]:
-    """Return, for each class, why it is too small for a metric; None for a class that is large enough."""
     positive = int(np.count_nonzero(rows.positive))
     counts = {"positives": positive, "negatives": rows.positive.size - positive}
     lacks: list[str | None] = []
@@ -557,7 +548,6 @@ def _class_lacks(
 
 
 def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
-    """Return a group's area over the j-th window, or the reason why it has none."""
     if one.areas is None:
         return "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
     inside = one.effective[1] * (window[1] - window[0])
@@ -596,7 +586,6 @@ def _degrees_of_sum(parts: Sequence[tuple[float, float]]) -> float:
 def _rates(
     groups: Sequence[_Group], threshold: float
 ) -> dict[Measured, list[_GroupEstimate | str]]:
-    """Return the TPR and FPR of each group at the common threshold, or the reason why it has none."""
     found: dict[Measured, list[_GroupEstimate | str]] = {"tpr": [], "fpr": []}
     for one in groups:
         lacks = _class_lacks(one.rows, one.effective)
@@ -608,7 +597,6 @@ def _rates(
 def _rate(
     one: _Group, of_class: NDArray[np.bool_], threshold: float, effective: float
 ) -> _GroupEstimate:
-    """Return the fraction of a class's rows that are flagged at the threshold; see `_share`."""
     rows = one.rows
     return _share(
         rows.scores[0][of_class] >= threshold,
@@ -646,14 +634,12 @@ def _share(
 
 
 def _mean_of(counted: NDArray[np.bool_], weight: FloatArray | None) -> float:
-    """Return the weighted fraction of rows for which `counted` is True."""
     if weight is None:
         return float(np.count_nonzero(counted)) / counted.size
     return min(1.0, float(weight[counted].sum()) / float(weight.sum()))
 
 
 def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCalibration | None:
-    """Return a group's predicted and observed fraction of positives; None without probabilities."""
     if one.probability is None:
         return None
     rows, n = one.rows, one.rows.positive.size
@@ -677,7 +663,6 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
 
 
 def _effective_of_all(rows: EvaluatedRows) -> float:
-    """Return the effective number of independent rows or groups, over both classes."""
     weight = rows.weight
     if rows.unit is not None:
         weight = sum_by_unit(weight, rows.unit)
@@ -685,7 +670,6 @@ def _effective_of_all(rows: EvaluatedRows) -> float:
 
 
 def _shift_of(one: _Group) -> _Shift | str:
-    """Return a group's calibration in the large, or the reason why it has none."""
     lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
     if lacks or one.probability is None:
         return lacks
@@ -750,7 +734,6 @@ def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[f
 
 
 def _shown(metric: _GroupEstimate | _Shift | str, level: float) -> GroupMetric:
-    """Return a metric with its interval, or the reason why it has none."""
     if isinstance(metric, str):
         return GroupMetric(None, metric)
     return GroupMetric(metric.interval(level), None)
@@ -759,7 +742,6 @@ def _shown(metric: _GroupEstimate | _Shift | str, level: float) -> GroupMetric:
 def _cutoff_of(
     one: _Group, cutoffs: Cutoffs | None, rate: float | None, level: float
 ) -> tuple[GroupCutoff | None, str | None]:
-    """Return a group's own threshold and None, or None and the reason why it has none."""
     if cutoffs is None:
         return None, None
     lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
@@ -782,13 +764,11 @@ def _test(
     metrics: Sequence[E | str],
     p_value: Callable[[list[tuple[int, E]]], float],
 ) -> GroupTest:
-    """Return the joint test over the groups that have a value."""
     has = [(index, one) for index, one in enumerate(metrics) if not isinstance(one, str)]
     return GroupTest(of, window, len(has), p_value(has) if len(has) > 1 else None, None)
 
 
 def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
-    """Return the tests with Holm-adjusted p-values."""
     adjusted = adjust_present([test.p_value for test in tests])
     return tuple(
         replace(test, adjusted_p_value=own) for test, own in zip(tests, adjusted, strict=True)
@@ -798,7 +778,6 @@ def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
 def _equal_areas(
     groups: Sequence[_Group], j: int, has: Sequence[tuple[int, _GroupEstimate]]
 ) -> float:
-    """Return the p-value of H₀: all groups have equal areas over the j-th window."""
     variances = _variances_if_equal([one for _, one in has])
     if variances is None:
         return 1.0
@@ -815,7 +794,6 @@ def _equal_areas(
 
 
 def _equal_rates(has: Sequence[tuple[int, _GroupEstimate]]) -> float:
-    """Return the p-value of H₀: all groups have equal rates."""
     variances = _variances_if_equal([one for _, one in has])
     return 1.0 if variances is None else _equal_proportions(has, variances, None)
 
@@ -836,7 +814,6 @@ def _equal_proportions(
 
 
 def _equal_shifts(groups: Sequence[_Group], has: Sequence[tuple[int, _Shift]]) -> float:
-    """Return the p-value of H₀: all groups have equal calibration in the large."""
     z, variance, degrees = np.array([(one.value, one.variance, one.degrees) for _, one in has]).T
     units = [groups[index].units for index, _ in has]
     covariance = _covariance_of_units(units, [one.influence for _, one in has])
@@ -921,7 +898,6 @@ def _covariance_of_units(
 def _worst(
     of: Measured, window: Window | None, metrics: Sequence[_GroupEstimate | str], level: float
 ) -> list[WorstGroup]:
-    """Return the worst group by a metric, in a list; an empty list if fewer than two groups have a value."""
     has = [(index, one) for index, one in enumerate(metrics) if not isinstance(one, str)]
     if len(has) < 2:
         return []
@@ -940,7 +916,6 @@ def _worst(
 def _cross_areas(
     rows: EvaluatedRows, codes: NDArray[np.intp], groups: Sequence[_Group], level: float
 ) -> tuple[CrossArea, ...]:
-    """Return the xAUC of all pairs of groups, with intervals."""
     lacks = [_class_lacks(one.rows, one.effective) for one in groups]
     effective_of = np.array([one.effective for one in groups])
     values, variances, fourths = cross_moments(rows, codes, effective_of)

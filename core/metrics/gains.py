@@ -156,7 +156,6 @@ def gains_table(
 
 
 def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
-    """Return precision, recall and lift, with intervals, of the first rows for one list size. O(log n_points)."""
     total = float(masses.above[-1])
     positive, negative = masses.totals
     index = int(np.searchsorted(masses.above, size * (1.0 - EPSILON), side="left"))

@@ -143,8 +143,6 @@ class GradedComparison:
 
 
 class _GradedRows(NamedTuple):
-    """Checked rows of weight above 0, with grades renumbered from 0 without gaps."""
-
     grade: NDArray[np.int64]
     grades: NDArray[np.int64]
     scores: tuple[FloatArray, ...]
@@ -289,7 +287,6 @@ def _check(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> _GradedRows:
-    """Return the rows, checked, without those of weight 0."""
     labels = as_vector("y", y)
     grade = check_grades(labels, labels.size)
     columns = [finite_vector(name, column, grade.size) for name, column in scores.items()]
@@ -379,7 +376,6 @@ def _small_sample(effective: float) -> float:
 
 
 def _interval(one: _GradedEstimate, scorer: int, level: float) -> Interval:
-    """Return the confidence interval of a metric for one scorer."""
     found = one.estimates
     if found.influence is None or one.n_grades == 2:
         return found.interval(

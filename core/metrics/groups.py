@@ -42,7 +42,6 @@ class EvaluatedRows(NamedTuple):
     """Number of the unit (such as a patient) that a row belongs to; None if each row is a unit. Shape (n_rows,)."""
 
     def take(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> EvaluatedRows:
-        """Return the rows selected by indices or a mask, with their units (groups) renumbered."""
         return EvaluatedRows(
             self.positive[chosen],
             tuple(column[chosen] for column in self.scores),
@@ -71,7 +70,6 @@ class ClassRows:
         return int(self.group.size)
 
     def mass_by_group(self, n_groups: int, *, squared: bool = False) -> FloatArray:
-        """Return the sum of the weights, or of their squares, per tie group, shape (n_groups,)."""
         weight = self.weight if self.weight is None or not squared else self.weight**2
         return np.bincount(self.group, weight, n_groups).astype(np.float64, copy=False)
 
@@ -133,7 +131,6 @@ class ScoreGroups(ABC):
 
     @property
     def is_one_block(self) -> bool:
-        """Whether `blocks` yields all tie groups at once."""
         return len(self) <= AT_ONCE
 
     def blocks(self) -> Iterator[GroupBlock]:
@@ -155,22 +152,18 @@ class RowGroups(ScoreGroups):
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Numbers of positive and of negative rows."""
         return len(self.positives), len(self.negatives)
 
     @property
     def min_weights(self) -> tuple[float, float]:
-        """Minimum weight of a positive row and of a negative row; 1 without weights."""
         weights = (each.weight for each in (self.positives, self.negatives))
         positive, negative = (1.0 if each is None else float(each.min()) for each in weights)
         return positive, negative
 
     def scores_at(self, groups: slice | NDArray[np.intp]) -> FloatArray:
-        """Return the scores of the tie groups with these indices."""
         return self.scores[groups]
 
     def block(self, groups: slice) -> GroupBlock:
-        """Return the data of a slice of consecutive tie groups."""
         flagged = slice(groups.start, groups.stop + 1)
         return GroupBlock(
             self.scores[groups],
@@ -183,7 +176,6 @@ class RowGroups(ScoreGroups):
         )
 
     def empty(self) -> FloatArray:
-        """Return an uninitialised array with a value per tie group."""
         return np.empty(len(self))
 
     @cached_property
@@ -286,7 +278,6 @@ def check_rows(
 
 
 def tie_groups(rows: EvaluatedRows) -> RowGroups:
-    """Return the tie groups of checked rows with a single scorer."""
     if rows.weight is not None:
         return group_rows(rows, 0)[0]
     # Sorting the values of each class and merging them is quicker than an argsort of all rows.
@@ -336,7 +327,6 @@ def effective_units(rows: EvaluatedRows) -> tuple[float, float]:
 
 
 def _effective(rows: EvaluatedRows, of_class: NDArray[np.bool_]) -> float:
-    """Return the effective number of independent units (groups, or rows without groups) of one class."""
     if not of_class.any():
         return 0.0
     weight = None if rows.weight is None else rows.weight[of_class]
@@ -356,7 +346,6 @@ def count_units(rows: EvaluatedRows) -> tuple[int, int]:
 
 
 def has_enough(effective: float, needed: int) -> bool:
-    """Return True if an effective number of rows is at least `needed`, up to rounding."""
     return effective >= needed * (1.0 - 1e-9)
 
 
@@ -366,7 +355,6 @@ def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
 
 
 def effective_number(weight: FloatArray) -> float:
-    """Return Kish's effective number of rows (or units) with these weights."""
     return effective_rows(weight, weight**2)
 
 
@@ -389,7 +377,6 @@ def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp] | None) -> Flo
 
 
 def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> FloatArray:
-    """Return a vector as float64; raise InvalidData if it has a value that is not finite, or another length."""
     vector = as_numbers(name, as_vector(name, values))
     if length is not None and vector.size != length:
         raise InvalidData(
@@ -403,7 +390,6 @@ def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> Fl
 
 
 def check_probabilities(values: FloatArray) -> None:
-    """Raise InvalidData if a value is not in [0, 1]."""
     outside = ~((values >= 0.0) & (values <= 1.0))
     if outside.any():
         index = int(np.argmax(outside))
@@ -413,7 +399,6 @@ def check_probabilities(values: FloatArray) -> None:
 def check_weights(
     sample_weight: ArrayLike | None, length: int, name: str = "sample_weight"
 ) -> FloatArray:
-    """Return the weights as float64, ones for None; InvalidData if one is negative or not finite, or all are 0."""
     if sample_weight is None:
         return np.ones(length)
     weight = finite_vector(name, sample_weight, length)

@@ -524,7 +524,6 @@ def _threshold(ascending: FloatArray, guarantee: Guarantee) -> float:
 
 
 def _guarantee(rate: Rate, limit: float, n: int, confidence: float) -> Guarantee:
-    """Return the guarantee with the most allowed errors on n rows; raise TooFewRows if there is none."""
     from scipy.special import bdtr  # which takes a tenth of a second to import
 
     share = _error_rate(rate, limit)
@@ -557,7 +556,6 @@ def _needed(share: float, confidence: float) -> int:
 
 
 def _risk(confidence: float) -> float:
-    """Return the probability with which a guarantee may fail, 1 − confidence."""
     # 1 - .95 is a little more than .05
     return (1.0 - confidence) * (1.0 + 1e-12)
 
@@ -568,7 +566,6 @@ def _error_rate(rate: Rate, limit: float) -> float:
 
 
 def _asked(fpr: float | None, tpr: float | None) -> tuple[Rate, float]:
-    """Return which rate is limited and its limit; raise InvalidParameter unless exactly one of fpr and tpr is given."""
     if (fpr is None) == (tpr is None):
         got = "none" if fpr is None else "both"
         raise InvalidParameter(f"exactly one of fpr and tpr can be guaranteed, got {got}")
@@ -583,7 +580,6 @@ def _asked(fpr: float | None, tpr: float | None) -> tuple[Rate, float]:
 
 
 def _check_confidence(confidence: float) -> float:
-    """Return the confidence as a float; InvalidParameter if it is not strictly between 0 and 1."""
     number = isinstance(confidence, Real) and not isinstance(confidence, bool)
     if not number or not 0.0 < confidence < 1.0:
         raise InvalidParameter(f"confidence must be strictly between 0 and 1, got {confidence!r}")

@@ -414,7 +414,6 @@ def partial_auc_interval(
 
 
 def interval_of_rows(rows: EvaluatedRows, window: Window, level: float) -> Interval:
-    """Return the partial AUC of checked rows with its confidence interval, without a warning."""
     if rows.unit is not None:
         return area_interval(estimate_areas(rows, [window]), 0, 0, window, level)
     return partial_auc_interval_of(tie_groups(rows), *window, level)
@@ -468,7 +467,6 @@ def influences(
 def _influence_blocks(
     groups: ScoreGroups, fpr_min: float, fpr_max: float
 ) -> Iterator[tuple[GroupBlock, FloatArray, FloatArray]]:
-    """Yield the blocks of tie groups, each with its `influences`."""
     ends = _ends(groups.flagged_negative, groups.flagged_positive, fpr_min, fpr_max)
     for block in groups.blocks():
         placement, height = np.empty((2, block.scores.size))
@@ -542,7 +540,6 @@ def partial_auc_interval_of(
     fpr_max: float,
     level: float,
 ) -> Interval:
-    """Return the partial AUC of tie groups with its confidence interval."""
     window = fpr_min, fpr_max
     value, variance = area_of(groups, *window), area_variance(groups, *window)
     effective = effective_of(groups)
@@ -553,7 +550,6 @@ def partial_auc_interval_of(
 
 
 def area_interval(areas: Estimates, scorer: int, j: int, window: Window, level: float) -> Interval:
-    """Return the confidence interval of one scorer's area over the j-th window."""
     effective = areas.effective
     trials = worst_case_trials(effective, window)
     # The rankers of folds depend on the rows that evaluate the others. Where no repeats show by how much, the narrower
@@ -634,14 +630,12 @@ def rows_inside(
 
 
 def area_name(window: Window) -> str:
-    """Return the name of the area over a window, for messages."""
     return "the AUC" if window == WHOLE else f"the partial AUC (FPR {window[0]:g} to {window[1]:g})"
 
 
 def _area_warning(
     window: Window, area: Interval, rows: tuple[int, int], effective: tuple[float, float]
 ) -> str | None:
-    """Return the warning about one area's interval; None if it is reliable."""
     distance = min(area.value, 1.0 - area.value)
     n = worst_case_trials(effective, window)
     if distance <= EPSILON:
@@ -677,7 +671,6 @@ def worst_case_trials(effective: tuple[float, float], window: Window) -> float:
 
 
 def effective_of(groups: ScoreGroups) -> tuple[float, float]:
-    """Return the effective numbers of positive and of negative rows of tie groups."""
     sums = np.zeros((2, 2))
     for block in groups.blocks():
         sums[0] += block.positive.sum(), block.positive_squares.sum()

@@ -117,7 +117,6 @@ def ks_interval(
 
 
 def _smirnov(distance: float, rows: tuple[float, float]) -> float:
-    """Return Smirnov's p-value of a distance between the scores of two classes."""
     from scipy.special import kolmogorov
 
     return float(kolmogorov(math.sqrt(rows[0] * rows[1] / sum(rows)) * distance))

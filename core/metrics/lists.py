@@ -337,7 +337,6 @@ MAX_COUNT = 1_000_000_000
 
 
 def _check_count(count: object) -> None:
-    """Raise InvalidParameter unless a number of rows is a whole number in range."""
     whole = isinstance(count, Integral) and not isinstance(count, bool)
     if not whole or not 1 <= int(count) <= MAX_COUNT:  # type: ignore[call-overload]
         raise InvalidParameter(f"count must be a whole number from 1 to {MAX_COUNT}, got {count!r}")
@@ -684,7 +683,6 @@ def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[
 
 
 def _empty(lists: Lists) -> FloatArray:
-    """Return an uninitialised array with a value per list."""
     return np.empty(len(lists.starts) - 1)
 
 

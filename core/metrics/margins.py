@@ -128,7 +128,6 @@ def margin_distribution(
 def margin_distribution_of(
     groups: ScoreGroups, l1_norm: float, n_thetas: int = DEFAULT_THETAS
 ) -> MarginDistribution:
-    """Return the `margin_distribution` of tie groups (in memory or in files)."""
     scores = groups.empty()
     for start, stop in spans(0, len(groups)):
         scores[start:stop] = groups.scores_at(slice(start, stop))
@@ -167,7 +166,6 @@ def _margin_distribution(
 
 
 def _ends_of(above: FloatArray) -> tuple[int, int]:
-    """Return the indices of the highest and of the lowest score that has rows of a class."""
     first = int(np.searchsorted(above, above[0], side="right")) - 1
     return first, int(np.searchsorted(above, above[-1], side="left")) - 1
 
@@ -228,7 +226,6 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
 
 
 def log_pair_loss_of(groups: ScoreGroups) -> float:
-    """Return the `log_pair_loss` of tie groups (in memory or in files)."""
     greatest = [-math.inf, -math.inf]
     for block in groups.blocks():  # not by running sums, which a light row need not change
         for k, (direction, mass) in enumerate(((-1.0, block.positive), (1.0, block.negative))):
@@ -271,7 +268,6 @@ def max_tied_mass(edge: ArrayLike) -> FloatArray:
 
 
 def _spaced(least: float, greatest: float, n_thetas: int) -> FloatArray:
-    """Return evenly spaced thetas from the least to the greatest margin, plus 0 if it is between them."""
     check_value("n_thetas", int, n_thetas)
     if n_thetas < 2:
         raise InvalidParameter(f"n_thetas must be at least 2, got {n_thetas}")
@@ -289,7 +285,6 @@ def _log_sum(exponents: FloatArray) -> float:
 
 
 def _check_norm(l1_norm: float) -> None:
-    """Raise InvalidParameter if ‖λ‖₁ is not finite and above 0."""
     check_value("l1_norm", Real, l1_norm)
     if not (math.isfinite(l1_norm) and l1_norm > 0):
         raise InvalidParameter(f"l1_norm must be finite and above 0, got {l1_norm}")

@@ -279,7 +279,6 @@ class _Found(NamedTuple):
 def measure_masses(
     masses: Masses, metrics: Sequence[Metric], level: float
 ) -> tuple[MetricEstimate, ...]:
-    """Return estimates of metrics for a ranking, given the class weights at each score."""
     found = []
     for metric in _bases(metrics):
         value, up, down, slope = metric.of(masses)
@@ -303,7 +302,6 @@ def measure_masses(
 def _spread(
     estimates: Estimates, scorer: int, j: int, metric: Metric, level: float
 ) -> tuple[float | None, float]:
-    """Return the variance of a metric for its interval, and the degrees of freedom."""
     if metric.is_area:
         return estimates.spread(scorer, j)
     return estimates.weighted_spread(scorer, j, level)
@@ -409,7 +407,6 @@ def _effect_of_groups(metric: Metric, variance: float | None, alone: EvaluatedRo
 
 
 def _above_null(value: float, mean: float, variance: float, degrees: float) -> float:
-    """Return the one-sided p-value of a value in [0, 1] with this mean and variance under H₀."""
     from scipy.special import betainc
 
     spread = mean * (1.0 - mean)
@@ -421,7 +418,6 @@ def _above_null(value: float, mean: float, variance: float, degrees: float) -> f
 
 
 def _with_degrees(p_value: float, degrees: float) -> float:
-    """Return a one-sided p-value with Student's t in place of the normal distribution."""
     if math.isinf(degrees):
         return p_value
     from scipy.special import ndtri, stdtr
@@ -435,7 +431,6 @@ def _bases(metrics: Sequence[Metric]) -> list[Metric]:
 
 
 def _shifted(interval: Interval, shift: float) -> Interval:
-    """Return an interval with an offset added to its value and limits."""
     return Interval(*(each + shift for each in interval)) if shift else interval
 
 
@@ -742,7 +737,6 @@ def _compared(
 
 
 def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) -> str | None:
-    """Return why differences by a metric have no p-values; None if they have some."""
     even = every.evenness
     inside = np.array([metric.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
     return missing_test_warning(
@@ -789,7 +783,6 @@ def metric_influences(
 def estimate_metrics(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[Estimates, list[Masses]]:
-    """Return estimates of metrics for every scorer, and every scorer's class weights by score."""
     values, influence, every = metric_influences(rows, metrics, fixed_prevalence=fixed_prevalence)
     effective, clustered = effective_units(rows), rows.unit is not None
     return estimates_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every

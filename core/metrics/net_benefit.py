@@ -157,8 +157,6 @@ def decision_curve(
 
 
 class _Cells(NamedTuple):
-    """Fractions of true and false positives and negatives at each threshold, with what their intervals need."""
-
     shares: FloatArray
     """Shape (n_thresholds, 4), float64."""
     covariance: FloatArray
@@ -172,7 +170,6 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, rows: EvaluatedRows, thresholds: Sequence[float], level: float) -> _Cells:
-        """Return the fractions of the four cells at each threshold."""
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.sum()
         order = np.sort(thresholds)
@@ -201,7 +198,6 @@ class _Cells(NamedTuple):
         return cls(shares, covariance, effective, most, shown)
 
     def share(self, number: int, *cells: int) -> Interval:
-        """Return the total fraction of some cells at a threshold, with its confidence interval."""
         variance = float(self.covariance[number][np.ix_(cells, cells)].sum())
         value = min(1.0, max(0.0, float(self.shares[number, list(cells)].sum())))
         trials = self.effective
@@ -210,7 +206,6 @@ class _Cells(NamedTuple):
         return wilson_interval(value, trials, self.level)
 
     def correlation(self, number: int, first: int, second: int) -> float:
-        """Return the correlation of two cells' fractions; 0 if one of them does not vary."""
         matrix = self.covariance[number]
         variances = float(matrix[first, first] * matrix[second, second])
         if variances <= EPSILON**4:
@@ -219,7 +214,6 @@ class _Cells(NamedTuple):
 
 
 def _at(cells: _Cells, number: int, threshold: float) -> NetBenefit:
-    """Return the net benefit at one threshold, with its interval."""
     odds = threshold / (1.0 - threshold)
     shares = [cells.share(number, cell) for cell in range(4)]
     benefit = _difference(shares[_TP], shares[_FP], 1.0, odds, cells.correlation(number, _TP, _FP))

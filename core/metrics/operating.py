@@ -484,7 +484,6 @@ def _point_at(
     prevalence: float | None,
     level: float,
 ) -> OperatingPoint:
-    """Return the operating point at a threshold with known FPR and TPR. O(1)."""
     share = totals.prevalence if prevalence is None else prevalence
     fpr = wilson_interval(rates[0], totals.negative_effective, level)
     tpr = wilson_interval(rates[1], totals.positive_effective, level)
@@ -512,7 +511,6 @@ def _point_at(
 
 
 def _flagged(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
-    """Return the fraction of all rows that are flagged, with its interval, from the intervals of TPR and FPR."""
     value, below, above = combine(fpr, tpr, 1.0 - prevalence, prevalence)
     return Interval(value, max(0.0, value - below), min(1.0, value + above))
 
@@ -546,7 +544,6 @@ def _index_within(curve: RocCurve, flagged: float, costs: Costs | None, prevalen
 def _ends_of_rate(
     curve: RocCurve, rates: FloatArray, rate: float, n: float, level: float
 ) -> tuple[float, float]:
-    """Return the limits of the population's threshold for a given FPR or TPR."""
     half_width = float(rate_half_width(np.array([rate]), n, level)[0])
     high = math.inf
     if rate - half_width > 0.0:
@@ -564,7 +561,6 @@ def _next_below(curve: RocCurve, index: int) -> float:
 
 
 def check_threshold(threshold: float, name: str = "threshold") -> float:
-    """Return a threshold as a float, possibly infinite; raise InvalidParameter if it is NaN or not a number."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or math.isnan(threshold):
         raise InvalidParameter(f"{name} must be a number, got {threshold!r}")
     return float(threshold)
@@ -622,7 +618,6 @@ def _precision_at(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
 
 
 def _precision_of_ratio(tpr: float, fpr: float, prevalence: float) -> float:
-    """Return the precision at a given prevalence for given TPR and FPR."""
     caught, flagged = prevalence * tpr, (1.0 - prevalence) * fpr
     return caught / (caught + flagged) if caught + flagged > 0.0 else 1.0
 
@@ -713,6 +708,5 @@ def near_least_cost(
 
 
 def _costs_along(curve: RocCurve, costs: Costs, prevalence: float) -> NDArray[np.float64]:
-    """Return the expected cost per row at each point of the curve."""
     flagged, missed = costs.a_row(prevalence)
     return np.asarray(flagged * curve.fpr + missed * (1.0 - curve.tpr))

@@ -206,18 +206,15 @@ def _number_dyads(listed: Pairs) -> NDArray[Any]:
 
 
 def _squares(terms: FloatArray, group: NDArray[Any]) -> float:
-    """Return the sum over groups of the squared sums of the terms."""
     return float((np.bincount(group, terms) ** 2).sum())
 
 
 def _worst_case_trials(weight: FloatArray, listed: Pairs) -> float:
-    """Return the effective number of better items or of worse items, whichever is smaller."""
     roles = (np.bincount(role, weight) for role in (listed.better, listed.worse))
     return min(1.0 / float((sums**2).sum()) for sums in roles)
 
 
 def _squares_by_item(terms: FloatArray, listed: Pairs) -> float:
-    """Return the sum over items of the squared sum of the terms of the item's pairs."""
     sums = np.bincount(listed.better, terms)
     worse = np.bincount(listed.worse, terms)
     both = np.zeros(max(len(sums), len(worse)))

@@ -143,7 +143,6 @@ class ScoreRuns:
     def add(
         self, positive: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> None:
-        """Sort and add a chunk of rows; parameters as `sorted_run`."""
         is_positive, values = np.asarray(positive), np.asarray(scores)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         for name, column in (("scores", values), ("sample_weight", weight)):
@@ -273,20 +272,16 @@ class StoredGroups(ScoreGroups):
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Numbers of positive and of negative rows."""
         return self._counts
 
     @property
     def min_weights(self) -> tuple[float, float]:
-        """Minimum weight of a positive row and of a negative row; 1 without weights."""
         return self._min_weights
 
     def scores_at(self, groups: slice | NDArray[np.intp]) -> FloatArray:
-        """Return the scores of the tie groups with these indices."""
         return -self._keys[groups]
 
     def block(self, groups: slice) -> GroupBlock:
-        """Return the data of a slice of consecutive tie groups."""
         above = slice(groups.start, groups.stop + 1)
         positive, negative = self.flagged_positive[above], self.flagged_negative[above]
         if self._masses is None:
@@ -299,7 +294,6 @@ class StoredGroups(ScoreGroups):
         )
 
     def empty(self) -> FloatArray:
-        """Return an array with a value per tie group, in a file."""
         return np.asarray(mapped(self._folder, (len(self),), np.float64))
 
     def find(self, scores: FloatArray) -> NDArray[np.intp]:
@@ -354,7 +348,6 @@ def _estimate_areas(
     windows: Sequence[Window],
     folder: Path,
 ) -> Estimates:
-    """Return what `estimate_areas` returns, but with the rows' influences in a file."""
     values = np.array([[area_of(own, *window) for window in windows] for own in groups])
     effective = effective_of(groups[0])
     if min(effective) <= 1.0 + EPSILON:

@@ -124,7 +124,6 @@ def order_matters(
 
 
 def _are_alike(parts: Sequence[Bins], n_bins: int, ordered: bool) -> bool:
-    """Return True if neighbouring rows are significantly correlated within the parts of a series."""
     used = [part for part in parts if part.size > _NEAR]
     if not used:
         return False

@@ -45,7 +45,6 @@ CUTOFFS = ("equal_fpr", "equal_tpr")
 
 
 def check_rate(name: str, value: float) -> float:
-    """Return `value` as a float; raise InvalidParameter if it is not a real number in [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidParameter(f"{name} must be a number in [0, 1], got {value!r}")
     if not 0.0 <= value <= 1.0:
@@ -54,7 +53,6 @@ def check_rate(name: str, value: float) -> float:
 
 
 def check_prevalence(prevalence: float, name: str = "prevalence") -> float:
-    """Return a prevalence as a float; raise InvalidParameter if it is not strictly between 0 and 1."""
     if isinstance(prevalence, bool) or not isinstance(prevalence, Real) or not 0 < prevalence < 1:
         raise InvalidParameter(f"{name} must be strictly between 0 and 1, got {prevalence!r}")
     return float(prevalence)
@@ -78,7 +76,6 @@ def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
 def check_windows(
     windows: Sequence[tuple[float, float]], *, least: int = 0
 ) -> list[tuple[float, float]]:
-    """Return at least so many windows, each checked by `check_window`."""
     checked = []
     for window in check_items("windows", windows):
         try:
@@ -95,7 +92,6 @@ def check_windows(
 
 
 def check_level(level: float) -> float:
-    """Return a confidence level as a float; raise InvalidParameter if it is not strictly between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < level < 1.0:
         raise InvalidParameter(f"level must be strictly between 0 and 1, got {level!r}")
     return float(level)

@@ -302,7 +302,6 @@ def _iv_variance(mass: Floats, n_effective: Floats, woe: Floats) -> float:
 def _iv_interval(
     iv: float, variance: float, scale: float, n_bins: int, *, level: float
 ) -> tuple[float, float]:
-    """Return the limits of the information value; see `evidence_of`."""
     if n_bins < 2:
         return 0.0, 0.0
     unit = max(scale, variance / (4.0 * iv) if iv > 0.0 else 0.0)

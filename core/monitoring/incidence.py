@@ -173,7 +173,6 @@ class _Steps:
         return bool(self.time.size) and bool(self.at_risk[-1] == self.events[-1])
 
     def variance(self, k: int, n: int) -> float:
-        """Return the variance of I_k after the first n steps."""
         if n == 0:
             return 0.0
         at_risk, d, events = self.at_risk[:n], self.of_class[k][:n], self.events[:n]

@@ -109,7 +109,6 @@ class Measurement:
 
 
 def area_named(metric: str | WindowArea) -> WindowArea:
-    """Return the AUC or partial AUC with this name; InvalidParameter for other metrics."""
     found = metric_of(metric)
     if not isinstance(found, WindowArea):
         raise InvalidParameter(
@@ -280,7 +279,6 @@ def measure_rate(
 
 
 def entity_numbers(entity: ArrayLike, length: int) -> NDArray[np.uint64]:
-    """Return numbers of entities as uint64; InvalidData if they are no whole numbers, or not one per row."""
     numbers = as_array("entity", entity)
     if numbers.dtype.kind not in "iu" or numbers.shape != (length,):
         raise InvalidData(
@@ -296,7 +294,6 @@ def _look(
     last: int,
     entity: NDArray[np.uint64] | None,
 ) -> Measurement:
-    """Return the measurement of a look; `entity` has the number of each unit of the rows."""
     estimates, masses = _measured(rows, area)
     value = float(estimates.values[0, 0])
     variance = shown_variance(value, estimates.variance(0, 0))
@@ -508,7 +505,6 @@ def rows_by_look(
 
 
 def check_plan(planned: int, since: int) -> int:
-    """Return the number of planned periods; InvalidParameter if it or `since` is out of range."""
     for name, value in (("planned", planned), ("since", since)):
         if isinstance(value, bool) or not isinstance(value, Integral):
             raise InvalidParameter(f"{name} must be a whole number, got {value!r}")
@@ -520,7 +516,6 @@ def check_plan(planned: int, since: int) -> int:
 
 
 def check_alpha(alpha: float) -> None:
-    """Raise InvalidParameter if the probability of a false alarm is not in (0, 0.5)."""
     check_value("alpha", Real, alpha)
     if not 0.0 < alpha < 0.5:
         raise InvalidParameter(f"alpha must be strictly between 0 and 0.5, got {alpha}")
@@ -544,7 +539,6 @@ def labels_and_periods(
 
 
 def column(name: str, values: ArrayLike, like: str, length: int) -> FloatArray:
-    """Return a vector as float64; InvalidData if it is not finite, or has another length than `like`."""
     vector = finite_vector(name, values)
     if vector.size != length:
         raise InvalidData(
@@ -554,7 +548,6 @@ def column(name: str, values: ArrayLike, like: str, length: int) -> FloatArray:
 
 
 def check_booleans(name: str, values: FloatArray) -> NDArray[np.bool_]:
-    """Return values of 0 and 1 as booleans; InvalidData if there are others."""
     wrong = (values != 0.0) & (values != 1.0)
     if wrong.any():
         index = int(np.argmax(wrong))
@@ -564,7 +557,6 @@ def check_booleans(name: str, values: FloatArray) -> NDArray[np.bool_]:
 
 
 def _measured(rows: EvaluatedRows, area: WindowArea) -> tuple[Estimates, Masses]:
-    """Return the estimate of an area, and the rows by score."""
     estimates, (masses,) = estimate_metrics(rows, [area])
     return estimates, masses
 

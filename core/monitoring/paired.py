@@ -275,7 +275,6 @@ def measure_pair(
 def _measured(
     rows: EvaluatedRows, chosen: Metric, last: int, entity: NDArray[np.uint64] | None
 ) -> PairedMeasurement:
-    """Return the second scorer's metric (the challenger's) minus the first one's."""
     estimates, (masses, _) = estimate_metrics(rows, [chosen])
     difference = float(estimates.values[1, 0] - estimates.values[0, 0])
     trials, sketch = chosen.trials(masses), b""
@@ -350,8 +349,6 @@ def compare_measurements(
 
 @dataclass
 class _Sequence:
-    """The sums of a confidence sequence so far."""
-
     rho2: float
     alpha: float
     tolerance: float

@@ -244,7 +244,6 @@ def weighted_metrics(
 def _population(
     flag: NDArray[np.bool_] | None, chance: FloatArray, used: NDArray[np.bool_]
 ) -> Population:
-    """Return the decisions that the outcomes represent."""
     if not used.any():
         return "none"
     if flag is None:
@@ -280,7 +279,6 @@ def _auc(
 def _rate(
     y: NDArray[np.bool_], weight: FloatArray, side: NDArray[np.bool_], level: float
 ) -> WeightedEstimate | None:
-    """Return the weighted fraction of positives on one side."""
     if not side.any():
         return None
     w = weight[side]
@@ -297,7 +295,6 @@ def _recall(
     *,
     enough: bool,
 ) -> WeightedEstimate | None:
-    """Return the weighted fraction of the positives that are flagged."""
     if not y.any():
         return None
     w, caught = weight[y], flag[y]

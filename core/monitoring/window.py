@@ -560,7 +560,6 @@ def _plan(
 
 
 def _check_looks(periods: Sequence[Measurement], planned: int, since: int) -> list[Measurement]:
-    """Return the looks after `since`, all of them checked."""
     last = 0
     for each in periods:
         if each.first <= last or each.last > planned:
@@ -730,7 +729,6 @@ class _Paths:
         return most
 
     def _deviation(self, t: int) -> FloatArray:
-        """Return the deviation of look t, shape (n_paths,)."""
         if self._factor is None:
             alone: FloatArray = self._errors[t] * self._draws(t + 1)
             return alone

@@ -200,7 +200,6 @@ class Calibration:
         return min(heights[at] + slopes[at] * beyond, heights[at + 1])
 
     def _parametric(self, scores: FloatArray) -> FloatArray:
-        """Return the probabilities of a Platt or beta calibration."""
         centre, scale, below, above, intercept = self.parameters
         z = _standardised(scores, centre, scale)
         if below == above:
@@ -228,7 +227,6 @@ class Calibration:
 
     @cached_property
     def _knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The knots of an isotonic calibration, its values there, and the slopes between them."""
         knots, heights = np.split(self.parameters, 2)
         if knots.size == 1:
             return knots, heights, np.zeros(1)
@@ -465,7 +463,6 @@ def choose_calibration(
 
 
 def _choose(rows: EvaluatedRows, seed: int, masses: ScoreMasses | None) -> ChosenCalibration:
-    """Return the calibration with the lowest log loss on held-out folds, fitted on all rows."""
     effective = _effective_rows(rows)
     masses = masses_of(rows, effective) if masses is None else masses
     if min(effective) < MIN_ROWS_OF_CHOICE:
@@ -491,7 +488,6 @@ def _choose(rows: EvaluatedRows, seed: int, masses: ScoreMasses | None) -> Chose
 def _at_next_level(
     rows: EvaluatedRows, period: NDArray[np.intp]
 ) -> tuple[EvaluatedRows, Periods | None]:
-    """Return rows reweighted to the prevalence forecast for the next period, and the periods' estimated levels."""
     effective = _effective_rows(rows)
     if min(effective) < MIN_ROWS_OF_CHOICE:
         return rows, None
@@ -549,7 +545,6 @@ def _out_of_fold(
 
 
 def _sample(rows: EvaluatedRows, generator: np.random.Generator) -> EvaluatedRows:
-    """Return a random sample of at most `MAX_ROWS_OF_CHOICE` rows, with the same fraction of each class."""
     n = rows.positive.size
     if n <= MAX_ROWS_OF_CHOICE:
         return rows
@@ -598,7 +593,6 @@ def _effective_rows(rows: EvaluatedRows) -> tuple[float, float]:
 
 
 def _fit(masses: ScoreMasses, method: Method, effective: tuple[float, float]) -> Calibration:
-    """Return the calibration of a method, fitted to scores; `effective` are effective numbers of rows by class."""
     prevalence = float(masses.positive.sum() / masses.mass.sum())
     if method == "isotonic":
         fitted = smoothed_isotonic(masses)
@@ -644,7 +638,6 @@ def _centre_and_scale(masses: ScoreMasses) -> tuple[float, float]:
 
 
 def _quantiles(scores: FloatArray, mass: FloatArray, *levels: float) -> FloatArray:
-    """Return weighted quantiles, at these levels, of ascending scores."""
     sums = np.cumsum(mass)
     at = np.searchsorted(sums, np.array(levels) * sums[-1], side="left")
     found: FloatArray = scores[np.minimum(at, scores.size - 1)]

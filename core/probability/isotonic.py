@@ -114,7 +114,6 @@ def cells_of(groups: ScoreGroups, max_cells: int) -> ScoreMasses:
 
 
 def check_class_shares(groups: ScoreGroups) -> None:
-    """Raise InvalidData if a class has too little of the total weight to fit probabilities."""
     of_classes = float(groups.flagged_positive[-1]), float(groups.flagged_negative[-1])
     for name, mass in zip(("positive", "negative"), of_classes, strict=True):
         if mass < MIN_CLASS_SHARE * sum(of_classes):
@@ -150,7 +149,6 @@ class Isotonic:
             )
 
     def __call__(self, scores: ArrayLike) -> FloatArray:
-        """Return the values at scores of any shape. O(log n_knots) each."""
         at = np.asarray(scores, dtype=np.float64)
         found: FloatArray = np.interp(at, self.scores, self.values)
         return found

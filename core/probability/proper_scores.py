@@ -378,7 +378,6 @@ def _rows(
 
 
 def _brier(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposition:
-    """Return the Brier score of probabilities with its decomposition and interval."""
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
@@ -392,7 +391,6 @@ def _brier(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposit
 
 
 def _log(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposition:
-    """Return the log score of probabilities with its decomposition and interval."""
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
@@ -501,7 +499,6 @@ def _effective_squares(squares: FloatArray, fourths: FloatArray) -> float:
 
 
 def _parts(mean: Callable[[FloatArray | float], float], masses: ScoreMasses) -> Decomposition:
-    """Return the decomposition of a mean score into miscalibration, discrimination and uncertainty."""
     score = mean(masses.scores)
     best = min(mean(isotonic_values(masses.mass, masses.positive)), score)
     uncertainty = mean(float(masses.positive.sum() / masses.mass.sum()))
@@ -511,7 +508,6 @@ def _parts(mean: Callable[[FloatArray | float], float], masses: ScoreMasses) -> 
 def _points(
     masses: ScoreMasses, level: float, n_bootstrap: int, generator: np.random.Generator
 ) -> list[ReliabilityPoint]:
-    """Return the points of the reliability diagram, with consistency bands and intervals."""
     cells = masses.in_cells(min(_MAX_CELLS, max(1, round(float(masses.mass.sum())))))
     p, mass = cells.scores, cells.mass
     curve = isotonic_values(mass, cells.positive)
@@ -598,6 +594,5 @@ def _variance(
 
 
 def _wald(value: float, variance: float, z: float) -> Interval:
-    """Return the Wald interval of an estimate: ± z standard errors."""
     half = z * math.sqrt(max(float(variance), 0.0))
     return Interval(float(value), float(value) - half, float(value) + half)

@@ -336,7 +336,6 @@ class Auto:
     def _next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Trial] | Chosen:
-        """Return the next trials by phase, or the final choice."""
         if not self._splits:
             return self._plain()
         history = TrialHistory(tried, len(self._splits))
@@ -384,7 +383,6 @@ class Auto:
         return [plain, second, *map(crossed, rest)] if is_better else self._portfolio
 
     def _room(self, phase: Phase, history: TrialHistory, free: float) -> float:
-        """Return the seconds that a phase may still use."""
         return min(phase.share * self._budget - history.spent(phase) / self._at_once, free)
 
     def _measure(self, left: float) -> Trial:
@@ -441,14 +439,12 @@ class Auto:
         return self._ask(phase, history, chosen, limit, is_late=True) or None
 
     def _is_open(self, history: TrialHistory, candidate: Candidate) -> bool:
-        """Return True if a candidate has not failed and has not been tried on all splits."""
         tried = history.newest(candidate.name)
         return len(tried) < len(self._splits) and not any(one.failed for one in tried)
 
     def _is_worth(
         self, history: TrialHistory, candidate: Candidate, limit: float, *, is_late: bool = False
     ) -> bool:
-        """Return True if `limit` seconds are enough for a useful trial of the candidate."""
         if limit <= 0.0:
             return False
         if candidate.is_boosted:
@@ -465,7 +461,6 @@ class Auto:
         return cost is None or 2.0 * cost.setup * waves < limit
 
     def _untried(self, history: TrialHistory, left: float) -> Chosen:
-        """Return boosted trees as the final choice without any trial, with as many rounds as time allows."""
         candidate = self._default
         cost = history.fit_cost(candidate.leaves)
         n_rounds = round(DEFAULT_LEARNING / RATES[0])
@@ -490,7 +485,6 @@ class Auto:
         return _uncompared(candidate.algorithm, parameters, reason, note)
 
     def _plain(self) -> Chosen:
-        """Return the simplest ranker as the final choice, for rows that cannot be split for validation."""
         if self._n_rare < MIN_RARE:
             rows = "1 row" if self._n_rare == 1 else f"{self._n_rare} rows"
             why = f"the rarer class has only {rows}, fewer than {MIN_RARE}"
@@ -535,7 +529,6 @@ class Auto:
         return self._ask(SEARCH, history, self._changes(trees, history), limit) or None
 
     def _gains_on(self, history: TrialHistory, trees: CandidateResult) -> bool:
-        """Return True if boosted trees were still improving at their limit and may get another, longer trial."""
         may_grow = max(one.fitted for one in trees.tried) < MAX_ROUNDS
         is_new = history.n_attempts(trees.candidate.name) <= MAX_LONGER
         return may_grow and is_new and is_cut(trees.tried)
@@ -551,7 +544,6 @@ class Auto:
         return history.n_changes >= MAX_CHANGES or without_gain >= MAX_CHANGES_WITHOUT_GAIN
 
     def _changes(self, trees: Sequence[CandidateResult], history: TrialHistory) -> list[Candidate]:
-        """Return untried candidates with random parameter changes of the best three boosted trees."""
         number = history.n_changes
         known = {candidate.key for candidate in history.candidates.values()}
         variants: list[Candidate] = []
@@ -652,7 +644,6 @@ class Auto:
         return sum(one.seconds for one in result.tried) / self._at_once
 
     def _final_seconds(self, result: CandidateResult) -> float:
-        """Return the predicted seconds to fit a candidate on all training rows."""
         setup = result.setup(1.0)
         seconds = float(np.mean([one.seconds / one.trial.rows for one in result.tried])) - setup
         if result.candidate.is_boosted:
@@ -673,7 +664,6 @@ class Auto:
         *,
         now: bool,
     ) -> Chosen:
-        """Return the final choice of the search."""
         if not history.finished() and (not history.candidates or history.trees_failed() is None):
             return self._untried(history, left)
 
@@ -726,7 +716,6 @@ class Auto:
         trees: Sequence[CandidateResult],
         settings: Sequence[Candidate],
     ) -> list[str]:
-        """Return the names of the phases that ended for lack of time."""
         ended = set()
         for phase, planned in ((PORTFOLIO, settings), (FAMILIES, self._families)):
             own = [history.of(each.name) for each in planned]
@@ -789,7 +778,6 @@ class Auto:
         return replace(chosen, members=tuple(members), rows=rows, notes=(*chosen.notes, note))
 
     def _parameters(self, candidate: Candidate) -> dict[str, Any]:
-        """Return a candidate's parameters, with the seed and the monotone constraints."""
         return {**seeded(candidate, self._seed), **self._constraints}
 
     def _trial(
@@ -916,7 +904,6 @@ def _check_positive(name: str, value: Any) -> None:
 
 
 def _can_split(rows: SearchedRows, random_state: int, n_splits: int, fraction: float) -> bool:
-    """Return whether the rows can be split for validation with both classes on each side."""
     try:
         split_inner(rows, n_splits, fraction, random_state)
     except InvalidData:
@@ -925,6 +912,5 @@ def _can_split(rows: SearchedRows, random_state: int, n_splits: int, fraction: f
 
 
 def _uncompared(algorithm: str, parameters: Mapping[str, Any], reason: str, note: str) -> Chosen:
-    """Return a ranker as the final choice that was compared with no other, with the reason."""
     row = LeaderboardRow(algorithm, parameters, state="chosen", reason=reason)
     return Chosen((Member(algorithm, parameters),), (row,), (Note(NoteKind.UNCOMPARED, note),))

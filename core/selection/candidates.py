@@ -173,16 +173,13 @@ class TrialHistory:
         return {key_of(one).phase for one in counted if one.trial.hurried or one.stopped}
 
     def spent(self, phase: Phase) -> float:
-        """Return the total seconds of all trials of a phase."""
         return self._spent.get(phase.name, 0.0)
 
     def n_attempts(self, name: str) -> int:
-        """Return how often a candidate was tried."""
         return len(self._attempts.get(name, ()))
 
     @property
     def n_changes(self) -> int:
-        """Number of random parameter changes tried."""
         return max((candidate.change for candidate in self.candidates.values()), default=0)
 
     def newest(self, name: str) -> list[TrialResult]:
@@ -201,7 +198,6 @@ class TrialHistory:
         return len(tried) == self._n_splits and not any(one.failed for one in tried)
 
     def seconds(self, name: str) -> float:
-        """Return the total seconds of all trials of a candidate."""
         return sum(one.seconds for own in self._attempts.get(name, ()) for one in own)
 
     @property
@@ -223,7 +219,6 @@ class TrialHistory:
         return next((one.failed for one in tried if one.failed and not one.stopped), None)
 
     def finished(self) -> list[Candidate]:
-        """Return the candidates that were tried on all splits and did not fail."""
         return [
             candidate
             for name, candidate in self.candidates.items()
@@ -354,7 +349,6 @@ _CHANGES: tuple[tuple[str, float, tuple[float, ...]], ...] = (
 
 
 def key_of(tried: TrialResult) -> TrialKey:
-    """Return the key by which `Auto` identifies the trial of a result."""
     assert tried.trial.key is not None  # `Auto` names all its trials
     return tried.trial.key
 
@@ -433,7 +427,6 @@ def keeps_order(candidate: Candidate) -> bool:
 
 
 def seeded(candidate: Candidate, seed: int) -> dict[str, Any]:
-    """Return the parameters of a candidate, with the seed if the algorithm is randomised."""
     draws = "random_state" in ALGORITHMS[candidate.algorithm]().get_params(deep=False)
     return {**candidate.parameters, **({"random_state": seed} if draws else {})}
 

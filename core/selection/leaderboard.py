@@ -85,7 +85,6 @@ class CandidateMetrics:
         return max(self._gap_in_se(candidate, other, j) for j in (0, 1))
 
     def _gap_in_se(self, candidate: int, other: int, j: int) -> float:
-        """Return the gap of a candidate below another in the j-th metric, in standard errors."""
         own, others = self.areas[candidate], self.areas[other]
         gap = float(others.values[0, j] - own.values[0, j])
         if own.influence is None or others.influence is None:
@@ -106,7 +105,6 @@ class Evaluator:
         return value_of(held, scores, self.window, self.metric)
 
     def values(self, held: Sequence[HeldOut], scores: Scores) -> tuple[float, float]:
-        """Return the mean AUC and the mean objective over the splits."""
         pairs = list(zip(held, scores, strict=True))
         areas = [auc(split.y, own, split.weight) for split, own in pairs]
         return float(np.mean(areas)), float(np.mean([self.value(*pair) for pair in pairs]))
@@ -145,12 +143,10 @@ class CandidateResult(NamedTuple):
 
     @property
     def scores(self) -> list[Floats]:
-        """The scores of the validation rows, one array per split."""
         return [one.scores[self.path_index] for one in self.tried]
 
     @property
     def may_improve(self) -> bool:
-        """Whether boosted trees are predicted to improve with more rounds, or with more rows."""
         return self.candidate.is_boosted and (is_cut(self.tried) or self.tried[0].trial.rows < 1.0)
 
     def setup(self, to_all: float) -> float:
@@ -166,7 +162,6 @@ class CandidateResult(NamedTuple):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Parameters for the fit on all rows."""
         trial = self.tried[0].trial
         if self.candidate.is_boosted:
             n_rounds = max(round(ROUNDS_FACTOR * best_rounds(self.tried)), 1)
@@ -211,11 +206,9 @@ class SelectionContext:
         return self.left * self.at_once
 
     def total(self, members: Sequence[Member]) -> float:
-        """Return the predicted microseconds in which all members score one row."""
         return total_cost(members, self.cost)
 
     def value(self, held: Sequence[HeldOut], scores: Sequence[Floats]) -> float:
-        """Return the mean of the objective over the splits."""
         objective = self.objective or self.evaluator.value
         return float(
             np.mean([objective(split, own) for split, own in zip(held, scores, strict=True)])
@@ -304,7 +297,6 @@ class Decision(NamedTuple):
 def _choose(
     results: Sequence[CandidateResult], evaluation: CandidateMetrics, context: SelectionContext
 ) -> list[int]:
-    """Return the indices of candidates, best first, that fit into the time and scoring cost left."""
     seconds = [context.seconds(result) for result in results]
     order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
     # a fit that can be stopped may have less time than it needs
@@ -395,7 +387,6 @@ def select_members(
 
 
 def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> str:
-    """Return in words why candidate k was or was not included."""
     if k == decision.best:
         return BEST_SINGLE
     gap = _gap_in_words(decision.gap_in_se[k])
@@ -408,7 +399,6 @@ def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> 
 
 
 def _gap_in_words(gap: float) -> str:
-    """Return the gap to the best candidate as text, given in standard errors."""
     if abs(gap) < MIN_GAP_TOLD:
         return f"as good as {BEST_SINGLE}"
     than = "worse" if gap > 0.0 else "better"
@@ -492,7 +482,6 @@ def _average(
     held: Sequence[HeldOut],
     context: SelectionContext,
 ) -> LeaderboardRow:
-    """Return the leaderboard row of the ensemble (mean rank of the members), compared with the best member."""
     best, weights = results[decision.best], [*decision.weights.values()]
     splits = [held[one.trial.split] for one in best.tried]
     scores = mean_rank([results[k].scores for k in decision.weights], weights)
@@ -517,7 +506,6 @@ def _fill_board(
     evaluation: CandidateMetrics,
     planned: Sequence[Candidate],
 ) -> dict[str, LeaderboardRow]:
-    """Return the leaderboard row of every candidate, by name, with its gap to the best."""
     rows: dict[str, LeaderboardRow] = {}
     for candidate in planned:
         tried = history.of(candidate.name)
@@ -547,7 +535,6 @@ def _estimate(
     window: tuple[float, float],
     metric: Metric | None,
 ) -> Estimates:
-    """Return the mean AUC, and mean partial AUC or metric, of one candidate over all splits."""
     parts = []
     for split, own in zip(held, scores, strict=False):
         rows = check_rows(split.y, {"scores": own}, split.weight, split.group)
@@ -566,7 +553,6 @@ def _estimate(
 
 
 def _beside(area: Estimates, other: Estimates) -> Estimates:
-    """Return two estimates on the same rows, joined as columns."""
     influence = None
     if area.influence is not None and other.influence is not None:
         influence = np.concatenate([area.influence, other.influence], axis=1)
@@ -575,7 +561,6 @@ def _beside(area: Estimates, other: Estimates) -> Estimates:
 
 
 def mean_rank(members: Sequence[Scores], weights: Sequence[float]) -> list[Floats]:
-    """Return the weighted mean of several candidates' normalised ranks, one array per split."""
     from scipy.stats import rankdata
 
     means = []

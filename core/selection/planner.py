@@ -209,7 +209,6 @@ class SearchedRows(TrainingData):
 
     @property
     def table(self) -> Any:
-        """The features as an array or table, as rankers accept them."""
         if self.names is None:
             return self.X
         return CodedTable(self.X, self.names, self.categories)
@@ -501,7 +500,6 @@ def run_search(
 def split_inner(
     rows: SearchedRows, n_splits: int, fraction: float, random_state: int
 ) -> list[npt.NDArray[np.bool_]]:
-    """Return the validation masks of all splits; raise InvalidData as `split_rows` does."""
     if not n_splits:
         return []
     return split_rows(

@@ -165,7 +165,6 @@ class Space:
     """Values of the path parameter, ascending; empty if it is not searched."""
 
     def n_combinations(self) -> int:
-        """Return the number of combinations of the lists."""
         return math.prod(len(d) for d in self.dimensions.values() if not isinstance(d, Range))
 
     def grid(self) -> list[dict[str, Any]]:
@@ -514,7 +513,6 @@ class SuccessiveHalving(CandidateSearch):
         return conclude(self.space, everything, seconds, left)
 
     def _rung_trials(self, chosen: Sequence[int], rung: Rung, *, last: bool) -> list[Trial]:
-        """Return the trials of candidates in one stage, with its fraction of rows or rounds."""
         if self._rounds is None:
             return self.trials(chosen, self.space.path, rung.fraction)
         if last and self.space.path:
@@ -662,7 +660,6 @@ def in_splits(tried: Sequence[TrialResult], n_splits: int) -> list[Sequence[Tria
 
 
 def check_n_candidates(n_candidates: int) -> None:
-    """Raise InvalidParameter if the number of candidates is out of range."""
     if not 1 <= n_candidates <= MAX_CANDIDATES:
         raise InvalidParameter(
             f"n_candidates must be from 1 to {MAX_CANDIDATES}, got {n_candidates}"
@@ -670,7 +667,6 @@ def check_n_candidates(n_candidates: int) -> None:
 
 
 def _most_rounds(algorithm: str, path: Sequence[Any], parameters: Mapping[str, Any]) -> int:
-    """Return the greatest number of boosting rounds that a search tries."""
     estimator = ALGORITHMS[algorithm]
     if path_parameter(estimator) != ROUNDS:
         raise InvalidParameter(
@@ -694,7 +690,6 @@ def _best(
 
 
 def _reason(number: int, rungs: Sequence[Rung]) -> str:
-    """Return in words at which stage a candidate was dropped."""
     before, after = rungs[number - 1 : number + 1]
     return (
         f"stopped after stage {number} of {len(rungs)}, at {100 * before.fraction:.3g} % of the full size: "
@@ -703,7 +698,6 @@ def _reason(number: int, rungs: Sequence[Rung]) -> str:
 
 
 def _read_dimension(algorithm: str, name: str, entry: Any) -> Dimension:
-    """Return one entry of a search space as a validated tuple of values or a range."""
     pointer = f"/space/{name}"
     if isinstance(entry, Mapping):
         return _read_range(algorithm, name, entry, pointer)
@@ -726,7 +720,6 @@ def _is_same(value: object, other: object) -> bool:
 
 
 def _read_range(algorithm: str, name: str, entry: Mapping[str, Any], pointer: str) -> Range:
-    """Return an entry of a search space as a validated range."""
     for key in entry:
         if key not in _RANGE_KEYS:
             raise InvalidSpace(
@@ -772,7 +765,6 @@ def _check(algorithm: str, name: str, value: Any, pointer: str) -> None:
 def _check_path(
     algorithm: str, along: str, parameters: Mapping[str, Any], path: Sequence[Any]
 ) -> None:
-    """Raise InvalidSpace if the values cannot form a path with these parameters."""
     pointer = f"/space/{along}"
     for index, value in enumerate(path):
         if isinstance(value, bool) or not isinstance(value, int | float):  # "auto"

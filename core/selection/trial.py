@@ -530,7 +530,6 @@ def _fit_and_evaluate(
     metric: Callable[[Floats], float],
     callback: Callback,
 ) -> tuple[float, ...]:
-    """Fit a trial's ranker; return the metric of each value on its path, or one metric without a path."""
     algorithm = ALGORITHMS[trial.algorithm]
     along = path_parameter(algorithm) if trial.path else None
     longest = {} if along is None else {along: max(trial.path)}

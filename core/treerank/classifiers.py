@@ -66,7 +66,6 @@ class ClassifierSplitter(Splitter):
         self._seed = seed
 
     def split(self, cell: Cell) -> CellDivision | None:
-        """Return the split of a node by a classifier fitted to its rows."""
         rows = cell.rows
         draw = np.random.SeedSequence([self._seed, int(rows[0]), len(rows)])
         fitted = fit_classifier(
@@ -80,7 +79,6 @@ class ClassifierSplitter(Splitter):
         return CellDivision(fitted.score(0, self.sample.X[rows]) > 0, fitted)
 
     def collect(self, rules: Sequence[Any]) -> "ClassifierRules":
-        """Return the fitted classifiers of all nodes as flat arrays."""
         return ClassifierRules(STACKS[self._name].join(rules, self.sample.n_categories))
 
 
@@ -92,7 +90,6 @@ class RowwiseRules(Rules):
         """Return which of X[rows] a rule sends to the top child: shape (len(rows),), bool."""
 
     def find_leaves(self, tree: RankingTree, X: Floats) -> Integers:
-        """Return the leaf of each row; see `RankingTree.find_leaves`."""
         return tree.send_down(len(X), lambda rule, rows: self.goes_top(rule, X, rows))
 
 
@@ -111,21 +108,17 @@ class ClassifierRules(RowwiseRules):
     stack: Annotated[Stack, Nested(n_classifiers="n_rules")]
 
     def __len__(self) -> int:
-        """Number of rules."""
         return len(self.stack)
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Return which of X[rows] the classifier predicts to be positive."""
         return self.stack.score(rule, X[rows]) > 0
 
     def take(self, rules: Integers) -> Self:
-        """Return the rules with the given indices; see `Rules.take`."""
         return type(self)(self.stack.take(rules))
 
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Return a JSON description of a rule's classifier, which has a column per category."""
         names = []
         for feature, texts in enumerate(categories):
             if texts is None:
@@ -161,14 +154,12 @@ class EstimatorSplitter(Splitter):
         self._count = effective_counts(sample.weight)
 
     def split(self, cell: Cell) -> CellDivision | None:
-        """Return the split of a node by a clone of the classifier, fitted to its rows."""
         X, positive = self.sample.X[cell.rows], self.sample.positive[cell.rows]
         weight = row_weights(self.sample, cell, self._count)
         estimator = fit_estimator(self._template, X, positive, weight, "splitter")
         return CellDivision(_takes(estimator, X), estimator)
 
     def collect(self, rules: Sequence[Any]) -> "EstimatorRules":
-        """Return the fitted estimators of all nodes as rules."""
         return EstimatorRules(tuple(rules), type(self._template).__name__)
 
 
@@ -193,28 +184,23 @@ class EstimatorRules(RowwiseRules):
     class_name: str
 
     def __len__(self) -> int:
-        """Number of rules."""
         return len(self.estimators)
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Return which of X[rows] the classifier predicts to be positive."""
         if not len(rows):  # scikit-learn refuses it
             return np.zeros(0, dtype=np.bool_)
         return _takes(self.estimators[rule], X[rows])
 
     def take(self, rules: Integers) -> Self:
-        """Return the rules with the given indices; see `Rules.take`."""
         return type(self)(tuple(self.estimators[rule] for rule in rules), self.class_name)
 
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Return a JSON description of a rule: the class name of its estimator."""
         return {"kind": self.kind, "words": f"{self.class_name} says so", "class": self.class_name}
 
     @property
     def _kept(self) -> Annotated[None, Value()]:
-        """Raise ArtifactError: user-supplied estimators cannot be stored."""
         raise ArtifactError(
             f"only splitters given by name can be saved, got an object of class {self.class_name}; the "
             f"classifiers that can be saved are {', '.join(STACKS)}"

@@ -111,12 +111,10 @@ class CutRules(Rules):
 
     @cached_property
     def positive(self) -> Floats:
-        """Weight of the positive training rows in each cut node."""
         return sum_up(self.below, self.leaf_positive)
 
     @cached_property
     def negative(self) -> Floats:
-        """Weight of the negative training rows in each cut node."""
         return sum_up(self.below, self.leaf_negative)
 
     def link(self, tree: RankingTree) -> Nodes:
@@ -155,13 +153,11 @@ class CutRules(Rules):
         )
 
     def find_leaves(self, tree: RankingTree, X: Floats) -> Integers:
-        """Return the leaf of each row; see `RankingTree.find_leaves`."""
         numbers = np.zeros(len(X))
         predictor.add_scores(X, tree.linked, 0, 1, numbers)
         return numbers.astype(np.int64)  # whole numbers are exact
 
     def take(self, rules: Integers) -> "CutRules":
-        """Return the rules with the given indices; see `Rules.take`."""
         nodes = _ranges(self.start[rules], self.start[rules + 1])
         leaves = (np.cumsum(self.feature < 0) - 1)[nodes[self.feature[nodes] < 0]]
         first = np.cumsum(self.n_words) - self.n_words
@@ -188,7 +184,6 @@ class CutRules(Rules):
         )
 
     def split(self, n_rules: Integers) -> list["CutRules"]:
-        """Return consecutive parts with `n_rules` rules each; the inverse of `join`."""
         ends = np.concatenate([[0], np.cumsum(n_rules)])
         nodes = self.start[ends]
         n_leaves = np.diff(np.concatenate([[0], np.cumsum(self.n_leaves)])[ends])
@@ -213,7 +208,6 @@ class CutRules(Rules):
 
     @classmethod
     def join(cls, parts: Sequence["CutRules"]) -> "CutRules":
-        """Return the rules of several parts (at least one) concatenated."""
         names = [field.name for field in fields(cls)[1:]]
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         before = np.cumsum([0, *map(len, parts)])[:-1]
@@ -223,7 +217,6 @@ class CutRules(Rules):
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Return a JSON description of a rule, with the conditions for the top and the bottom child in words."""
         sides = []
         for to_top in (True, False):
             paths = self._paths(int(self.start[rule]), to_top, {}, categories)
@@ -279,7 +272,6 @@ class CutRules(Rules):
 
     @cached_property
     def _with_missing(self) -> frozenset[int]:
-        """The features that had missing values in training."""
         return frozenset(self.feature[self.speaks_of_missing].tolist())
 
     def _in_words(
@@ -288,7 +280,6 @@ class CutRules(Rules):
         name: Callable[[int], str],
         categories: Sequence[Sequence[str] | None],
     ) -> str:
-        """Return the condition on a feature as text."""
         feature, condition = feature_condition
         words = in_words(name(feature), condition, categories[feature], mentions_missing=False)
         said = (
@@ -299,7 +290,6 @@ class CutRules(Rules):
         return words if said else f"{words} (or missing)"
 
     def check(self) -> None:
-        """Check that each rule is a tree, and that categorical splits have sets; see `State.check`."""
         is_leaf = self.feature < 0
         for flags in pieces(is_leaf, 2 * self.n_leaves - 1):
             if not are_trees(flags) or 2 * flags.sum() != len(flags) + 1:

@@ -42,7 +42,6 @@ class NamedTree:
 
     @property
     def ranking(self) -> Integers:
-        """The leaf numbers in ranking order, highest first."""
         return self.tree.ranking(self.order)
 
     @cached_property
@@ -59,12 +58,10 @@ class NamedTree:
 
     @property
     def auc(self) -> float:
-        """AUC on the training rows, in the order of the ranking."""
         fpr, tpr = self.roc_knots
         return float(np.trapezoid(tpr, fpr))
 
     def branch(self, node: int) -> Branch:
-        """Return the conditions for the top and the bottom child of a node."""
         rule = int(self.tree.rule[node])
         described = self.tree.rules.describe(rule, self.name, self.categories)
         return Branch(described["words"], described.get("otherwise", f"not ({described['words']})"))
@@ -169,17 +166,14 @@ def to_text(named: NamedTree) -> str:
 
 
 def _continue(stem: str) -> str:
-    """Return the line prefix of a node's children, given that of the node."""
     return stem.replace("├─ ", "│  ").replace("└─ ", "   ")
 
 
 def say_leaves(tree: RankingTree) -> str:
-    """Return the number of leaves as text, such as "3 leaves"."""
     return "1 leaf" if tree.n_leaves == 1 else f"{tree.n_leaves} leaves"
 
 
 def say_rows(tree: RankingTree, node: int) -> str:
-    """Return the weight of a node's training rows, and of the positives among them, as text."""
     positive, negative = float(tree.positive[node]), float(tree.negative[node])
     fraction = positive / (positive + negative)
     return f"{say_mass(positive)} of {say_mass(positive + negative)} positive ({fraction:.1%})"

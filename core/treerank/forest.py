@@ -72,7 +72,6 @@ class BaggedGrower:
         shape: Shape,
         n_drawn_features: int,
     ) -> Generator[BaggedTree, None, None]:
-        """Grow the trees with these numbers, in threads if that pays, and yield them in order."""
         weight = self._weight[self._rows]  # in the order of the coded table
         count = effective_counts(weight)
         n_features = coded.table.n_features
@@ -125,7 +124,6 @@ class BaggedGrower:
             yield BaggedTree(tree, unseen, leaf)
 
     def _draw(self, number: int) -> tuple[Integers, np.random.Generator]:
-        """Return how often a tree's bootstrap sample has each row, positives first, and its random generator."""
         key = np.array([self._seed, number], dtype=np.uint64)
         generator = np.random.Generator(np.random.Philox(key=key))
         m, n = self._n_positives, len(self._rows)
@@ -162,7 +160,6 @@ class Trees(State):
 
     @classmethod
     def join(cls, trees: Sequence[RankingTree]) -> "Trees":
-        """Return several trees as one state."""
         return cls(
             np.array([tree.n_nodes for tree in trees]),
             np.concatenate([tree.is_leaf for tree in trees]),
@@ -172,7 +169,6 @@ class Trees(State):
         )
 
     def split(self) -> tuple[RankingTree, ...]:
-        """Return the trees one by one, validated."""
         flags = pieces(self.is_leaf, self.n_nodes)
         n_leaves = np.array([each.sum() for each in flags], dtype=np.int64)
         positive = pieces(self.leaf_positive, n_leaves)
@@ -203,7 +199,6 @@ class TreeShare(State):
 
     @classmethod
     def join(cls, grown: Sequence[BaggedTree]) -> "TreeShare":
-        """Return several grown trees as one state."""
         return cls(
             Trees.join([each.tree for each in grown]),
             np.array([len(each.leaf) for each in grown]),
@@ -313,11 +308,9 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
     _linked: "_LinkedTrees"
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._linked.rank(X) + self.intercept_
 
     def takes_categories(self) -> bool:
-        """Return True: splits can use sets of categories."""
         return True
 
     @property
@@ -334,12 +327,10 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         return parts / len(self.trees_)
 
     def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
-        """Return exact Shapley values of one row against reference rows; see `Ranker.divide_exactly`."""
         parts = predictor.mixed_shapley(x, references, shares, self._linked.nodes, MAX_VISITED)
         return None if parts is None else parts / len(self.trees_)
 
     def count_visited(self, n_references: int) -> int:
-        """Return an upper bound on the tree nodes that `divide_exactly` visits; see `Ranker.count_visited`."""
         visited = predictor.count_mixed(self._linked.nodes, self.n_features_in_, MAX_VISITED)
         return min(MAX_VISITED, n_references * visited)
 
@@ -463,7 +454,6 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         return BaggedGrower(sample, self.random_state)
 
     def _grow(self, sample: TreeRows, numbers: range) -> Generator[BaggedTree, None, None]:
-        """Return a generator of the trees with these numbers, grown under the parameters."""
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         shape = Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
         limits = TreeLimits(self.max_depth, self.max_leaves, shape.min_mass)
@@ -503,16 +493,13 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
     @property
     def _kept(self) -> Annotated[Trees, Nested()]:
-        """The trees, as artifacts store them."""
         return Trees.join(self.trees_)
 
     @_kept.setter
     def _kept(self, kept: Trees) -> None:
-        """Set the trees from the stored ones."""
         self.trees_ = kept.split()
 
     def _restore(self) -> None:
-        """Check the number of stored trees, and link them for scoring."""
         if not 1 <= len(self.trees_) <= self.n_trees:
             raise ArtifactError(
                 f"n_nodes must contain 1 to {self.n_trees} trees, got {len(self.trees_)}"
@@ -522,8 +509,6 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
 @dataclass(frozen=True)
 class _LinkedTrees:
-    """The trees of a forest, linked into one node table for scoring."""
-
     trees: tuple[RankingTree, ...]
     order: str
 
@@ -550,7 +535,6 @@ class _LinkedTrees:
         )
 
     def rank(self, X: Floats) -> Floats:
-        """Return the mean rank of each row over the trees."""
         ranks = np.zeros(len(X))
         predictor.add_scores(X, self.nodes, 0, len(self.trees), ranks)
         return ranks / len(self.trees)

@@ -55,7 +55,6 @@ class Grid(State):
         return int(self.level[0])
 
     def check(self) -> None:
-        """Check that the ends of each range are in order; see `State.check`."""
         if (self.low > self.high).any():
             raise ArtifactError("grid_low must not exceed grid_high")
 
@@ -209,7 +208,6 @@ class GridSplitter(Splitter):
         return CellDivision(in_top[index], cubes[in_top])
 
     def collect(self, rules: Sequence[Any]) -> "GridRules":
-        """Return the rules as flat arrays, with the grid and its cubes."""
         start = np.cumsum([0, *map(len, rules)])
         top = np.concatenate([np.empty(0, dtype=np.int64), *rules])
         return GridRules(self._grid, self._cubes, start, top)
@@ -237,7 +235,6 @@ class GridRules(Rules):
     top: Annotated[Integers, Array("n_top", name="grid_top"), Index("n_cubes")]
 
     def __len__(self) -> int:
-        """Number of rules."""
         return len(self.start) - 1
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
@@ -266,7 +263,6 @@ class GridRules(Rules):
         return np.where(known, found, len(self.cubes))
 
     def take(self, rules: Integers) -> Self:
-        """Return the rules with the given indices, on the same grid; see `Rules.take`."""
         kept = [self._top_cubes(rule) for rule in rules.tolist()]
         start = np.cumsum([0, *map(len, kept)])
         top = np.concatenate([np.empty(0, dtype=np.int64), *kept])
@@ -275,7 +271,6 @@ class GridRules(Rules):
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Return a JSON description of a rule: how many cubes go to the top child, and the first few in words."""
         top = self._top_cubes(rule)
         shown = [self._say(cube, name, categories) for cube in self.cubes[top[:CUBES_NAMED]]]
         more = f" or in {len(top) - CUBES_NAMED:,} more cubes" if len(top) > CUBES_NAMED else ""
@@ -298,7 +293,6 @@ class GridRules(Rules):
     def _say_slice(
         self, feature: int, number: int, name: str, categories: Sequence[str] | None
     ) -> str:
-        """Return the condition that a feature lies in a slice, as text."""
         if number == MISSING_SLICE:
             return "is missing"
         if categories is not None:
@@ -311,7 +305,6 @@ class GridRules(Rules):
         return f"in [{ends[number - 1]}, {ends[number]})"
 
     def check(self) -> None:
-        """Check that the cubes, and the numbers of each rule's cubes, are in order; see `State.check`."""
         if not ((self.cubes < self.grid.n_slices) | (self.cubes == MISSING_SLICE)).all():
             raise ArtifactError("grid_cubes must contain slices of the grid")
         keys = self._sorted_keys

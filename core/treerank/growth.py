@@ -113,11 +113,9 @@ class Splitter(ABC):
 
     @property
     def root(self) -> Cell:
-        """The cell with all rows."""
         return self._cell(np.arange(len(self.sample.positive)))
 
     def split_cells(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
-        """Return a split of each cell, None where there is none; see `CellSplitter`."""
         splits: list[CellSplit | None] = []
         for cell in cells:
             split = self.split(cell)
@@ -160,8 +158,6 @@ class TreeLimits(NamedTuple):
 
 @dataclass(eq=False)
 class _Node:
-    """A node of the tree under construction."""
-
     cell: Cell
     depth: int
     split: CellSplit | None = None  # the best one; None if there is none or it is not allowed
@@ -170,8 +166,6 @@ class _Node:
 
 
 class _Growth:
-    """A ranking tree under construction: its nodes, number of leaves and gain so far."""
-
     def __init__(self, splitter: CellSplitter, limits: TreeLimits) -> None:
         self._splitter = splitter
         self._limits = limits
@@ -204,7 +198,6 @@ class _Growth:
         return is_large and node.gain > EPS_GAIN * whole.positive * whole.negative
 
     def split(self, node: _Node) -> list[_Node]:
-        """Split a node by its best split, and return its children."""
         assert node.split is not None
         node.children = [
             _Node(cell, node.depth + 1) for cell in (node.split.top, node.split.bottom)
@@ -214,7 +207,6 @@ class _Growth:
         return node.children
 
     def report(self) -> dict[str, float]:
-        """Return the number of leaves and the training AUC so far."""
         pairs = self.root.cell.positive * self.root.cell.negative
         return {"leaves": float(self.n_leaves), "training_auc": 0.5 + 0.5 * self.gain / pairs}
 
@@ -256,7 +248,6 @@ def grow(splitter: CellSplitter, limits: TreeLimits, callback: Callback) -> Rank
 
 
 def _grow_by_level(growth: _Growth, max_depth: int, callback: Callback) -> None:
-    """Split all nodes of a level at a time, down to max_depth."""
     nodes = [growth.root]
     for level in range(1, max_depth + 1):
         nodes = [child for node in growth.find_splits(nodes) for child in growth.split(node)]
@@ -268,7 +259,6 @@ def _grow_by_level(growth: _Growth, max_depth: int, callback: Callback) -> None:
 
 
 def _grow_best_first(growth: _Growth, max_leaves: int, callback: Callback) -> None:
-    """Split the leaf with the greatest gain until there are max_leaves leaves."""
     # a heap, in which the second figure is the order of finding
     waiting: list[tuple[float, int, _Node]] = []
     new = [growth.root]
@@ -286,7 +276,6 @@ def _grow_best_first(growth: _Growth, max_leaves: int, callback: Callback) -> No
 
 
 def _flatten(root: _Node, splitter: CellSplitter) -> RankingTree:
-    """Return the finished ranking tree of the nodes, in preorder."""
     nodes: list[_Node] = []
     waiting = [root]
     while waiting:
@@ -320,5 +309,4 @@ class SplitterGrower:
     make: Callable[[TreeRows], Splitter]
 
     def grow(self, rows: Integers, limits: TreeLimits, callback: Callback) -> RankingTree:
-        """Return a tree grown on some rows; see `RankingTreeGrower`."""
         return grow(self.make(self.sample.take(rows)), limits, callback)

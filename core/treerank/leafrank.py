@@ -325,7 +325,6 @@ class FeatureDraw:
     generator: np.random.Generator
 
     def draw(self, n_cells: int) -> Booleans:
-        """Return a random mask of the features on which each cell may be split: shape (n_cells, n_features), bool."""
         every = np.tile(np.arange(self.n_features), (n_cells, 1))
         drawn = self.generator.permuted(every, axis=1)[:, : self.n_drawn]
         taken = np.zeros((n_cells, self.n_features), dtype=np.bool_)
@@ -400,18 +399,15 @@ class LeafRank:
         self._grower.weights[:, 0] = weight
 
     def split_cells(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
-        """Return the best split of each cell; None where none has a gain. See `growth.CellSplitter`."""
         splits: list[CellSplit | None] = []
         for first in range(0, len(cells), self._max_cells):
             splits += self._split_at_once(cells[first : first + self._max_cells])
         return splits
 
     def collect(self, trees: Sequence[CutTree]) -> CutRules:
-        """Return cut trees as rules in flat arrays."""
         return join(trees, self._coded)
 
     def _split_at_once(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
-        """Split all given cells in one call of the tree grower."""
         n, max_leaves = len(cells), self._max_leaves
         records = np.array([(*cell.rows, cell.positive, cell.negative) for cell in cells], CELL)
         features = np.ones((1, 1), dtype=np.bool_)
@@ -466,13 +462,11 @@ class CutGrower:
 
     @classmethod
     def of(cls, sample: TreeRows, max_bins: int, shape: Shape) -> Self:
-        """Return a grower on a sample, which is binned first."""
         coded = code_sample(sample, max_bins)
         weight = sample.weight[coded.order]
         return cls(coded, weight, effective_counts(weight), shape)
 
     def with_leaves(self, max_leaves: int) -> Self:
-        """Return a grower on the same sample whose cut trees have at most `max_leaves` leaves."""
         return replace(self, shape=self.shape._replace(max_leaves=max_leaves))
 
     def sizes(self) -> list[int]:
@@ -481,7 +475,6 @@ class CutGrower:
         return [*(n for n in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128) if n < largest), largest]
 
     def grow(self, rows: Integers, limits: TreeLimits, callback: Callback) -> RankingTree:
-        """Return a ranking tree grown on some rows; see `RankingTreeGrower.grow`."""
         taken = np.zeros(len(self.weight), dtype=np.bool_)
         taken[rows] = True
         coded_rows = np.flatnonzero(taken[self.coded.order])

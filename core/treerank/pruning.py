@@ -61,7 +61,6 @@ class PruningPath(NamedTuple):
         known: Mapping[str, Any],
         meta: Mapping[str, Any],
     ) -> "PruningPath":
-        """Return a pruning path restored from arrays; see `State.from_arrays`."""
         path = cls(**read_state(cls, arrays, meta, known))
         if not len(path.penalty):
             raise ArtifactError("pruning_penalty must contain at least one value")
@@ -128,7 +127,6 @@ def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untype
 
 
 def trace_path(tree: RankingTree, critical: Floats) -> PruningPath:
-    """Return the pruning path of a tree, given each node's critical penalty from `critical_penalties`."""
     inside = ~tree.is_leaf
     penalty = np.unique(np.concatenate([[0.0], critical[inside]]))
     n_inside = sum_above(critical, np.where(inside, 1.0, 0.0), penalty)

@@ -185,11 +185,9 @@ class RankingTree(State):
     rules: Annotated[Rules, Nested(n_rules="n_nodes - n_leaves")]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the stored fields only: copies and pickles derive the rest again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check(self) -> None:
-        """Raise ArtifactError if the nodes form no tree, or a class has no weight; see `State.check`."""
         if not are_trees(self.is_leaf) or 2 * self.is_leaf.sum() != len(self.is_leaf) + 1:
             raise ArtifactError("is_leaf must describe one tree in preorder")
         if self.depth.max() > MAX_DEPTH:
@@ -205,12 +203,10 @@ class RankingTree(State):
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes, leaves included."""
         return len(self.is_leaf)
 
     @property
     def n_leaves(self) -> int:
-        """Number of leaves."""
         return len(self.leaf_positive)
 
     @cached_property
@@ -219,7 +215,6 @@ class RankingTree(State):
 
     @property
     def parent(self) -> Integers:
-        """Parent of each node; -1 for the root."""
         return self._links.parent
 
     @cached_property
@@ -234,7 +229,6 @@ class RankingTree(State):
 
     @property
     def depth(self) -> Integers:
-        """Depth of each node (d of the paper's (d, k)); 0 for the root."""
         return self._links.depth
 
     @property
@@ -244,7 +238,6 @@ class RankingTree(State):
 
     @cached_property
     def leaves(self) -> Integers:
-        """The indices of the leaf nodes, from the top of the ranking."""
         return np.flatnonzero(self.is_leaf)
 
     @cached_property
@@ -254,12 +247,10 @@ class RankingTree(State):
 
     @cached_property
     def positive(self) -> Floats:
-        """Weight of the positives in each node."""
         return sum_up(self.bottom, self.leaf_positive)
 
     @cached_property
     def negative(self) -> Floats:
-        """Weight of the negatives in each node."""
         return sum_up(self.bottom, self.leaf_negative)
 
     @cached_property
@@ -283,7 +274,6 @@ class RankingTree(State):
 
     @cached_property
     def auc(self) -> float:
-        """AUC on the training rows, ½ + ½ Σ Λ over all inner nodes."""
         return 0.5 + 0.5 * float(self.gain.sum())
 
     @property

@@ -137,7 +137,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return self.tree_.knots_along(self.tree_.ranking(self.order_))
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._leaf_scores[self.tree_.find_leaves(X)]
 
     def check_path_parameters(self) -> None:
@@ -199,7 +198,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return parts
 
     def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
-        """Return exact Shapley values for the splitters 'leafrank' and 'axis'; see `Ranker.divide_exactly`."""
         if not isinstance(self.tree_.rules, CutRules):
             return None
         nodes = self.tree_.linked
@@ -208,7 +206,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return predictor.mixed_shapley(x, references, shares, nodes, MAX_VISITED)
 
     def count_visited(self, n_references: int) -> int:
-        """Return an upper bound on the tree nodes that `divide_exactly` visits; see `Ranker.count_visited`."""
         if not isinstance(self.tree_.rules, CutRules):
             return 0
         visited = predictor.count_mixed(self.tree_.linked, self.n_features_in_, MAX_VISITED)
@@ -297,7 +294,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         }
 
     def _describe(self, node: int) -> dict[str, Any]:
-        """Return a JSON description of a node: its depth, class weights, and its rule or score."""
         tree = self.tree_
         described = {
             "depth": int(tree.depth[node]),
@@ -328,7 +324,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return description.NamedTree(self.tree_, self.order_, self._feature_name, self.categories_)
 
     def _mean_scores(self) -> Floats:
-        """The mean score of the training rows at each cut of the linked tree."""
         check_is_fitted(self)
         if not isinstance(self.tree_.rules, CutRules):
             raise InvalidParameter(
@@ -337,7 +332,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return mean_values(self.tree_, self._leaf_scores)
 
     def _feature_gains(self) -> FeatureGains:
-        """The gain of each feature over all splits."""
         if not isinstance(self.tree_.rules, CutRules):
             raise AttributeError(
                 f"splits by {self.splitter!r} have no gain per feature; use "
@@ -346,14 +340,12 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return sum_gains([self.tree_], self.n_features_in_)
 
     def reads_columns(self) -> str | None:
-        """Return why the splits cannot be fitted on binned column codes alone; None if they can."""
         splitter: Any = self.splitter
         if isinstance(splitter, str) and splitter in ("axis", "leafrank"):
             return None
         return f"splitter {splitter!r} reads the rows"
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter for parameters that contradict each other."""
         if self.pruning == "structural":
             pruning.check_splitter(self.splitter)
         if self.leafrank_pruning == "cv" and (self.pruning, self.splitter) != ("cv", "leafrank"):
@@ -372,7 +364,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             )
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Grow the tree, prune it as the parameters ask, and set the fitted attributes."""
         stored = None
         if isinstance(data.X, ColumnTable):
             most = self.max_bins, self.max_bins
@@ -427,7 +418,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
                 self._add_to_path()
 
     def _choose(self, sample: TreeRows, grow: pruning.Grow) -> PrunedTree:
-        """Return the subtree chosen by the pruning method, with trees grown by `grow`."""
         if self.pruning == "cv":
             return pruning.choose_by_folds(sample, grow, self.n_folds, self.random_state)
         if self.pruning == "holdout":
@@ -456,7 +446,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
 
     def _grower(self, sample: TreeRows) -> RankingTreeGrower:
-        """Return the grower of ranking trees for the parameter `splitter`."""
         splitter: Any = self.splitter
         if splitter in ("axis", "leafrank"):
             return CutGrower.of(sample, self.max_bins, self._shape(sample))
@@ -468,7 +457,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return SplitterGrower(sample, partial(EstimatorSplitter, splitter))
 
     def _known_sizes(self) -> dict[str, Any]:
-        """Return the sizes and types that an artifact is validated against, including the kind of rules."""
         splitter: Any = self.splitter
         rules: type[Rules] = EstimatorRules
         if splitter in ("axis", "leafrank"):

@@ -51,7 +51,6 @@ class Sets:
 
     @property
     def words(self) -> Words:
-        """The 64-bit words of all category sets, concatenated, shape (n_words,), uint64."""
         return np.concatenate([np.empty(0, dtype=np.uint64), *self._parts])
 
     def add(self, feature: int, members: Bools | None) -> int:

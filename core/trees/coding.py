@@ -144,16 +144,13 @@ class Layout:
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
         return len(self.locations)
 
     @property
     def n_cells(self) -> int:
-        """Number of histogram cells, over all column groups."""
         return len(self.cell_feature)
 
     def constrain(self, directions: Directions) -> None:
-        """Set the directions of monotone constraints, shape (n_features,), int8; see `core.base.monotone`."""
         ordered = self.columns["kind"] == Kind.ORDERED
         self.columns["direction"][ordered] = directions[self.columns["feature"][ordered]]
         sign = np.where(self.members["on_above"] != 0, 1, -1)
@@ -262,7 +259,6 @@ def code_table(
 def store_table(
     X: ColumnTable, weight: Floats, max_bins: tuple[int, int], n_categories: Integers
 ) -> StoredCodes:
-    """Return the bin codes of a table that is read column by column; for the parameters see `code_table`."""
     return store_codes(X, weight, max_bins[0], n_categories, max_bins[1], _least_mass(weight))
 
 
@@ -272,12 +268,10 @@ def _least_mass(weight: Floats) -> float:
 
 
 def lay_out_stored(stored: StoredCodes, n_rows: int) -> Layout:
-    """Return the column layout of the table of stored codes, which has n_rows rows."""
     return _lay_out(stored.bins, *find_bundles(pack_stored(stored), n_rows))
 
 
 def _code_stored(stored: StoredCodes, rows: npt.NDArray[np.uint32], n_positives: int) -> Table:
-    """Return the coded table of stored codes, with its words in a memory-mapped file."""
     n_rows = len(rows)
     positive = np.zeros(n_rows, dtype=np.bool_)
     positive[rows[:n_positives]] = True
@@ -312,7 +306,6 @@ class _TwoValued(NamedTuple):
 
     @classmethod
     def of(cls, bins: Bins, n_rows: int, folder: Path | None = None) -> "_TwoValued":
-        """Return the two-valued columns according to their bins, with room for their bits."""
         two = (bins.n_bins == 2) & ~bins.has_missing & ~bins.is_categorical
         features = np.flatnonzero(two)
         bits = mapped(folder, (len(features), -(-n_rows // 64)), np.uint64)
@@ -320,7 +313,6 @@ class _TwoValued(NamedTuple):
 
 
 def _pack_columns(X: Floats, bins: Bins) -> _TwoValued:
-    """Return the two-valued columns of a matrix, as bits."""
     two = _TwoValued.of(bins, len(X))
     edges = np.array([bins.edges[j][0] for j in two.features.tolist()])
     counts = np.zeros(two.bits.shape, dtype=np.uint8)
@@ -395,7 +387,6 @@ def find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integer
 
 
 def _lay_out(bins: Bins, bundles: list[list[int]], on: Integers) -> Layout:
-    """Return the column layout: columns and bundles arranged in groups of similar numbers of codes."""
     n_bins, is_categorical = bins.n_bins, bins.is_categorical
     members = np.zeros(sum(map(len, bundles)), dtype=MEMBER)
     locations = np.zeros(len(n_bins), dtype=LOCATION)
@@ -465,7 +456,6 @@ class _Tables(NamedTuple):
 
 
 def _tables(bins: Bins) -> _Tables:
-    """Return the lookup tables of all columns: padded edges of numeric ones, bins of categories."""
     values: list[Floats] = []
     n_steps = []
     for edges, category_bins in zip(bins.edges, bins.category_bins, strict=True):

@@ -380,7 +380,6 @@ class TreeGrower:
         )
 
     def _grow(self) -> None:
-        """Grow a tree, and assign each row to a leaf."""
         self._lead(GROW)
         self.check_derivatives()
         if self.arrays.progress[0]["n_leaves"] == 1:
@@ -422,11 +421,9 @@ class TreeGrower:
         return samples
 
     def _sum_leaves(self, n_leaves: int) -> Floats:
-        """Return the sums of the weights of each leaf, see `Splits.sums`."""
         return add_in_order(self.leaf_sums(n_leaves))
 
     def leaf_sums(self, n_leaves: int) -> list[Floats]:
-        """Return `Splits.sums` of each shard, for the rows' current leaves."""
         by_leaf = self.arrays.sums.by_leaf[:, :, :n_leaves]
         if self.division.n_shards == 1:
             return [by_leaf.sum(axis=0)]
@@ -487,7 +484,6 @@ class TreeGrower:
         self.weights[:, 0] = weight
 
     def start_scores(self, score: float) -> None:
-        """Set the score of every row to the same number, and assign all rows to leaf 0."""
         self.send_to_root()
         self.scores.fill(score)
 
@@ -526,7 +522,6 @@ class TreeGrower:
             self.pass_sums(RESCALE if len(step.factors) == 2 else STEP, step.factors)
 
     def coded_splits(self) -> CodedSplits:
-        """Return the splits of the last tree as comparisons of codes."""
         tree, progress = self.arrays.tree, self.arrays.progress[0]
         n_splits, n_codes = int(progress["n_leaves"]) - 1, tree.subsets.shape[1]
         splits, columns = tree.coded_splits[:n_splits].copy(), tree.split_columns
@@ -562,7 +557,6 @@ class TreeGrower:
         self.arrays.criterion[0] = tuple(criterion)
 
     def _lead(self, part: int) -> None:
-        """Run a part of the work (`run_worker`) with all threads; this thread leads."""
         with self._workers as region:
             _work_in(region, *self._shared, part)
 

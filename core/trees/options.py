@@ -127,7 +127,6 @@ LEVELS = MAX_LEAVES.bit_length() - 1
 
 
 def check_shape(max_depth: int | None, max_leaves: int | Literal["auto"] | None) -> None:
-    """Raise InvalidParameter if max_depth and max_leaves leave the number of leaves unbounded."""
     if max_leaves is None and (max_depth is None or max_depth > LEVELS):
         raise InvalidParameter(
             f"max_depth is required and must be at most {LEVELS} if max_leaves is None, got {max_depth}"

@@ -61,7 +61,6 @@ class LeafRegions(NamedTuple):
 def find_regions(
     splits: npt.NDArray[np.void], members: list[npt.NDArray[np.bool_] | None]
 ) -> LeafRegions:
-    """Return the regions of the leaves of a tree; for the arguments see `core.boosting.tree_sum.Tree`."""
     n_leaves = len(splits) + 1
     features, used = np.unique(splits["feature"], return_inverse=True)
     shape = len(features), n_leaves

@@ -173,7 +173,6 @@ class BinnedPredictor:
     is_narrow: bool
 
     def add_scores(self, X: Floats, scores: Floats) -> None:
-        """Add the sum of all trees to the scores of the rows of X, tree by tree."""
         n_blocks = -(-len(X) // CODED_AT_ONCE)
         pool = ThreadPool(len(X) * len(self.trees.n_splits))
         pool.run(_add_coded_scores, n_blocks, X, self.trees, self.is_narrow, scores)

@@ -162,7 +162,6 @@ class TreeShards(TreeGrower):
         return [np.append(*both) for both in zip(sums, listed, strict=True)]
 
     def repeat(self, steps: Sequence[TreeStep]) -> list[None]:
-        """Replay boosting steps from the start; see `TreeGrower.take_again`."""
         self.take_again(steps)
         return [None] * self.division.n_shards
 
@@ -190,7 +189,6 @@ class MakeTreeShards:
     def __call__(
         self, pieces: Sequence[Piece], codes: Sequence[Sequence[tuple[Codes, ...]]], folder: Path
     ) -> TreeShards:
-        """Return the shards of consecutive pieces."""
         division = self.division.part(pieces[0].number, pieces[-1].number + 1)
         table = self.layout.make_table(division.n_own, division.n_own_positives, folder)
         places = [0, division.n_own_positives]
@@ -245,11 +243,9 @@ class ShardedGrower(TreeGrower):
         self._shards.ask("begin", None)
 
     def start_scores(self, score: float) -> None:
-        """Set the score of every row on all shards to the same number."""
         self._shards.ask("begin", score)
 
     def take_again(self, steps: Sequence[TreeStep]) -> None:
-        """Replay boosting steps on all shards; see `TreeGrower.take_again`."""
         self._shards.ask("repeat", steps)
         self._listed = None
 
@@ -273,7 +269,6 @@ class ShardedGrower(TreeGrower):
             self._lead(ADVANCE)
 
     def _describe_batch(self) -> NodeSplits:
-        """Return the nodes that are being split, for the shards."""
         tree, progress = self.arrays.tree, self.arrays.progress[0]
         n, n_siblings = int(progress["n_batch"]), int(progress["n_siblings"])
         nodes = tree.batch[:n].copy()
@@ -286,7 +281,6 @@ class ShardedGrower(TreeGrower):
         return np.concatenate(self._shards.ask("sample_weights", step))
 
     def _sum_leaves(self, n_leaves: int) -> Floats:
-        """Route the shards' rows to the tree's leaves, and return the weight sums of each leaf."""
         tree, lists = self.arrays.tree, None
         if not self._draws:
             splits = tree.splits[: n_leaves - 1]

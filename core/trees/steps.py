@@ -50,7 +50,6 @@ class TreeSteps(Resumable):
         }
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ArtifactError if `state` does not encode valid steps."""
         _read_steps(state)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -60,7 +59,6 @@ class TreeSteps(Resumable):
 
 
 def _read_steps(state: Mapping[str, Any]) -> list[TreeStep]:
-    """Return the steps encoded in `state`; raise ArtifactError if it is malformed."""
     steps: list[TreeStep] = []
     try:
         rest, sets = state["numbers"], state["subsets"]

@@ -42,7 +42,6 @@ SUMMED_ROWS = 1 << 15
 
 @numba.njit(**INNER)
 def criterion_of(address):  # type: ignore[no-untyped-def]
-    """Return the current `SplitCriterion` of the fit."""
     criterion = arrays_at(address).criterion[0]
     return take_criterion(criterion, criterion.least_mass)
 
@@ -169,7 +168,6 @@ def _find_splits(address, p, g, scratch_address):  # type: ignore[no-untyped-def
 
 @numba.njit(**INNER)
 def _partition(address, t):  # type: ignore[no-untyped-def]
-    """Partition the rows of run t by the split of their node."""
     fit = arrays_at(address)
     run = fit.tree.runs[t]
     split = fit.tree.node_splits[fit.tree.batch[run.item]]
@@ -275,7 +273,6 @@ def _split_node(address, b, scratch_address):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(numba.int64, numba.int64, numba.int64), by_address=True)
 def run_task(address, scratch_address, t):  # type: ignore[no-untyped-def]
-    """Run task t of the current phase."""
     fit = arrays_at(address)
     phase, n_groups = fit.progress[0].phase, len(fit.codes.groups)
     if phase in (BUILD, FIND, BUILD_AND_FIND):

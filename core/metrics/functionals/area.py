@@ -81,7 +81,6 @@ class WindowArea(Metric):
         return (self.fpr_min, self.fpr_max) == WHOLE
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the partial AUC and its derivatives."""
         value = roc_of(masses).partial_area(self.fpr_min, self.fpr_max)
         width = self.fpr_max - self.fpr_min
         placement, height = influences_of_masses(
@@ -94,17 +93,14 @@ class WindowArea(Metric):
         return (self.fpr_min + self.fpr_max) / 2.0
 
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
-        """Return the metric's mean and variance over all orders of the rows (random rankings)."""
         negatives, middle = masses.effective[1], (self.fpr_min + self.fpr_max) / 2.0
         mean = (middle * negatives + 0.5) / (negatives + 1.0)
         return mean, null_variance(self, masses) * _of_ranks(negatives * self.fpr_max)
 
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
-        """Return the effective numbers of positives, and of negatives in the window."""
         return masses.effective[0], masses.effective[1] * (self.fpr_max - self.fpr_min)
 
     def top(self, masses: Masses) -> float:
-        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
@@ -129,7 +125,6 @@ class Gini(Metric):
     shift = -1.0
 
     def plain(self) -> Metric:
-        """Return the AUC, the metric in [0, 1] that the Gini coefficient rescales."""
         return WindowArea()
 
     def unit(self, masses: Masses) -> float:
@@ -137,20 +132,16 @@ class Gini(Metric):
         return 2.0
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the Gini coefficient and its derivatives: twice those of the AUC."""
         value, up, down, slope = self.plain().of(masses)
         return Derivatives(2.0 * value - 1.0, 2.0 * up, 2.0 * down, slope)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the value of a random ranking, 0."""
         return 0.0
 
     def top(self, masses: Masses) -> float:
-        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the trials of the AUC; see `Metric.trials`."""
         return self.plain().trials(masses)
 
 
@@ -192,7 +183,6 @@ class EmpiricalArea(Metric):
         return f"empirical:{self.fpr_min:.12g},{self.fpr_max:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the strict partial AUC and its derivatives."""
         positive, negative = masses.totals
         first, last, _ = self._ranks(masses)
         tpr = masses.above_positive / positive
@@ -218,24 +208,20 @@ class EmpiricalArea(Metric):
         return (first + last + step) / (2.0 * (masses.totals[1] + step))
 
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
-        """Return the metric's mean and variance over all orders of the rows (random rankings), without ties."""
         mean = self.chance(masses)
         assert mean is not None
         ranks = masses.effective[1] * self._ranks(masses)[1] / masses.totals[1]
         return mean, null_variance(self, masses) * _of_ranks(ranks)
 
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
-        """Return the effective numbers of positives, and of negatives in the window."""
         first, last, _ = self._ranks(masses)
         positive, negative = masses.effective
         return positive, negative * (last - first) / masses.totals[1]
 
     def top(self, masses: Masses) -> float:
-        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective number of positives, or of negatives in the window if that is less."""
         return min(self.rows_inside(masses))
 
 
@@ -280,7 +266,6 @@ class TwoWayArea(Metric):
         return f"two_way:{self.fpr_max:.12g},{self.tpr_min:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the two-way partial AUC and its derivatives."""
         curve, least = roc_of(masses), float(self.tpr_min)
         start = _passes(curve, least)
         n_scores, size = masses.positive.size, self.fpr_max * (1.0 - least)
@@ -302,17 +287,14 @@ class TwoWayArea(Metric):
         return reach**2 / 2.0 / (self.fpr_max * (1.0 - self.tpr_min)) if reach > 0.0 else None
 
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
-        """Return a random ranking's value and first-order variance; None if the diagonal misses the rectangle."""
         mean = self.chance(masses)
         return None if mean is None else (mean, null_variance(self, masses))
 
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
-        """Return the effective number of rows of each class in the rectangle."""
         positive, negative = masses.effective
         return positive * (1.0 - self.tpr_min), negative * self.fpr_max
 
     def top(self, masses: Masses) -> float:
-        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
@@ -326,7 +308,6 @@ def _of_ranks(ranks: float) -> float:
 
 
 def _passes(curve: RocCurve, tpr: float) -> float:
-    """Return the lowest FPR at which the curve reaches a TPR."""
     right = int(np.searchsorted(curve.tpr, tpr, side="left"))
     if right == 0 or curve.tpr[right] == curve.tpr[right - 1]:
         return float(curve.fpr[right])

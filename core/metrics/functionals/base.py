@@ -63,12 +63,10 @@ class Masses:
 
     @property
     def totals(self) -> tuple[float, float]:
-        """Total weight of the positives and of the negatives."""
         return float(self.above_positive[-1]), float(self.above_negative[-1])
 
     @property
     def prevalence(self) -> float:
-        """Fraction of the total weight that belongs to positives."""
         positive, negative = self.totals
         return positive / (positive + negative)
 
@@ -368,7 +366,6 @@ METRICS: MetricNames[Metric] = MetricNames("a metric")
 
 
 def metric_of(metric: Metric | str) -> Metric:
-    """Return a metric that is given by itself or by its name."""
     return (
         METRICS.find(metric) if isinstance(metric, str) else check_value("metric", Metric, metric)
     )

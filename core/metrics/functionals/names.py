@@ -49,7 +49,6 @@ class MetricNames(Generic[Metric]):
         return declare
 
     def find(self, name: str) -> Metric:
-        """Return the metric with a name, its parameters read from the name."""
         check_value("the name of a metric", str, name)
         shown = name if len(name) <= 60 else f"{name[:59]}…"
         for form in self._forms:
@@ -65,7 +64,6 @@ class MetricNames(Generic[Metric]):
 
 
 def _letter(parameter: str) -> str:
-    """Return the letter that stands for a parameter in messages about name forms."""
     return _LETTERS.get(parameter, parameter.upper())
 
 

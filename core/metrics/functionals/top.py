@@ -121,7 +121,6 @@ class AveragePrecision(Metric):
         return math.pi**2 / 3.0 / masses.effective[0] ** 2
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the average precision and its derivatives."""
         above, below = masses.above_positive[1:], masses.above_negative[1:]
         flagged = above + below
         total, negative = masses.totals
@@ -136,11 +135,9 @@ class AveragePrecision(Metric):
         return Derivatives(value, up, down, -inner(masses.negative, down) / negative)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the value of a random ranking: the prevalence."""
         return masses.prevalence
 
     def top(self, masses: Masses) -> float:
-        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
@@ -188,7 +185,6 @@ class PrecisionAt(Metric):
         return f"precision@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the precision at k and its derivatives."""
         total = sum(masses.totals)
         size = size_of(self.count, self.share, total)
         inside = fraction_inside(masses, size)
@@ -201,7 +197,6 @@ class PrecisionAt(Metric):
         return Derivatives(value, up * (inside - push), -down * push, slope)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the value of a random ranking: the prevalence."""
         return masses.prevalence
 
     def top(self, masses: Masses) -> float:
@@ -259,7 +254,6 @@ class Lift(Metric):
         return PrecisionAt(self.count, self.share)
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the lift and its derivatives."""
         value, up, down, _ = self._precision.of(masses)
         prevalence = masses.prevalence
         near = positives_near(masses, self._share(masses) * sum(masses.totals))
@@ -267,11 +261,9 @@ class Lift(Metric):
         return Derivatives(value / prevalence, up / prevalence, down / prevalence, slope)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the value of a random ranking, 1."""
         return 1.0
 
     def top(self, masses: Masses) -> float:
-        """Return the metric's maximum: the lift of a list that begins with all positives."""
         if masses.fixed_prevalence:
             return self._precision.top(masses) / masses.prevalence
         return 1.0 / self._share(masses)
@@ -291,7 +283,6 @@ class Lift(Metric):
         return (1.0 - caught) / (caught * variance)
 
     def plain(self) -> Metric:
-        """Return the recall of the first rows, the metric in [0, 1] that the lift rescales."""
         return _RecallAt(self.count, self.share)
 
     def unit(self, masses: Masses) -> float:
@@ -309,21 +300,17 @@ class _RecallAt(Lift):
     """Recall of the first rows, as a metric: their lift times their fraction of all rows."""
 
     def plain(self) -> Metric:
-        """Return the metric itself, which is already in [0, 1]."""
         return self
 
     def unit(self, masses: Masses) -> float:
-        """Return 1."""
         return 1.0
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the recall and its derivatives."""
         share = self._share(masses)
         value, up, down, slope = super().of(masses)
         return Derivatives(min(1.0, share * value), share * up, share * down, share * slope)
 
     def top(self, masses: Masses) -> float:
-        """Return the maximum recall of the first rows."""
         return self._share(masses) * super().top(masses)
 
 
@@ -384,7 +371,6 @@ class PrecisionAtRecall(Metric):
         return f"precision_at_recall:{self.recall:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the precision at the recall, and its derivatives."""
         end, wanted = self._end(masses, self.recall), float(self.recall) * masses.totals[0]
         caught, wrong = float(masses.above_positive[end]), float(masses.above_negative[end])
         value = caught / (caught + wrong)
@@ -453,11 +439,9 @@ class PrecisionAtRecall(Metric):
         return int(np.searchsorted(above, wanted, side="left"))
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the value of a random ranking: the prevalence."""
         return masses.prevalence
 
     def top(self, masses: Masses) -> float:
-        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
@@ -468,7 +452,6 @@ class PrecisionAtRecall(Metric):
 
 
 def _of_odds(log_odds: float) -> float:
-    """Return the probability of log-odds."""
     return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))
 
 
@@ -520,7 +503,6 @@ class Ndcg(Metric):
         return f"ndcg@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the NDCG and its derivatives."""
         first, end, row = self._ranks(masses)
         size = self._size(float(end[-1]))
         gains = _Gains(size)
@@ -585,7 +567,6 @@ class Ndcg(Metric):
         return total if self.count is None else float(min(int(self.count), total))
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the value of a random ranking: the mean over all orders of the rows."""
         _, end, row = self._ranks(masses)
         size = self._size(float(end[-1]))
         gains = _Gains(size)
@@ -594,7 +575,6 @@ class Ndcg(Metric):
         )
 
     def top(self, masses: Masses) -> float:
-        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
@@ -615,11 +595,9 @@ class _Gains:
         self._sums = prefix_sums(_discount(np.arange(min(size, _MAX_SUMMED))))
 
     def of(self, rank: float) -> float:
-        """Return the sum of the discounts of the first `rank` ranks."""
         return float(self.between(np.zeros(1), np.array([float(rank)]))[0])
 
     def between(self, first: FloatArray, end: FloatArray) -> FloatArray:
-        """Return the sum of the discounts of the ranks after `first` up to `end`."""
         most = self._sums.size - 1
         last = np.minimum(end, most).astype(np.intp)
         sums: FloatArray = self._sums[last] - self._sums[np.minimum(first, most).astype(np.intp)]
@@ -708,7 +686,6 @@ def _beyond_gamma(x: FloatArray, variance: float, cube: float) -> FloatArray:
 
 
 def _from_here_on(values: FloatArray) -> FloatArray:
-    """Return the sum of the values from each index to the end."""
     return np.cumsum(values[::-1])[::-1]
 
 
