@@ -7,10 +7,12 @@ import math
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import orjson
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
@@ -28,7 +30,7 @@ from app.platform.callers import Caller
 from app.platform.errors import Invalid, NotFound, UnsupportedMedia, shown
 from app.scoring import cost, json_rows, turns
 from app.scoring import service as scoring
-from app.scoring.answers import JSON, ColumnValues, ScoresResponse
+from app.scoring.answers import JSON, ColumnValues, ScoresResponse, warning_headers
 from app.scoring.cost import PERMIT_SECONDS
 from app.scoring.dependencies import IdDep, ModelsDep, media_type_of
 from app.scoring.json_rows import IdAndIgnored
@@ -135,8 +137,9 @@ async def infer(
         if seconds > PERMIT_SECONDS and not in_turn:
             return None
         explained = partial(scoring.check_explained, context.db.reading, caller.owner)
-        answer = protocol.infer(served, asked, ref, version, bounds, explained)
-        headers = {"X-Model-ID": served.model_id}
+        model = replace(served, features=served.features.noting())
+        answer = protocol.infer(model, asked, ref, version, bounds, explained)
+        headers = {"X-Model-ID": model.model_id, **warning_headers(model.features.warnings())}
         if answer.ignored:
             headers["X-Ignored-Inputs"] = _names_header(answer.ignored)
         media_type = JSON
@@ -284,26 +287,28 @@ async def _invoke(
     served = served.recorded(request.scope, caller)
 
     def work() -> Response:
+        model = replace(served, features=served.features.noting())
         is_csv = media_type == CSV
         most = settings.max_score_bytes if is_csv else settings.max_body_bytes
         plain = protocol.decompress(body, encoding, most)
         beside, bounds = IdAndIgnored(id, (ALL,)), bounds_of(settings, len(body))
         if is_csv:
-            found = _rows_of_csv(served, plain, table, beside, bounds)
+            found = _rows_of_csv(model, plain, table, beside, bounds)
             options = ProbabilityFields.parse(stated).options()
         else:
             given = protocol.parse_json(plain, bounds.rows)
             asked = stated | _read_parameters(given)
             options = ProbabilityFields.parse(asked).options()
-            found = _rows_of_json(served, given, beside, bounds)
+            found = _rows_of_json(model, given, beside, bounds)
         columns: Mapping[str, ColumnValues] = {}
         if options.asked:
             protocol.check_probability(served)
             columns = options.columns(served, found.scores)
-        content = (_write_csv if asks_csv else _write_json)(found, columns)
+        warnings = model.features.warnings()
+        content = _write_csv(found, columns) if asks_csv else _write_json(found, columns, warnings)
         if served.recording is not None:  # the request has no error
             served.recording.commit()
-        headers = {"X-Model-ID": served.model_id}
+        headers = {"X-Model-ID": served.model_id, **warning_headers(warnings)}
         return Response(content, media_type=CSV if asks_csv else JSON, headers=headers)
 
     compressed = encoding is not None
@@ -335,15 +340,21 @@ def _read_parameters(given: Any) -> dict[str, str]:
     return stated
 
 
-def _write_json(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes | memoryview:
-    """Return the scores as JSON predictions, with the ids; with more columns, as one object for each row."""
+def _write_json(
+    found: RowScores, columns: Mapping[str, ColumnValues], warnings: Sequence[Mapping[str, str]]
+) -> bytes | memoryview:
+    """Return the scores as JSON predictions, with the ids; with more columns, as one object for each row. Warnings are
+    there if there are any: not all clients of these protocols see headers.
+    """
     predictions: Any = found.scores
     if columns:
         rows = ScoresResponse({}, {"score": found.scores, **columns}).lines().splitlines()
         predictions = orjson.Fragment(b"[" + b",".join(rows) + b"]")
     ids = {} if found.ids is None else {"ids": found.ids}
     made = {} if found.decisions is None else found.decisions.columns()
-    added = {f"{name}s": column for name, column in made.items()}
+    added: dict[str, Any] = {f"{name}s": column for name, column in made.items()}
+    if warnings:
+        added["warnings"] = warnings
     return ScoresResponse({"predictions": predictions, **ids, **added}, {}).write(JSON)
 
 
@@ -352,7 +363,7 @@ def _write_csv(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
     in it, because readers expect these columns: an outcome names the id instead.
     """
     ids = {} if found.ids is None else {"ids": found.ids}
-    scores = enumerate(found.scores.reshape(len(found.scores), -1).T)
+    scores = enumerate(np.atleast_2d(found.scores.T))
     return ScoresResponse({}, {**ids, **{str(k): each for k, each in scores}, **columns}).csv_rows()
 
 

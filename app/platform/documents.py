@@ -974,14 +974,16 @@ class BatchSummary(TypedDict):
     """The summary of a batch of scores.
 
     `flagged` counts the rows with a score of at least `threshold`, that of the alias; both are None without a
-    threshold. `ignored` are columns of the rows that were not read. `first` are the rows with the highest scores, best
-    first, with a value for each of `columns`; None if there are several scores per row.
+    threshold. `ignored` are columns of the rows that were not read. `warnings` are as in `ScoreWarning`. `first` are
+    the rows with the highest scores, best first, with a value for each of `columns`; None if there are several scores
+    per row.
     """
 
     scores: list[ScoreHistogram]
     flagged: int | None
     threshold: float | None
     ignored: list[str]
+    warnings: list[dict[str, str]]
     columns: list[str]
     first: list[list[Any]] | None
 

@@ -1956,6 +1956,9 @@ class BatchScore(JobOutputRow):
     summary: Mapped[BatchSummary | None] = mapped_column(JSON(none_as_null=True), deferred=True)
     drift: Mapped[Json | None] = mapped_column(JSON(none_as_null=True), deferred=True)
     flagged: Mapped[int | None] = column_property(cast(Any, summary).column["flagged"].as_integer())
+    warnings: Mapped[list[dict[str, str]] | None] = column_property(
+        cast(Any, summary).column["warnings"].as_json()
+    )
     drift_verdict: Mapped[str | None] = column_property(
         cast(Any, drift).column["verdict"].as_string()
     )

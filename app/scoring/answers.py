@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -22,8 +23,16 @@ JSON = "application/json"
 OFFERS = (JSON, CSV, ARROW, NDJSON, PARQUET)
 """Media types of the answer, the default first."""
 
+MAX_WARNINGS = 10
+"""Most warnings in a header."""
+
 ColumnValues = Any
 """A column of an answer: an array of numpy or of Arrow, or None."""
+
+
+def warning_headers(warnings: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the header with the first warnings of a request, in ASCII; none without warnings."""
+    return {"X-Warnings": json.dumps(warnings[:MAX_WARNINGS])} if warnings else {}
 
 
 @dataclass(frozen=True)
@@ -167,6 +176,11 @@ class ScoresFiles:
             if not is_first and len(value):
                 file.write(b",")
             file.write(_as_json(value))
+
+    def warn(self, warnings: Sequence[Mapping[str, str]]) -> None:
+        """Set the warnings of the whole request, which only JSON has."""
+        if warnings:
+            self._json["warnings"] = warnings
 
     def _open_writer(self, schema: pa.Schema) -> Any:
         """Return a writer for Arrow or Parquet."""

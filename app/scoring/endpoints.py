@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
@@ -44,7 +43,7 @@ from app.scoring import (
     turns,
 )
 from app.scoring import service as scoring
-from app.scoring.answers import JSON, OFFERS, ColumnValues, ScoresResponse
+from app.scoring.answers import JSON, OFFERS, ColumnValues, ScoresResponse, warning_headers
 from app.scoring.decisions import Decisions, Recording
 from app.scoring.dependencies import (
     LabelQuery,
@@ -129,10 +128,8 @@ async def answer_rows(
             raise body_too_large(limit_of(context.settings, MAX_BODY))
         table, options = _table_of(request, fields)
         large = large_tables.LargeTable(ref, table, options, media_type, make)
-        parts, headers["X-Model-ID"], done = await large_tables.score(
-            request, models, large, received, rest
-        )
-        return FilesResponse(parts, media_type, headers, done)
+        parts, own, done = await large_tables.score(request, models, large, received, rest)
+        return FilesResponse(parts, media_type, headers | own, done)
     served = await turns.find_model(models, caller.owner, ref)
     served = served.recorded(request.scope, caller)
     headers["X-Model-ID"] = served.model_id
@@ -147,7 +144,7 @@ async def answer_rows(
             model = replace(model, reasoner=reasoner)
         made = make(model, score(model, body))
         if warnings := model.features.warnings():
-            headers["X-Warnings"] = json.dumps(warnings[:_MAX_WARNINGS])
+            headers.update(warning_headers(warnings))
             made = replace(made, json={**made.json, "warnings": warnings})
         content = made.write(media_type)
         if model.recording is not None:  # the request has no error
@@ -225,9 +222,6 @@ def _table_of(request: Request, fields: RowFields) -> tuple[Format, TableOptions
 
 
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
-
-_MAX_WARNINGS = 10
-"""Most warnings in a header."""
 
 SCORE_PATH = "/v1/models/{ref}/score"
 ROW_PATHS = re.compile(r"/v1/models/[^/]+/(score|rank|explain|points|letters)")

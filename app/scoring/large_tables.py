@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -23,7 +23,7 @@ from app.http.limits import release_at_end
 from app.http.responses import hung_up
 from app.platform import resources
 from app.platform.settings import Settings
-from app.scoring.answers import ScoresFiles, ScoresResponse
+from app.scoring.answers import ScoresFiles, ScoresResponse, warning_headers
 from app.scoring.service import ModelCache, RowScores, Served, join_scores
 from app.scoring.table_rows import (
     FileBounds,
@@ -94,9 +94,9 @@ async def score(
     table: LargeTable,
     begin: bytes | memoryview,
     rest: AsyncIterator[bytes],
-) -> tuple[Parts, str, Callable[[], None]]:
-    """Score a body that begins with these bytes; returns the parts of the response, the model's id, and a function that
-    releases the disk space.
+) -> tuple[Parts, dict[str, str], Callable[[], None]]:
+    """Score a body that begins with these bytes; returns the parts of the response, its headers about the model and the
+    rows, and a function that releases the disk space.
 
     The body is received under an upload permit, which is held until the response is sent, because its files occupy disk
     space until then. They count towards no quota, because they are temporary. The end of the request also releases the
@@ -110,26 +110,29 @@ async def score(
         await find_model(models, owner, table.ref)
         await spool(request, permit, _joined(begin, rest), folder / _BODY)
 
-        def work(look: Look) -> tuple[Parts, str]:
-            served = models.find(owner, table.ref)
+        def work(look: Look) -> tuple[Parts, dict[str, str]]:
+            found = models.find(owner, table.ref)
+            served = replace(found, features=found.features.noting())
             with ScoresFiles(table.media_type, folder) as answer, ExitStack() as files:
                 if served.recorder is not None:
                     spool = files.enter_context((folder / _DECISIONS).open("w+b"))
                     served = served.recorded(request.scope, caller, spool)
                 score_file(served, folder / _BODY, table, bounds_of(context.settings), answer, look)
                 (folder / _BODY).unlink()
+                warnings = served.features.warnings()
+                answer.warn(warnings)
                 parts = answer.parts()
                 if served.recording is not None:  # the table has no error
                     served.recording.commit()
-                return parts, served.model_id
+                return parts, {"X-Model-ID": served.model_id, **warning_headers(warnings)}
 
-        parts, model_id = await _in_turn(request, context, owner, work)
+        parts, headers = await _in_turn(request, context, owner, work)
         for part in parts:
             if not isinstance(part, bytes):
                 stack.callback(part.close)
         done = stack.pop_all().close
     release_at_end(request.scope, done)
-    return parts, model_id, done
+    return parts, headers, done
 
 
 def bounds_of(settings: Settings) -> FileBounds:
@@ -162,8 +165,8 @@ async def _in_turn(
     request: Request,
     context: Context,
     owner: str,
-    work: Callable[[Look], tuple[Parts, str]],
-) -> tuple[Parts, str]:
+    work: Callable[[Look], tuple[Parts, dict[str, str]]],
+) -> tuple[Parts, dict[str, str]]:
     """Run the work in a thread when the owner has a permit; cancel it if the caller hangs up.
 
     `work` must call its argument from time to time. Raises TooMany if others take too long.
@@ -175,7 +178,7 @@ async def _in_turn(
             raise _CallerGone
         resources.check(context.settings)
 
-    async def wait_and_work() -> tuple[Parts, str]:
+    async def wait_and_work() -> tuple[Parts, dict[str, str]]:
         deadline = time.monotonic() + TURN_SECONDS
         while (refusal := context.tables.refusal(owner)) is not None:
             if gone.is_set() or time.monotonic() >= deadline:

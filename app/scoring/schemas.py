@@ -671,6 +671,10 @@ class BatchScore(Resource):
         description="Number of rows that the alias flags. Null until `ready`, and if the request did not use an "
         "alias with a cutoff.",
     )
+    warnings: list[ScoreWarning] | None = Field(
+        default=None,
+        description="What may be wrong with the rows. Null until `ready`.",
+    )
     drift_verdict: Annotated[str, one_of(VERDICTS)] | None = Field(
         default=None,
         description="Whether the rows differ from those of the model's validation and training, without labels; "

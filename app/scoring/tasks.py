@@ -383,6 +383,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "flagged": None if cutoff is None else count_flagged,
         "threshold": cutoff if cutoff is not None and np.isfinite(cutoff) else None,
         "ignored": ignored,
+        "warnings": served.features.warnings(),
         "columns": names_of_first,
         "first": first,
     }
@@ -631,7 +632,7 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
     curve = None
     if model["curve"] is not None:
         curve = curves.read_curve(workdir / model["curve"])
-    index = FeatureIndex(features, ranker.categories_)
+    index = FeatureIndex(features, ranker.categories_).noting()
     stored = model["calibration"]
     served = Served(
         model["id"],

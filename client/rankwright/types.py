@@ -666,6 +666,8 @@ class BatchScore(Record):
     """Number of rows that the alias flags. Null until `ready`, and if the request did not use an alias
     with a cutoff.
     """
+    warnings: list[ScoreWarning] | None = None
+    """What may be wrong with the rows. Null until `ready`."""
     drift_verdict: Literal['stable', 'shifted', 'insufficient'] | None = None
     """Whether the rows differ from those of the model's validation and training, without labels; `…/drift`
     has the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`:
