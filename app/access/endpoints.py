@@ -75,6 +75,7 @@ async def create_key(
             body.name,
             body.scopes,
             expires_in_seconds=body.expires_in_seconds,
+            holder_id=body.holder_id,
             by=caller,
         )
 

@@ -60,7 +60,6 @@ def put_principal(session: Session, identity: Identity) -> str:
         issuer=identity.issuer,
         subject=identity.subject,
         name=identity.name,
-        root_id=None,
         created_at=db_now(),
     )
     statement = new.on_conflict_do_update(

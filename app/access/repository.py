@@ -88,25 +88,21 @@ def find_caller(session: Session, credential: Credential) -> Caller | None:
     """
     if credential.kind == "key":
         found = session.execute(
-            select(ApiKey, ApiKey.expires_at, Principal.root_id)
-            .join(Principal, Principal.id == ApiKey.principal_id)
-            .where(ApiKey.sha256 == credential.sha256, *_usable())
+            select(ApiKey, ApiKey.expires_at).where(ApiKey.sha256 == credential.sha256, *_usable())
         ).one_or_none()
     else:
         found = session.execute(
-            select(ApiKey, BrowserSession.expires_at, Principal.root_id)
+            select(ApiKey, BrowserSession.expires_at)
             .join(BrowserSession, BrowserSession.key_id == ApiKey.id)
-            .join(Principal, Principal.id == ApiKey.principal_id)
             .where(*valid_session(credential), *_usable())
         ).one_or_none()
     if found is None:
         return None
-    key, expires_at, root_id = found
+    key, expires_at = found
     return Caller(
         owner=key.owner,
         scopes=frozenset(key.scopes),
         principal_id=key.principal_id,
-        root_id=root_id or key.principal_id,
         name=key.name,
         key_id=key.id,
         expires_at=expires_at,
@@ -126,10 +122,30 @@ def find_principal(session: Session, principal_id: str) -> Principal | None:
     return session.get(Principal, principal_id)
 
 
-def root_of(session: Session, principal_id: str) -> str:
-    """Return the id of the principal that created this one, directly or not, or its own id."""
-    root_id = session.scalars(select(Principal.root_id).where(Principal.id == principal_id)).one()
-    return root_id or principal_id
+def same_person(session: Session, principal_id: str) -> set[str]:
+    """Return the ids of all principals that may be the person behind this one: itself, and those that created it or
+    that it is for, directly or not. Each of them may know the secret.
+    """
+    found: set[str] = set()
+    waiting = {principal_id}
+    while waiting:
+        found |= waiting
+        rows = session.execute(
+            select(Principal.created_by, ApiKey.holder_id)
+            .outerjoin(ApiKey, ApiKey.principal_id == Principal.id)
+            .where(Principal.id.in_(waiting))
+        )
+        waiting = {each for row in rows for each in row if each is not None} - found
+    return found
+
+
+def is_known_at(session: Session, owner: str, principal_id: str) -> bool:
+    """Return True if this is a person or a service account, or a key of the owner."""
+    of_owner = exists().where(ApiKey.principal_id == Principal.id, ApiKey.belongs_to(owner))
+    statement = select(Principal.id).where(
+        Principal.id == principal_id, or_(Principal.kind != "key", of_owner)
+    )
+    return session.scalar(statement) is not None
 
 
 def usable_among(session: Session, hashes: Collection[str]) -> set[str]:

@@ -26,6 +26,11 @@ class KeyRequest(Body):
     expires_in_seconds: Annotated[float, Field(gt=0, le=MAX_LIFETIME_SECONDS)] | None = Field(
         default=None, description="Lifetime in seconds. Null: the key does not expire."
     )
+    holder_id: Annotated[str, Field(max_length=255)] | None = Field(
+        default=None,
+        description="Id of the principal that the key is for: a person, a service account or a key. Null: it is for "
+        "the caller. Required with the scope `approve`.",
+    )
 
 
 class Rotation(Body):
@@ -44,6 +49,9 @@ class Key(Resource):
     owner: str = Field(description="Owner of the key and of all resources created with it.")
     name: str = Field(description="Name of the key.")
     prefix: str = Field(description="First characters of the secret, to identify the key.")
+    holder_id: str | None = Field(
+        description="Id of the principal that the key is for. Null: it is for its creator."
+    )
     scopes: list[Annotated[str, one_of(get_args(Scope))]] = Field(description="Scopes of the key.")
     created_at: CreatedAt
     expires_at: Timestamp | None = Field(

@@ -18,6 +18,7 @@ from app.platform.errors import (
     Invalid,
     NotFound,
     check_name,
+    invalid,
     is_plain,
     shown,
 )
@@ -41,6 +42,7 @@ def create(
     scopes: Iterable[str],
     *,
     expires_in_seconds: float | None = None,
+    holder_id: str | None = None,
     by: Caller | None = None,
     principal_id: str | None = None,
     over_quota: bool = False,
@@ -48,8 +50,8 @@ def create(
     """Create a key; returns it and its secret, of which only the SHA-256 is stored.
 
     `by` is the caller; None on the server's command line, which works over the quota of keys, as rotation does
-    (`over_quota`). The key is a new principal unless `principal_id` names the one whose earlier key it replaces. Raises
-    TooMany for the quota.
+    (`over_quota`). The key is for the principal `holder_id`; by default, for its creator. It is a new principal unless
+    `principal_id` names the one whose earlier key it replaces. Raises TooMany for the quota.
     """
     chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
     unknown = [scope for scope in chosen if scope not in SCOPES]
@@ -67,6 +69,18 @@ def create(
         raise Invalid(
             f"name must have 1 to 255 characters and no control characters, got {shown(name)}"
         )
+    if holder_id is not None and not repository.is_known_at(session, owner, holder_id):
+        raise invalid(
+            "/holder_id",
+            "holder_id must be the id of a person or a service account that has signed in, or of the principal of a "
+            f"key of this owner (principal_id of GET /v1/me); got {shown(holder_id)}",
+        )
+    if by is not None and holder_id is None and "approve" in chosen:
+        raise invalid(
+            "/holder_id",
+            "a key with the scope 'approve' needs holder_id, the principal that it is for: nobody can approve their "
+            "own requests with it",
+        )
     if by is not None and not over_quota:
         quotas.admit_one(session, owner, "keys")
     secret = _PREFIX + secrets.token_urlsafe(32)
@@ -81,7 +95,7 @@ def create(
                 issuer=Principal.ISSUER,
                 subject=key_id,
                 name=name,
-                root_id=None if by is None else by.root_id,
+                created_by=None if by is None else by.principal_id,
                 created_at=now,
             )
         )
@@ -89,6 +103,7 @@ def create(
     key = ApiKey(
         id=key_id,
         principal_id=principal_id,
+        holder_id=holder_id,
         owner=owner,
         name=name,
         prefix=secret[:_SHOWN],
@@ -119,8 +134,8 @@ def rotate(
     The grace period never extends the key's own lifetime. A key has at most one successor: with two, nobody would know
     the first one's secret.
 
-    The successor is the same principal only if the caller is the person for whom the key counts. Any other caller
-    learns its secret, and could approve their own requests with it: then it is a new principal, created by the caller.
+    The successor is the same principal only if nobody else learns its secret. Any other caller could approve their own
+    requests with it: then it is a new principal, created by the caller for the one that the old key was for.
     """
     if not 0.0 <= grace_seconds <= MAX_GRACE_SECONDS:
         raise Invalid(
@@ -140,7 +155,8 @@ def rotate(
             f"a key can be rotated only once; {key_id} has the successor {old.successor_id}",
             code="key_rotated",
         )
-    is_own = by is None or by.root_id == repository.root_of(session, old.principal_id)
+    same = repository.same_person
+    is_own = by is None or (same(session, by.principal_id or "") <= same(session, old.principal_id))
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
     made = create(
         session,
@@ -148,6 +164,7 @@ def rotate(
         old.name,
         old.scopes,
         expires_in_seconds=lifetime,
+        holder_id=old.holder_id if is_own else old.holder_id or old.principal_id,
         by=by,
         principal_id=old.principal_id if is_own else None,
         over_quota=True,
@@ -186,7 +203,6 @@ def caller_of_principal(
             owner=owner,
             scopes=frozenset(keys[0].scopes),
             principal_id=principal_id,
-            root_id=principal.root_id or principal_id,
             name=keys[0].name,
             key_id=keys[0].id,
         )

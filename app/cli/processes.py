@@ -364,15 +364,22 @@ def create_key(
     scope: Annotated[
         list[str],
         typer.Option(
-            help="Scope of the key: read, train, score, admin or operator. Repeat it for several."
+            help="Scope of the key: read, train, score, outcomes, approve, admin or operator. Repeat it for several."
         ),
     ],
+    holder: Annotated[
+        str | None,
+        typer.Option(
+            help="Id of the principal that the key is for: a person, a service account or a key. Without it, the key "
+            "counts as another person."
+        ),
+    ] = None,
 ) -> None:
     """Create a key and print its secret. The secret is never shown again."""
     from app.access import service as keys
 
     with database() as db, keys.by_command(owner, "rankwright keys create"):
-        key, secret = db.writing(keys.create, owner, name, scope)
+        key, secret = db.writing(keys.create, owner, name, scope, holder_id=holder)
     typer.echo(f"{key.id}  {' '.join(key.scopes)}", err=True)
     typer.echo(secret)
 

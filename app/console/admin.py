@@ -36,6 +36,7 @@ SCOPES = {
 KEY_FIELDS = {
     "name": FieldLabel("name", "Name"),
     "scopes": FieldLabel("scopes", "Scopes"),
+    "holder_id": FieldLabel("holder", "For (id of the principal)"),
     "expires_in_seconds": FieldLabel("days", "Lifetime in days"),
 }
 """The fields of the form for a key, by the member of the request that each one fills."""
@@ -120,6 +121,7 @@ async def create_key(page: PageDep) -> Response:
             form.get("name", ""),
             form.getlist("scopes"),
             expires_in_seconds=_lifetime_seconds(form.get("days", "")),
+            holder_id=form.get("holder") or None,
         )
     except ProblemError as error:
         if error.status == 403:

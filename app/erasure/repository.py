@@ -115,14 +115,20 @@ def datasets(session: Session, owner: str) -> Sequence[Dataset]:
     return session.scalars(statement.order_by(series, Dataset.version, Dataset.id)).all()
 
 
-def parts_of_datasets(session: Session, owner: str) -> dict[str, list[UploadPart]]:
-    """Return the parts of the owner's uploads in their order: by dataset, or by upload if it is not closed."""
+def parts_of_datasets(
+    session: Session, owner: str, only: str | None = None
+) -> dict[str, list[UploadPart]]:
+    """Return the parts of the owner's uploads in their order: by dataset, or by upload if it is not closed. `only`
+    is the id of one of them.
+    """
     statement = (
         select(Upload.id, Upload.dataset_id, UploadPart)
         .join(UploadPart, UploadPart.upload_id == Upload.id)
         .where(Upload.belongs_to(owner))
         .order_by(UploadPart.upload_id, UploadPart.number)
     )
+    if only is not None:
+        statement = statement.where(or_(Upload.id == only, Upload.dataset_id == only))
     found: dict[str, list[UploadPart]] = {}
     for upload_id, dataset_id, part in session.execute(statement):
         found.setdefault(dataset_id or upload_id, []).append(part)
@@ -298,11 +304,25 @@ def forget_responses(session: Session, owner: str, resource_ids: Collection[str]
     return count
 
 
-def models_of(session: Session, owner: str, dataset_id: str) -> Sequence[Model]:
-    """Return the owner's models, also in the trash, that were trained, validated or calibrated on a dataset."""
-    calibrated = select(ModelCalibration.model_id).where(
-        ModelCalibration.dataset["id"].as_string() == dataset_id
+def calibrated_on(session: Session, owner: str) -> dict[str, list[str]]:
+    """Return the ids of the owner's models that were calibrated on a dataset, by the id of the dataset."""
+    statement = (
+        select(ModelCalibration.dataset["id"].as_string(), ModelCalibration.model_id)
+        .join(Model, Model.id == ModelCalibration.model_id)
+        .where(Model.belongs_to(owner))
     )
+    found: dict[str, list[str]] = {}
+    for dataset_id, model_id in session.execute(statement):
+        found.setdefault(dataset_id, []).append(model_id)
+    return found
+
+
+def models_of(
+    session: Session, owner: str, dataset_id: str, calibrated: Collection[str]
+) -> Sequence[Model]:
+    """Return the owner's models, also in the trash, that were trained or validated on a dataset, and those with the
+    ids `calibrated`.
+    """
     return session.scalars(
         select(Model)
         .where(
@@ -356,9 +376,13 @@ def batch_scores_of(session: Session, owner: str, dataset_id: str) -> Sequence[s
     ).all()
 
 
-def delete_batch_scores(session: Session, owner: str, ids: Collection[str]) -> None:
-    """Delete batch scores with their results."""
-    session.execute(delete(BatchScore).where(BatchScore.belongs_to(owner), BatchScore.id.in_(ids)))
+def delete_batch_scores(
+    session: Session, owner: str, ids: Collection[str]
+) -> Sequence[tuple[str, str | None]]:
+    """Delete batch scores; returns the ids and keys of the results of those that existed."""
+    statement = delete(BatchScore).where(BatchScore.belongs_to(owner), BatchScore.id.in_(ids))
+    returned = statement.returning(BatchScore.id, BatchScore.result_key)
+    return [(row[0], row[1]) for row in session.execute(returned)]
 
 
 def outputs_of(

@@ -57,8 +57,8 @@ class ErasureItem(Resource):
     problem: str | None = Field(description="The error of the job. Null without one.")
     requested_at: Timestamp = Field(description="Time of the request.")
     due_at: Timestamp = Field(
-        description="Time until which the request is done. If it is not, the service forgets the id, and the request "
-        "has failed."
+        description="Time until which the request is done. If its job has failed, the service forgets the id then. If "
+        "the service was off, it finishes the request later."
     )
     done_at: Timestamp | None = Field(
         description="When the last check found no row of the entity, and all old files were deleted. Null if that is "

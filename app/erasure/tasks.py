@@ -103,8 +103,13 @@ def empty_report() -> ErasureReport:
 
 def _find(session: Session, claim: Claim, *, lock: bool = False) -> Erasure:
     found = repository.find(session, claim.owner, claim.spec["erasure_id"], lock=lock)
-    if found is None or found.entity_id is None:
+    if found is None or found.done_at is not None:
         raise Conflict("the erasure is done already", code="erasure_done")
+    if found.entity_id is None:
+        raise Conflict(
+            f"the erasure {found.id} failed before due_at, and the service has forgotten the id: request it again",
+            code="erasure_expired",
+        )
     return found
 
 
@@ -306,7 +311,7 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
     erasure = _find(session, claim, lock=True)
     holds.lock(session, claim.owner)
     report: ErasureReport = _copy(erasure.report) if erasure.report else empty_report()
-    old_keys = [*(erasure.old_keys or ())]
+    old_keys = dict.fromkeys(erasure.old_keys or ())
     round_ = _Round(session, claim, erasure, report, old_keys)
     for version in changed:
         round_.replace(version)
@@ -329,19 +334,23 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
     if is_clean:
         report["remains"] = _remains(session, claim.owner, erasure, report)
         report["verified_at"] = repository.now(session)
-    erasure.report, erasure.old_keys = report, old_keys
+    erasure.report, erasure.old_keys = report, [*old_keys]
     session.flush()
     failpoints.reach("erase")
     if is_clean:
         queue.finish(session, claim, messages=[_summary(report)])
         return
-    if report["rounds"] >= MAX_ROUNDS:
-        raise Conflict(
-            f"{report['rounds']} searches have all found rows of the entity: other requests add some "
-            "all the time",
-            code="erasure_not_clean",
-        )
     job = queue.lock(session, claim)
+    if (
+        report["rounds"] % MAX_ROUNDS == 0
+    ):  # not raised: that would bring the rows of this round back
+        error = queue.problem(
+            "erasure_not_clean",
+            "Conflict",
+            f"{report['rounds']} searches have all found rows of the entity: other requests add some all the time",
+        )
+        queue.end_locked(session, job, JobState.FAILED, error)
+        return
     queue.requeue_locked(session, job, "its next search verifies this one", job.attempt - 1, 0.0)
 
 
@@ -365,7 +374,7 @@ class _Round:
         claim: Claim,
         erasure: Erasure,
         report: ErasureReport,
-        old_keys: list[str],
+        old_keys: dict[str, None],
     ) -> None:
         self._session = session
         self._claim = claim
@@ -374,6 +383,8 @@ class _Round:
         self._report = report
         self._old_keys = old_keys
         self._new_ids: dict[str, str | None] = {}
+        self._models = {each["model_id"]: each for each in report["models"]}
+        self._calibrated = repository.calibrated_on(session, claim.owner)
 
     def replace(self, version: Json) -> None:
         """Replace a version by the one without the rows; or delete it, if its table is not valid without them."""
@@ -385,7 +396,9 @@ class _Round:
         self._forget(dataset)
         values = _values_of(dataset)
         pairs = None if dataset.pairs is None else _values_of(dataset.pairs)
-        parts = repository.parts_of_datasets(self._session, self._owner).get(dataset.id, ())
+        parts = repository.parts_of_datasets(self._session, self._owner, dataset.id).get(
+            dataset.id, ()
+        )
         self._note_keys(
             dataset.upload_key,
             dataset.table_key,
@@ -472,7 +485,8 @@ class _Round:
     def _forget(self, dataset: Dataset) -> None:
         """Remove what was derived from the rows of a dataset and does not go with it."""
         session, owner = self._session, self._owner
-        for model in repository.models_of(session, owner, dataset.id):
+        calibrated = self._calibrated.get(dataset.id, ())
+        for model in repository.models_of(session, owner, dataset.id, calibrated):
             self._forget_in_model(model, dataset)
         for table, id_, documents in repository.outputs_of(session, owner, dataset.id):
             if any(mentions(each, self._erasure.entity_id) for each in documents):
@@ -483,7 +497,7 @@ class _Round:
         repository.forget_responses(session, owner, [dataset.id])
 
     def _forget_in_model(self, model: Model, dataset: Dataset) -> None:
-        known = {each["model_id"]: each for each in self._report["models"]}
+        known = self._models
         if model.id in known and known[model.id]["retired"]:
             return
         keys = _keys_of(dataset, self._erasure.key_columns)
@@ -493,14 +507,13 @@ class _Round:
             holds.check(self._session, self._owner, model_id=model.id)
             self._check_may_retire(model)
         if model.id not in known:
-            self._report["models"].append(
-                {
-                    "model_id": model.id,
-                    "name": model.name,
-                    "version": model.version,
-                    "retired": retires,
-                }
-            )
+            known[model.id] = {
+                "model_id": model.id,
+                "name": model.name,
+                "version": model.version,
+                "retired": retires,
+            }
+            self._report["models"].append(known[model.id])
         else:
             known[model.id]["retired"] = retires
         if retires:
@@ -529,16 +542,13 @@ class _Round:
 
     def delete_results(self, ids: Any) -> None:
         """Delete batch scores."""
-        for batch in repository.batch_scores(self._session, self._owner):
-            if batch.id in ids:
-                self._note_keys(batch.result_key)
-        repository.delete_batch_scores(self._session, self._owner, ids)
-        known = self._report["batch_scores"]
-        known += [id_ for id_ in ids if id_ not in known]
+        for id_, key in repository.delete_batch_scores(self._session, self._owner, ids):
+            self._note_keys(key)
+            self._report["batch_scores"].append(id_)
 
     def delete_upload(self, id_: str) -> None:
         """Delete an invalid dataset or an open upload."""
-        parts = repository.parts_of_datasets(self._session, self._owner).get(id_, ())
+        parts = repository.parts_of_datasets(self._session, self._owner, id_).get(id_, ())
         keys = [part.upload_key for part in parts]
         if (dataset := repository.lock_dataset(self._session, self._owner, id_)) is not None:
             if dataset.status != DatasetStatus.INVALID:
@@ -567,7 +577,7 @@ class _Round:
         self._note_keys(*keys)
 
     def _note_keys(self, *keys: str | None) -> None:
-        self._old_keys += [key for key in keys if key and key not in self._old_keys]
+        self._old_keys |= dict.fromkeys(key for key in keys if key)
 
 
 def _values_of(row: Any) -> Json:

@@ -35,8 +35,12 @@ MAX_DECISIONS = 5_000_000
 """Maximum number of indexed decisions of an owner, of 16 bytes each."""
 MAX_OUTCOMES = 1_000_000
 """Maximum number of indexed outcomes of an owner."""
-MAX_OWNERS = 4
-"""Maximum number of owners whose indexes a process keeps; the least recently used index is dropped."""
+MAX_BYTES = 1_500_000_000
+"""Approximate maximum size of all indexes of a process: those of four owners with as many rows as possible. The least
+recently used ones are dropped.
+"""
+STATED_BYTES, INDEX_BYTES = 300, 2_000
+"""Approximate sizes in memory of an indexed outcome, and of an empty index."""
 FRESH_SECONDS = 2.0
 """How long an index is used before new segments are read."""
 REBUILT_SECONDS = 3600.0
@@ -83,6 +87,12 @@ class _Index:
     ids: Hashes | None = field(default_factory=lambda: np.empty(0, np.uint64))
     decision_ids: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
     stated: dict[bytes, Stated] | None = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """The approximate size in memory."""
+        hashes = self.decision_ids.nbytes + (0 if self.ids is None else self.ids.nbytes)
+        return INDEX_BYTES + hashes + STATED_BYTES * len(self.stated or ())
 
     def clear(self) -> None:
         """Remove everything."""
@@ -181,6 +191,8 @@ class KnownRows:
                 kept, corrected, _ = _compare(outcomes, index.stated or {})
             matched = index.matched(owner, outcomes)
             is_known = index.stated is not None
+        if index.looked >= begun:
+            self._drop_oldest()
         counts = Counts(
             matched,
             None if matched is None else len(outcomes) - matched,
@@ -213,9 +225,13 @@ class KnownRows:
             if index is None or now - index.built > REBUILT_SECONDS:
                 index = _Index(now)
             self._indexes[owner] = index
-            while len(self._indexes) > MAX_OWNERS:
-                self._indexes.popitem(last=False)
         return index
+
+    def _drop_oldest(self) -> None:
+        with self._lock:
+            size = sum(each.bytes for each in self._indexes.values())
+            while size > MAX_BYTES and len(self._indexes) > 1:
+                size -= self._indexes.popitem(last=False)[1].bytes
 
 
 def _refresh(owner: str, index: _Index, reader: Reader) -> None:

@@ -221,8 +221,6 @@ def set_alias(
             # Otherwise a deletion would lift the protection.
             current.protected = last.protected
     if not created:
-        # A bad version must be rolled back at once; an alias keeps at most HISTORY_SHOWN revisions.
-        allow_over_quota(session)
         check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
         assert current is not None
         before = in_words(session, owner, current)
@@ -269,6 +267,7 @@ def restore(
     current = repository.find_alias(session, owner, name, alias, lock=True)
     newest = repository.last_alias_revision(session, owner, name, alias)
     assert newest is not None
+    # A bad version must be rolled back at once: this stores no new evidence, and at most HISTORY_SHOWN revisions.
     allow_over_quota(session)
     check_revision(f"{name}@{alias}", current or newest, if_revision, must_be_new=False)
     if model is None:

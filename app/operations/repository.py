@@ -448,8 +448,16 @@ def forget_old_files(session: Session, old: OldFiles) -> None:
 
 
 def expire_erasures(session: Session, limit: int) -> int:
-    """Delete the entity's id from up to `limit` requests that were not done in time; returns their number."""
-    late = select(Erasure.id).where(Erasure.entity_id.is_not(None), Erasure.due_at < db_now())
+    """Delete the entity's id from up to `limit` requests that failed and whose time has passed; returns their number.
+    After an outage, the other ones continue.
+    """
+    continues = exists().where(
+        Job.id == Erasure.job_id,
+        or_(Job.state == JobState.SUCCEEDED, Job.state.not_in(FINAL_STATES)),
+    )
+    late = select(Erasure.id).where(
+        Erasure.entity_id.is_not(None), Erasure.due_at < db_now(), ~continues
+    )
     ids = session.scalars(late.limit(limit)).all()
     session.execute(update(Erasure).where(Erasure.id.in_(ids)).values(entity_id=None))
     return len(ids)

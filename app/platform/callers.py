@@ -47,10 +47,6 @@ class Caller:
     scopes: frozenset[str]
     principal_id: str | None = None
     """None for a caller without a credential, for whom an owner's model is served."""
-    root_id: str | None = None
-    """The principal that created this one, directly or not, or this one itself. Two callers with the same root count as
-    one person.
-    """
     kind: PrincipalKind = "key"
     name: str | None = None
     """Name of the principal, for people."""

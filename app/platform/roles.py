@@ -167,7 +167,6 @@ def caller_of(
         owner=owner,
         scopes=scopes,
         principal_id=principal_id,
-        root_id=principal_id,
         kind=identity.kind,
         name=identity.name,
         roles=tuple(role for role in ROLES if any(each.role == role for each in here)),

@@ -14,7 +14,7 @@ from app.platform.errors import Refused, Unavailable
 
 log = logging.getLogger(__name__)
 
-REVISION = "0129"
+REVISION = "0130"
 """Revision of the newest migration. It is stated here because most processes need not import Alembic."""
 FIRST_REVISION = "0100"
 """Oldest revision that can be migrated. Revisions below it were made by versions that were never released."""

@@ -246,8 +246,7 @@ class Principal(Base):
 
     `kind` is `key`, `person` or `service`. The issuer vouches for the subject: for a key, the service itself (`ISSUER`)
     and the id of the first key, which its successors share. It has no owner: a person may act for several. `name` is
-    for people, and may change. `root_id` is the principal that created this one, directly or not (null: none did): a
-    key counts as the person who created it.
+    for people, and may change. `created_by` is the principal that created this one (null: none did).
     """
 
     __tablename__ = "principals"
@@ -260,17 +259,21 @@ class Principal(Base):
     issuer: Mapped[str]
     subject: Mapped[str]
     name: Mapped[str | None]
-    root_id: Mapped[str | None]
+    created_by: Mapped[str | None]
     created_at: Mapped[float]
 
 
 class ApiKey(Owned):
-    """A caller's key. Only its SHA-256 is stored; a person recognises it in a list by its `prefix`."""
+    """A caller's key. Only its SHA-256 is stored; a person recognises it in a list by its `prefix`.
+
+    `holder_id` is the principal that the key is for, if its creator named one.
+    """
 
     __tablename__ = "api_keys"
 
     id: Mapped[str] = mapped_column(primary_key=True)
     principal_id: Mapped[str] = mapped_column(ForeignKey("principals.id"), index=True)
+    holder_id: Mapped[str | None]
     owner: Mapped[str]
     name: Mapped[str]
     prefix: Mapped[str]
@@ -1191,8 +1194,6 @@ class AliasRequest(Owned):
     evidence_bytes: Mapped[int | None]
     author: Mapped[str | None]
     principal_id: Mapped[str | None]
-    root_id: Mapped[str | None]
-    """The person who made the request, or the one who created its key."""
     created_at: Mapped[float]
     expires_at: Mapped[float]
     decided_at: Mapped[float | None]

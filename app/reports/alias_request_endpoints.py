@@ -153,9 +153,10 @@ async def approve_alias_request(
 ) -> AliasRequest:
     """Approve a request. The change is made at once, in the same transaction; a recalibration starts its job.
 
-    Returns 403 `self_approval` for the person who made the request: a key counts as the person who created it. Returns
-    409 `alias_request_void` if the alias, the model or its calibration is not as it was when the change was requested,
-    409 `alias_request_expired` after 7 days, and 409 `alias_request_closed` if it was already decided.
+    Returns 403 `self_approval` for the person who made the request: a key counts as the one whom it is for, and
+    as the one who created it. Returns 409 `alias_request_void` if the alias, the model or its calibration is not as it
+    was when the change was requested, 409 `alias_request_expired` after 7 days, and 409 `alias_request_closed` if it
+    was already decided.
     """
 
     def work() -> AliasRequestRow:

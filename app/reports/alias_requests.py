@@ -34,6 +34,14 @@ KEEP_SECONDS = 7 * 86_400.0
 """Time in seconds after which an open request expires."""
 MAX_OPEN_OF_ALIAS, MAX_OPEN = 10, 100
 """Open requests that an alias, and an owner, can have."""
+_UNDOING = {
+    AliasRequestKind.RESTORE,
+    AliasRequestKind.DELETE,
+    AliasRequestKind.RESTORE_CALIBRATION,
+}
+"""Kinds that are allowed over the quota: a bad version must be replaced at once. The open requests are bounded, and
+those that are withdrawn lose their evidence.
+"""
 MAX_CLOSED = 100
 """Requests of an alias that are kept although they came to nothing."""
 
@@ -179,8 +187,8 @@ def create(session: Session, caller: Caller, asked: Proposal, evidence: Evidence
     raises, and Conflict if it concerns another model than the evidence.
     """
     access_rows.take_turn(session, caller.owner)  # for the number of open requests
-    # A bad version of a protected alias must be rolled back at once; the number of requests is bounded.
-    allow_over_quota(session)
+    if asked.kind in _UNDOING:
+        allow_over_quota(session)
     model, alias_revision, change, before, after = bind(session, caller.owner, asked)
     if model.id != evidence.model_id:
         raise Conflict(f"{asked.name}@{asked.alias} was moved: try again")
@@ -207,7 +215,6 @@ def create(session: Session, caller: Caller, asked: Proposal, evidence: Evidence
         evidence_bytes=blob.bytes,
         author=caller.name,
         principal_id=caller.principal_id,
-        root_id=caller.root_id,
     )
     _describe(session, row, f"Reason: {asked.reason.rstrip('.')}. Requested by {caller.name}")
     added = rows.add(session, row, KEEP_SECONDS)
@@ -269,10 +276,10 @@ def approve(
     """
     row = _find(session, caller.owner, alias_request_id)
     check_model(row.name)
-    if caller.root_id is None or caller.root_id == row.root_id:
+    if _may_be_requester(session, caller, row):
         raise Forbidden(
             f"{alias_request_id} was requested by {row.author}: another person must approve it. A key counts as the "
-            "person who created it",
+            "person whom it is for, and as the one who created it",
             code="self_approval",
         )
     allow_over_quota(session)
@@ -305,6 +312,14 @@ def approve(
         f"Reason: {row.reason.rstrip('.')}. Requested by {row.author}, approved by {caller.name}",
     )
     return row
+
+
+def _may_be_requester(session: Session, caller: Caller, row: AliasRequest) -> bool:
+    """Return True if the caller may be the person who made a request."""
+    same = access_rows.same_person
+    return not same(session, caller.principal_id or "").isdisjoint(
+        same(session, row.principal_id or "")
+    )
 
 
 def _broken(row: AliasRequest, newest: ModelAliasHistory | None, model: Model | None) -> str | None:
@@ -415,12 +430,13 @@ def withdraw(session: Session, caller: Caller, alias_request_id: str) -> AliasRe
     found = _find(session, caller.owner, alias_request_id)
     check_model(found.name)
     allow_over_quota(session)
-    if (caller.root_id is None or caller.root_id != found.root_id) and "admin" not in caller.scopes:
+    if "admin" not in caller.scopes and not _may_be_requester(session, caller, found):
         raise Forbidden(
             f"{alias_request_id} was requested by {found.author}: only this person and admins can withdraw it",
             code="not_requester",
         )
     row = _lock_open(session, caller, alias_request_id)
+    row.evidence_key = row.evidence_bytes = None
     _close(session, row, caller, AliasRequestState.WITHDRAWN, None)
     return row
 
@@ -481,7 +497,8 @@ def find_evidence(
     row = _find(session, owner, alias_request_id)
     if row.evidence_key is None:
         raise NotFound(
-            f"the evidence of {alias_request_id} was deleted with the model {row.model_id}, or by an erasure",
+            f"the evidence of {alias_request_id} was deleted: the request was withdrawn, the model {row.model_id} was "
+            "deleted, or an erasure removed it",
             code="no_evidence",
         )
     return row.evidence_key, row.evidence

@@ -86,9 +86,10 @@ def approve_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasReq
 
     Approve a request. The change is made at once, in the same transaction; a recalibration starts its job.
 
-    Returns 403 `self_approval` for the person who made the request: a key counts as the person who created it. Returns
-    409 `alias_request_void` if the alias, the model or its calibration is not as it was when the change was requested,
-    409 `alias_request_expired` after 7 days, and 409 `alias_request_closed` if it was already decided.
+    Returns 403 `self_approval` for the person who made the request: a key counts as the one whom it is for, and
+    as the one who created it. Returns 409 `alias_request_void` if the alias, the model or its calibration is not as it
+    was when the change was requested, 409 `alias_request_expired` after 7 days, and 409 `alias_request_closed` if it
+    was already decided.
 
     Scope: `approve`.
 
@@ -586,6 +587,7 @@ class CreateKey(TypedDict, total=False):
 
     idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
     expires_in_seconds: Annotated[float | None, 'Lifetime in seconds. Null: the key does not expire.']
+    holder_id: Annotated[str | None, 'Id of the principal that the key is for: a person, a service account or a key. Null: it is for the caller. Required with the scope `approve`.']
 
 
 @keywords(CreateKey)
@@ -613,8 +615,11 @@ def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "ou
         response again and creates nothing.
     expires_in_seconds : float, optional
         Lifetime in seconds. Null: the key does not expire.
+    holder_id : str, optional
+        Id of the principal that the key is for: a person, a service account or a key. Null: it is for
+        the caller. Required with the scope `approve`.
     """
-    return ApiRequest.of("POST", "/v1/keys", record_of(types.KeyWithSecret), {"name": name, "scopes": scopes, **fields}, headers=["idempotency_key"], body=["name", "scopes", "expires_in_seconds"])
+    return ApiRequest.of("POST", "/v1/keys", record_of(types.KeyWithSecret), {"name": name, "scopes": scopes, **fields}, headers=["idempotency_key"], body=["name", "scopes", "expires_in_seconds", "holder_id"])
 
 class CreateOutcomes(TypedDict, total=False):
     """Keywords of `create_outcomes`."""
@@ -5794,6 +5799,7 @@ class ValidateKey(TypedDict, total=False):
     """Keywords of `validate_key`."""
 
     expires_in_seconds: Annotated[float | None, 'Lifetime in seconds. Null: the key does not expire.']
+    holder_id: Annotated[str | None, 'Id of the principal that the key is for: a person, a service account or a key. Null: it is for the caller. Required with the scope `approve`.']
 
 
 @keywords(ValidateKey)
@@ -5812,8 +5818,11 @@ def validate_key(name: str, scopes: Sequence[Literal["read", "train", "score", "
         Scopes of the key.
     expires_in_seconds : float, optional
         Lifetime in seconds. Null: the key does not expire.
+    holder_id : str, optional
+        Id of the principal that the key is for: a person, a service account or a key. Null: it is for
+        the caller. Required with the scope `approve`.
     """
-    return ApiRequest.of("POST", "/v1/keys/validate", record_of(types.Valid), {"name": name, "scopes": scopes, **fields}, body=["name", "scopes", "expires_in_seconds"])
+    return ApiRequest.of("POST", "/v1/keys/validate", record_of(types.Valid), {"name": name, "scopes": scopes, **fields}, body=["name", "scopes", "expires_in_seconds", "holder_id"])
 
 class ValidateOutcomes(TypedDict, total=False):
     """Keywords of `validate_outcomes`."""

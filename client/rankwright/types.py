@@ -2017,8 +2017,8 @@ class Erasure(Record):
     requested_at: str
     """Time of the request."""
     due_at: str
-    """Time until which the request is done. If it is not, the service forgets the id, and the request has
-    failed.
+    """Time until which the request is done. If its job has failed, the service forgets the id then. If the
+    service was off, it finishes the request later.
     """
     done_at: str | None
     """When the last check found no row of the entity, and all old files were deleted. Null if that is
@@ -2048,8 +2048,8 @@ class ErasureItem(Record):
     requested_at: str
     """Time of the request."""
     due_at: str
-    """Time until which the request is done. If it is not, the service forgets the id, and the request has
-    failed.
+    """Time until which the request is done. If its job has failed, the service forgets the id then. If the
+    service was off, it finishes the request later.
     """
     done_at: str | None
     """When the last check found no row of the entity, and all old files were deleted. Null if that is
@@ -3313,6 +3313,8 @@ class Key(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
+    holder_id: str | None
+    """Id of the principal that the key is for. Null: it is for its creator."""
     scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str
@@ -3337,6 +3339,8 @@ class KeyWithSecret(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
+    holder_id: str | None
+    """Id of the principal that the key is for. Null: it is for its creator."""
     scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str

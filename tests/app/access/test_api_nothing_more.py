@@ -310,11 +310,10 @@ def test_what_must_work_then_is_allowed(world: World, limit: str) -> None:
         assert page.is_success
         rotated = client.post(f"/v1/keys/{ids['key_id']}/rotate", json={})
         assert rotated.status_code == 201
-        back = client.put(
-            alias,
-            json={"model_id": ids["ref"], "memo": MEMO},
-            headers={"If-Match": moved.headers["ETag"]},
-        )
+        tag = {"If-Match": moved.headers["ETag"]}
+        # It would store evidence.
+        refused(client.put(alias, json={"model_id": ids["ref"]}, headers=tag), status, code)
+        back = client.post(f"{alias}/restore", json={"revision": 1, "reason": "bad"}, headers=tag)
         assert (back.status_code, back.json()["model_id"]) == (200, ids["ref"])
         etag = back.headers["ETag"]
         refused(client.put(f"{alias}2", json={"model_id": ids["ref"]}), status, code)

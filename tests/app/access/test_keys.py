@@ -43,7 +43,6 @@ def caller_of(key: ApiKey) -> Caller:
         owner=key.owner,
         scopes=frozenset(key.scopes),
         principal_id=key.principal_id,
-        root_id=key.principal_id,
         name=key.name,
         key_id=key.id,
     )

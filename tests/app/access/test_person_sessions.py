@@ -23,7 +23,7 @@ ANN = Identity(ISSUER, "ann", "person", "Ann", frozenset({"risk"}), None)
 
 def start(db: Database, identity: Identity = ANN, sid: str | None = None) -> str:
     principal = db.writing(rows.put_principal, identity)
-    caller = Caller("bank", frozenset({"read"}), principal, principal, "person", identity.name)
+    caller = Caller("bank", frozenset({"read"}), principal, "person", identity.name)
     confirmed = Confirmation(identity, 3600.0, sid, "encrypted")
     return db.writing(sessions.start_of_person, caller, confirmed)
 

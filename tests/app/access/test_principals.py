@@ -36,7 +36,6 @@ def sign_in(db: Database, key: ApiKey) -> str:
         owner=key.owner,
         scopes=frozenset(key.scopes),
         principal_id=key.principal_id,
-        root_id=key.principal_id,
         name=key.name,
         key_id=key.id,
     )

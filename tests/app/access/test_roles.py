@@ -25,6 +25,7 @@ from app.platform.roles import (
     read_rules,
 )
 from app.platform.settings import Settings
+from app.platform.tables import ApiKey
 
 ISSUER = "https://idp.example"
 ENTRY = {"issuer": ISSUER, "group": "risk", "owner": "bank", "role": "trainer"}
@@ -66,7 +67,7 @@ def test_a_caller_has_the_scopes_of_its_role(role: str) -> None:
     caller = caller_of(ANN, "prn_1", [rule(role)])
     assert (caller.owner, caller.roles, caller.kind) == ("bank", (role,), "person")
     assert caller.scopes == ROLES[role]
-    assert (caller.principal_id, caller.root_id, caller.expires_at) == ("prn_1", "prn_1", 5.0)
+    assert (caller.principal_id, caller.expires_at) == ("prn_1", 5.0)
     for scope in keys.SCOPES:
         assert caller.may_change(scope, "any") == (scope in ROLES[role])
 
@@ -231,30 +232,37 @@ def test_without_a_file_nobody_has_a_role() -> None:
     assert list(RoleFile(None).content()) == []
 
 
-def test_a_key_counts_as_whoever_created_it(db: Database) -> None:
-    def find(secret: str) -> Caller:
-        found = db.reading(repository.find_caller, Credential.of("key", secret))
-        assert found is not None
-        return found
+def test_a_key_counts_as_its_holder_and_whoever_created_it(db: Database) -> None:
+    def create(name: str, by: Caller | None, holder: str | None = None) -> tuple[ApiKey, Caller]:
+        return known(db.writing(keys.create, "ann", name, ["admin"], by=by, holder_id=holder))
 
-    _, on_server = db.writing(keys.create, "ann", "first", ["admin"])
-    first = find(on_server)
-    assert first.root_id == first.principal_id
-    second = find(db.writing(keys.create, "ann", "second", ["admin"], by=first)[1])
-    third_key, third_secret = db.writing(keys.create, "ann", "third", ["train"], by=second)
-    assert {second.root_id, find(third_secret).root_id} == {first.principal_id}
-    _, rotated = db.writing(keys.rotate, "ann", third_key.id, 0.0, second)
-    assert find(rotated).root_id == first.principal_id
-    person = caller_of(ANN, "prn_ann", [rule("admin", owner="ann")])
-    # who rotates the key of another person knows its new secret
-    old = find(on_server)
-    taken_key, taken = db.writing(keys.rotate, "ann", old.key_id or "", 60.0, person)
-    assert find(taken).root_id == "prn_ann"
-    assert find(taken).principal_id not in (old.principal_id, "prn_ann")
-    assert find(on_server).root_id == old.principal_id
-    _, again = db.writing(keys.rotate, "ann", taken_key.id, 0.0, person)
-    assert find(again).principal_id == taken_key.principal_id
-    assert find(db.writing(keys.create, "ann", "own", ["train"], by=person)[1]).root_id == "prn_ann"
+    def known(made: tuple[ApiKey, str]) -> tuple[ApiKey, Caller]:
+        found = db.reading(repository.find_caller, Credential.of("key", made[1]))
+        assert found is not None
+        return made[0], found
+
+    def people(key: ApiKey) -> set[str]:
+        return db.reading(repository.same_person, key.principal_id) & {
+            first.principal_id,
+            holder.principal_id,
+            "prn_ann",
+        }
+
+    holder, _ = create("holder", None)
+    first, of_first = create("first", None)
+    second, of_second = create("second", of_first)
+    third, _ = create("third", of_second, holder.principal_id)
+    assert people(first) == people(second) == {first.principal_id}
+    assert people(third) == {first.principal_id, holder.principal_id}
+    own, _ = known(db.writing(keys.rotate, "ann", third.id, 0.0, of_second))
+    assert (own.principal_id, own.holder_id) == (third.principal_id, holder.principal_id)
+    # Who rotates the key of another person knows its new secret.
+    ann = caller_of(ANN, "prn_ann", [rule("admin", owner="ann")])
+    taken, _ = known(db.writing(keys.rotate, "ann", first.id, 60.0, ann))
+    assert people(taken) == {first.principal_id, "prn_ann"}
+    assert people(first) == {first.principal_id}
+    again, _ = known(db.writing(keys.rotate, "ann", taken.id, 0.0, ann))
+    assert again.principal_id == taken.principal_id
 
 
 def test_no_role_concerns_all_owners(db: Database) -> None:

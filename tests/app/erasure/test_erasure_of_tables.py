@@ -24,10 +24,12 @@ from app.ingest.formats import PARQUET, XLSX
 from app.jobs import execution, queue
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
+from app.operations.repository import expire_erasures
 from app.platform.callers import Caller
 from app.platform.errors import Conflict, LeaseLost
 from app.platform.tables import (
     Dataset,
+    Erasure,
     Job,
     Model,
     ModelAlias,
@@ -403,6 +405,33 @@ def test_a_hold_postpones_an_erasure(bench: Workbench) -> None:
     assert job.state == "succeeded", job.error
     assert bench.db.reading(erasures.find, OWNER, found.erasure.id).state == "settling"
     assert all_datasets(bench)[0].rows == 198
+
+
+def test_the_last_round_of_an_erasure_counts(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.ready(as_csv(rows_of()), label="left", drop="customer", name="people")
+    monkeypatch.setattr("app.erasure.tasks.MAX_ROUNDS", 1)
+    found, job = erase(bench)
+    assert (job.state, job.error and job.error["code"]) == ("failed", "erasure_not_clean")
+    assert [each.rows for each in all_datasets(bench)] == [198]
+    assert found.state == "failed"
+    bench.db.writing(jobs.retry, bench.settings, OWNER, job.id)
+    assert bench.work().state == "succeeded"
+    assert bench.db.reading(erasures.find, OWNER, found.erasure.id).state == "settling"
+
+
+def test_an_erasure_outlives_an_outage_unless_it_has_failed(bench: Workbench) -> None:
+    bench.ready(as_csv(rows_of()), label="left", drop="customer")
+    job_id = request(bench).erasure.job_id or ""
+    with bench.db.write() as session:
+        session.execute(update(Erasure).values(due_at=1.0))
+    assert bench.db.writing(expire_erasures, 10) == 0
+    bench.db.writing(jobs.cancel, OWNER, job_id)
+    assert bench.db.writing(expire_erasures, 10) == 1
+    bench.db.writing(jobs.retry, bench.settings, OWNER, job_id)
+    job = bench.work()
+    assert (job.state, job.error and job.error["code"]) == ("failed", "erasure_expired")
 
 
 @mostly_on_sqlite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import func, select
 
-from app.feedback import outcome_service
+from app.feedback import known, outcome_service
 from app.feedback.known import KnownRows
-from app.feedback.outcomes import INLINE_ROWS, MAX_ROWS
+from app.feedback.outcome_repository import Segment
+from app.feedback.outcomes import INLINE_ROWS, MAX_ROWS, Outcomes
 from app.feedback.segments import hash_ids
 from app.platform import catalogue
 from app.platform.tables import AliasFeedback, OutcomeSegment
@@ -123,6 +124,30 @@ def test_another_owner_s_decisions_and_outcomes_do_not_count(service: Service) -
     answer = send(theirs, row).json()
     assert (answer["matched"], answer["duplicates"]) == (0, 0)
     assert len(stored(service)) == len(stored(service, STRANGER)) == 1
+
+
+@pytest.mark.parametrize(("size", "reads"), [(known.MAX_BYTES, 0), (1, 1)])
+def test_small_owners_do_not_drop_the_index_of_another(
+    service: Service, monkeypatch: pytest.MonkeyPatch, size: int, reads: int
+) -> None:
+    row = {"id": "c1", "label": True, "event_at": "2026-01-02T10:00:00Z"}
+    send(service.client(service.key()), row)
+    read: list[str] = []
+
+    def read_outcomes(segments: Sequence[Segment], _: object) -> Iterator[Outcomes]:
+        read.extend(each.id for each in segments)
+        return iter(())
+
+    monkeypatch.setattr(known, "MAX_BYTES", size)
+    reader = known.Reader(service.context.db.reading, lambda _: iter(()), read_outcomes)
+    outcomes = Outcomes([None], ["c1"], ["1"], [1.0], [2.0], [None], [None], [None])
+    rows = KnownRows()
+    rows.compare(OWNER, outcomes, reader)
+    assert len(read) == 1
+    for number in range(9):
+        rows.compare(f"other{number}", outcomes, reader)
+    rows.compare(OWNER, outcomes, reader)
+    assert len(read) == 1 + reads
 
 
 def as_arrow(file: bool = False) -> bytes:

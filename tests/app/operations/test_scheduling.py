@@ -319,7 +319,6 @@ def person(db: Database) -> str:
         issuer=ISSUER,
         subject="u1",
         name="Ann",
-        root_id=None,
         created_at=1.5,
     )
     with db.write() as session:

@@ -506,7 +506,7 @@ def test_keys_of_one_line_become_one_principal(empty_url: str) -> None:
     assert dict(map(tuple, entries)) == {"aud_1": "prn_a", "aud_2": None}
 
 
-# All belong to a release before which all processes stop.
+# All belong to a release before which all processes stop, or take away columns that no release has had.
 TAKEN_AWAY = {
     "0104_standard_words.py": ["op.drop_table('model_controls')"],
     "0109_principals.py": [
@@ -514,6 +514,10 @@ TAKEN_AWAY = {
         "batch.alter_column('key_id', existing_type=sa.Text(), nullable=True)",
     ],
     "0115_dataset_names.py": ["op.drop_table('dataset_series')"],
+    "0130_key_holders.py": [
+        "op.alter_column('principals', 'root_id', new_column_name='created_by')",
+        "op.drop_column('alias_requests', 'root_id')",
+    ],
 }
 
 # The first makes the tables, and so has nothing that it could take away.

@@ -203,6 +203,9 @@ def test_nobody_approves_what_they_requested(service: Service) -> None:
     refused(us.decide(asked, by=us.eve), 403, "self_approval", "Eve")
     # Another key that she created is still Eve, and so is one that this key created, or its successor.
     body = {"name": "Bob", "scopes": ["read", "train", "approve", "admin"]}
+    for holder, rule in ((None, "holder_id"), ("prn_unknown", "prn_unknown"), ("", "holder_id")):
+        refused(us.eve.post("/v1/keys", json={**body, "holder_id": holder}), 422, "invalid", rule)
+    body["holder_id"] = us.eve.get("/v1/me").json()["principal_id"]
     made = us.eve.post("/v1/keys", json=body)
     assert made.status_code == 201, made.text
     second = us.service.client(made.json()["secret"])
@@ -215,6 +218,11 @@ def test_nobody_approves_what_they_requested(service: Service) -> None:
     refused(us.decide(asked, by=fourth), 403, "self_approval")
     # What such a key requested is not for Eve to approve either.
     refused(us.decide(us.asked(by=third), by=us.eve), 403, "self_approval")
+    # A key that another person created for Eve is Eve, too.
+    admin = service.client(service.key(scopes=["admin"], name="Dan"))
+    fifth = us.service.client(admin.post("/v1/keys", json=body).json()["secret"])
+    refused(us.decide(asked, by=fifth), 403, "self_approval")
+    refused(us.decide(us.asked(by=fifth), by=us.eve), 403, "self_approval")
     assert us.read(asked)["state"] == "open"
     # Who may not approve at all.
     refused(us.decide(asked, by=us.ann), 403, "forbidden", "approve")
