@@ -410,6 +410,21 @@ class Authenticator:
             raise
         self._give_back(address, refusal)
 
+    @asynccontextmanager
+    async def limited(self, client: tuple[str, int] | None) -> AsyncIterator[None]:
+        """Count a block as an unknown key of the address if it is refused. Raises TooMany before the block if the
+        address has sent too many.
+        """
+        address = network_of(client)
+        self._unknown_key_rate.take(address)
+        try:
+            yield
+        except ServiceError as error:
+            if isinstance(error, Unavailable):
+                self._unknown_key_rate.give_back(address)
+            raise
+        self._unknown_key_rate.give_back(address)
+
     async def check_again(self, request: Request) -> None:
         """Raise Unauthenticated if the request's credential has ended meanwhile."""
         credential = _credential_of(request)

@@ -56,7 +56,6 @@ class Started:
     state: str
     nonce: str
     verifier: str
-    redirect_uri: str
     next: str
 
 
@@ -80,23 +79,21 @@ class SignIns:
             raise NotFound(f"there is no identity provider {shown(issuer)} for sign-in")
         return self._tokens.providers[issuer]
 
-    async def begin(self, issuer: str, redirect_uri: str, where: str) -> tuple[str, str, str]:
+    async def begin(self, issuer: str, where: str) -> tuple[str, str, str]:
         """Return the address at the provider to which the browser goes, the state, and the cookie that completes the
         sign-in. Raises NotFound and ProviderAway.
         """
         provider = self._provider(issuer)
         metadata = (await provider.known()).metadata
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        started = Started(
-            issuer, state, nonce, verifier, redirect_uri, where if len(where) <= MAX_NEXT else ""
-        )
+        started = Started(issuer, state, nonce, verifier, where if len(where) <= MAX_NEXT else "")
         challenge = hashlib.sha256(verifier.encode()).digest()
         supported = metadata.get("scopes_supported", ())
         also = [each for each in _ASKED_IF_SUPPORTED if each in supported]
         query = {
             "response_type": "code",
             "client_id": provider.issuer.client_id,
-            "redirect_uri": redirect_uri,
+            "redirect_uri": provider.issuer.redirect_uri,
             "scope": " ".join(["openid", "profile", *also]),
             "state": state,
             "nonce": nonce,
@@ -107,16 +104,14 @@ class SignIns:
         address = f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
         return address, state, self._cipher.encrypt(json.dumps(asdict(started)))
 
-    async def complete(self, cookie: str, answer: Mapping[str, str]) -> tuple[Confirmation, str]:
-        """Return who has signed in, and the address to go to. `answer` is the query of the provider's redirect.
-
-        Raises Malformed if it does not belong to the browser's sign-in, Forbidden if the provider or the person refused
-        or without groups, InvalidToken and ProviderAway.
+    def check_answer(self, cookie: str, answer: Mapping[str, str]) -> tuple[Started, str]:
+        """Return the sign-in that a browser has started, and the provider's code. `answer` is the query of the
+        provider's redirect. Raises Malformed if it does not belong to the sign-in, and Forbidden if the provider or the
+        person refused.
         """
         started = self._started(cookie)
         if not hmac.compare_digest(started.state.encode(), answer.get("state", "").encode()):
             raise _not_started_here()
-        provider = self._provider(started.issuer)
         if answer.get("iss", started.issuer) != started.issuer:
             raise Malformed(
                 f"the answer must be of {started.issuer!r}, got {shown(answer['iss'])}",
@@ -134,10 +129,17 @@ class SignIns:
                 f"the answer must have a code of 1 to {MAX_CODE} characters, got {len(code)}",
                 code="sign_in_refused",
             )
+        return started, code
+
+    async def redeem(self, started: Started, code: str) -> Confirmation:
+        """Return who has signed in. Raises Malformed if the provider refuses the code, Forbidden without groups,
+        InvalidToken and ProviderAway.
+        """
+        provider = self._provider(started.issuer)
         grant = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": started.redirect_uri,
+            "redirect_uri": provider.issuer.redirect_uri or "",
             "code_verifier": started.verifier,
         }
         try:
@@ -150,7 +152,7 @@ class SignIns:
         if not isinstance(id_token, str):
             raise InvalidToken("is missing: the identity provider sent no id_token")
         statement = await self._tokens.of_sign_in(provider, id_token, started.nonce)
-        return self._confirmation(statement, granted), started.next
+        return self._confirmation(statement, granted)
 
     async def caller_of(self, confirmed: Confirmation) -> tuple[Caller, list[str]]:
         """Return the caller for a person who has signed in, at the first of the owners, and all owners. Raises

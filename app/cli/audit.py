@@ -51,7 +51,9 @@ def verify(
     found, flaws = Verified(), []
     with database(settings) as db:
         noted = read_head(open_store(settings, REQUEST_PATIENCE), keys)
-        recorded = [("the note beside the blobs", noted), ("--head", given)]
+        recorded = [("the note beside the blobs", noted)]
+        if given is not None:
+            recorded.append(("--head", given))
         for flaw in verify_log(db, keys, found, recorded=recorded):
             flaws.append(flaw)
             if not as_json:

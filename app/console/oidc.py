@@ -62,10 +62,8 @@ async def start(
     from app.access.sign_in import STARTED_SECONDS
 
     where = inside(next)
-    origin = f"{request.url.scheme}://{request.headers.get('host', '')}"
-    redirect_uri = f"{origin}{root_path_of(request.scope)}{PATH}/callback"
     try:
-        address, state, cookie = await _sign_ins(request).begin(issuer, redirect_uri, where)
+        address, state, cookie = await _sign_ins(request).begin(issuer, where)
     except ServiceError as error:
         return refused(request, error, where)
     response = RedirectResponse(address, 303)
@@ -95,9 +93,11 @@ async def callback(request: Request, context: ContextDep) -> Response:
     cookie = STARTED + found.get("state", "")[:_STATE_SHOWN]
     try:
         sign_ins = _sign_ins(request)
-        # refused codes count as unknown keys: each is a request to the provider
-        async with authenticator.counted(client_of(request)):
-            confirmed, where = await sign_ins.complete(request.cookies.get(cookie, ""), found)
+        started, code = sign_ins.check_answer(request.cookies.get(cookie, ""), found)
+        async with authenticator.limited(
+            client_of(request)
+        ):  # each code is a request to the provider
+            confirmed = await sign_ins.redeem(started, code)
         caller, owners = await sign_ins.caller_of(confirmed)
         with acting_as(actor_of(request, caller, f"{PATH}/callback")):
             token = await run_in_threadpool(
@@ -107,7 +107,7 @@ async def callback(request: Request, context: ContextDep) -> Response:
         response = refused(request, error, HOME)
     else:
         choose = f"{HOME}/owner" if len(owners) > 1 else None
-        response = answer(request, "signed_in.html", next=inside(where), choose=choose)
+        response = answer(request, "signed_in.html", next=inside(started.next), choose=choose)
         remember(request, response, token)
     _forget(request, response, cookie)
     return response

@@ -5,9 +5,7 @@ change.
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
-import hmac
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -36,6 +34,7 @@ from app.http.proxies import root_path_of
 from app.http.responses import CompressedPage
 from app.http.static import POLICY
 from app.platform.callers import Caller, Credential, acting_as
+from app.platform.encryption import Cipher, Undecryptable
 from app.platform.errors import Forbidden, ServiceError, TooMany, Unauthenticated, nearest, shown
 
 HOME = "/console"
@@ -45,6 +44,7 @@ CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 MAX_FORM_BYTES, MAX_SIGN_IN_BYTES = 1 << 20, 1 << 15
 MAX_TRAIL = 40
 """Most earlier pages of a list that an address names: it must not grow without end."""
+_NOTE_SECONDS = 60
 _SAFE = ("GET", "HEAD")
 Json = dict[str, Any]
 _ADDRESS = re.compile(rf"{HOME}(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[!-\[\]-~]*)?")
@@ -335,14 +335,11 @@ class Page:
         return root_path_of(self.request.scope) + path
 
     def leave_note(self, response: Response, name: str, path: str, note: Json) -> None:
-        """Set a signed cookie with a note for one page of this session, valid for a minute."""
-        # Browsers drop a cookie of more than 4,096 bytes, and escaping would turn two bytes into six.
-        written = json.dumps(note, ensure_ascii=False, separators=(",", ":")).encode()
-        text = base64.urlsafe_b64encode(written).decode()
+        """Set an encrypted cookie with a note for one page of this session, valid for a minute."""
         response.set_cookie(
             name,
-            f"{self._signature(text)}.{text}",
-            max_age=60,
+            self._cipher().encrypt(json.dumps(note, ensure_ascii=False)),
+            max_age=_NOTE_SECONDS,
             path=self.outside(path),
             secure=self.request.url.scheme == "https",
             httponly=True,
@@ -350,15 +347,16 @@ class Page:
         )
 
     def take_note(self, name: str) -> Json | None:
-        """Return the note in the request's cookie; None if there is none or it belongs to another session."""
-        signature, _, text = self.request.cookies.get(name, "").partition(".")
-        if not hmac.compare_digest(signature.encode(), self._signature(text).encode()):
+        """Return the note in the request's cookie; None if there is none, or it is old or of another session."""
+        try:
+            text = self._cipher().decrypt(self.request.cookies.get(name, ""), _NOTE_SECONDS)
+        except Undecryptable:
             return None
-        note: Json = json.loads(base64.urlsafe_b64decode(text))
+        note: Json = json.loads(text)
         return note
 
-    def _signature(self, text: str) -> str:
-        return hmac.new(self.token.encode(), f"note {text}".encode(), hashlib.sha256).hexdigest()
+    def _cipher(self) -> Cipher:
+        return Cipher([hashlib.sha256(f"note {self.token}".encode()).digest()])
 
 
 def answer(request: Request, template: str, status: int = 200, **values: Any) -> Response:

@@ -21,6 +21,7 @@ from app.operations.seal_repository import (
     SHOWN,
     Flaw,
     Head,
+    begins_late,
     check_seal,
     has_unsealed,
     head_of,
@@ -31,6 +32,7 @@ from app.operations.seal_repository import (
     seal_some,
     some,
     start_of,
+    unrecorded,
 )
 from app.platform import failpoints
 from app.platform.audit_keys import AuditKeys
@@ -44,8 +46,8 @@ log = logging.getLogger(__name__)
 
 SEAL_EVERY = 1.0
 """Seconds between two looks for entries without a seal."""
-HEAD_EVERY = 60.0
-"""Seconds between two records of the last seal outside the database."""
+HEAD_RETRY = 60.0
+"""Seconds until the last seal is recorded outside the database again, after that has failed."""
 HEAD_NOTE = "audit/head"
 """Name of that record beside the blobs."""
 LATE_SECONDS = 60.0
@@ -66,15 +68,16 @@ class Sealer:
         """Run until `stop` is set, and seal a last time then. After an error the next round starts as usual."""
         if self._keys.newest is None:
             log.warning("the audit log is not sealed: RANKWRIGHT_AUDIT_KEY_FILE is not set")
-        record_at = time.monotonic()
+        record_at, is_new = 0.0, True
         stopped = False
         while not stopped:
             stopped = stop.wait(SEAL_EVERY)
             try:
-                self.seal()
-                if stopped or time.monotonic() >= record_at:
+                is_new |= self.seal() > 0
+                if is_new and (stopped or time.monotonic() >= record_at):
+                    record_at = time.monotonic() + HEAD_RETRY
                     self.record_head()
-                    record_at = time.monotonic() + HEAD_EVERY
+                    record_at, is_new = 0.0, False
             except Unavailable:
                 pass  # `Database` and the blob store log it
             except Exception:
@@ -98,9 +101,17 @@ class Sealer:
         key, head = self._keys.newest, self._db.reading(head_of)
         if key is None or head is None or head == self._recorded:
             return
-        noted = read_head(self._blobs, self._keys)
+        places = [
+            ("the note beside the blobs", read_head(self._blobs, self._keys)),
+            ("this process", self._recorded),
+        ]
         findings = self._db.reading(
-            lambda session: list(_against(session, noted, "the note beside the blobs"))
+            lambda session: [
+                flaw
+                for place, at in places
+                if at is not None
+                for flaw in _against(session, at, place)
+            ]
         )
         if findings:
             log.error("audit: %s", findings[0].detail)
@@ -156,8 +167,8 @@ def verify(
 ) -> Iterator[Flaw]:
     """Recompute all seals, or the newest `newest_seals`; yield each flaw, and count in `found`.
 
-    `recorded` are heads that were recorded elsewhere, with the name of the place. Each page is read in its own
-    transaction. Needs memory for one page of seals and the entries of one seal.
+    `recorded` are heads that were recorded elsewhere, with the name of the place; None if it has none. Each page is
+    read in its own transaction. Needs memory for one page of seals and the entries of one seal.
     """
     with db.read() as session:
         start = start_of(session)
@@ -200,9 +211,13 @@ def verify(
     found.head = before if before.number else None
     for place, head in recorded:
         with db.read() as session:
-            yield from _against(session, head, place)
+            if head is None:
+                yield from unrecorded(session, place, late_seconds)
+            else:
+                yield from _against(session, head, place)
     with db.read() as session:
         yield from late(session, position, late_seconds)
+        yield from begins_late(session, late_seconds)
 
 
 def _check_start(keys: AuditKeys, start: AuditStart, *, is_sealed: bool) -> Iterator[Flaw]:
@@ -221,10 +236,8 @@ def _check_start(keys: AuditKeys, start: AuditStart, *, is_sealed: bool) -> Iter
         yield Flaw("changed_start", "the record of what retention has removed was changed")
 
 
-def _against(session: Session, head: Head | BadHead | None, place: str) -> Iterator[Flaw]:
+def _against(session: Session, head: Head | BadHead, place: str) -> Iterator[Flaw]:
     """Yield a flaw if the database does not have the seal that was recorded elsewhere, nor has retention removed it."""
-    if head is None:
-        return
     if isinstance(head, BadHead):
         yield Flaw(
             "bad_head", f"{place} is damaged, or signed with an unknown key: {head.text[:100]!r}"

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """Time between two looks for due deliveries."""
+UNTARGETED_SECONDS = 60.0
+"""Shortest time between two searches for due deliveries without a webhook."""
 MAX_ATTEMPTS_AT_ONCE = 32
 """Attempts of one dispatcher at once. An owner may have at most as many as are free."""
 MAX_OF_WEBHOOK = 4
@@ -73,6 +75,7 @@ class Courier:
         self._busy_owners: Counter[str] = Counter()
         self._has_room = True
         """Whether an attempt has ended since the last look."""
+        self._untargeted_at = 0.0
         self._unwritten = 0
         """Attempts whose outcome is not written yet."""
         self._all_written = threading.Condition(self._lock)
@@ -122,11 +125,11 @@ class Courier:
         self._has_room = False
         if not self._db.reading(outbox.is_any_due):
             return 0
+        if time.monotonic() >= self._untargeted_at:
+            self._untargeted_at = time.monotonic() + UNTARGETED_SECONDS
+            if count := self._db.writing(rows.fail_untargeted):
+                log.info("%d deliveries to disabled or deleted webhooks have failed", count)
         due = self._db.reading(rows.due_targets)
-        if not due:
-            count = self._db.writing(rows.fail_untargeted)
-            log.info("%d deliveries to webhooks that are disabled or deleted have failed", count)
-            return 0
         shares = self._shares(due)
         claimed = self._db.writing(self._claim, shares) if shares else []
         if not claimed:

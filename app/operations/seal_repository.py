@@ -14,7 +14,7 @@ from sqlalchemy import delete, exists, func, select, update
 from app.platform import failpoints
 from app.platform.audit_keys import AuditKey, AuditKeys
 from app.platform.sql import Session, db_now, upsert_into
-from app.platform.tables import AuditEntry, AuditSeal, AuditStart, LegalHold
+from app.platform.tables import ApiKey, AuditEntry, AuditSeal, AuditStart, LegalHold
 
 log = logging.getLogger(__name__)
 
@@ -364,6 +364,37 @@ def removed_that_exist(session: Session) -> Sequence[str]:
     of_removed = AuditEntry.position <= select(AuditStart.position).scalar_subquery()
     statement = select(AuditEntry.id).where(of_removed).limit(ENTRIES_PER_SEAL)
     return session.scalars(statement).all()
+
+
+def unrecorded(session: Session, place: str, late_seconds: float) -> Iterator[Flaw]:
+    """Yield a flaw for seals that have been there for some time although no place has a record of the last one."""
+    old = select(AuditSeal.number).where(AuditSeal.sealed_at < db_now() - late_seconds)
+    if session.scalar(old.limit(1)) is not None:
+        detail = (
+            f"{place} is missing: the newest seals may have been removed with it. After a restore it is missing until "
+            "a dispatcher runs"
+        )
+        yield Flaw("missing_head", detail)
+
+
+def begins_late(session: Session, late_seconds: float) -> Iterator[Flaw]:
+    """Yield a flaw if the oldest entry is younger than the oldest key, whose creation is an entry, although retention
+    has removed none.
+    """
+    start = start_of(session)
+    if start is not None and start.entries:
+        return
+    oldest_key = session.scalar(select(func.min(ApiKey.created_at)))
+    oldest = session.scalar(select(func.min(AuditEntry.created_at)))
+    began = session.scalars(select(db_now())).one() if oldest is None else oldest
+    if oldest_key is not None and oldest_key < began - late_seconds:
+        age = f"{(began - oldest_key) / 3600:.1f} hours"
+        detail = (
+            f"the log is empty, and the oldest key was created {age} ago"
+            if oldest is None
+            else f"the log begins {age} after the oldest key was created"
+        )
+        yield Flaw("missing_beginning", f"{detail}: entries were removed")
 
 
 def late(session: Session, position: int, late_seconds: float) -> Iterator[Flaw]:

@@ -19,7 +19,9 @@ DEFAULT_GROUPS_CLAIM = "groups"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """Hosts at which a provider need not use TLS."""
 _REQUIRED = ("issuer", "audience")
-_OPTIONAL = ("client_id", "secret_file", "groups_claim")
+_OPTIONAL = ("client_id", "redirect_uri", "secret_file", "groups_claim")
+CALLBACK = "/console/oidc/callback"
+"""The path of the service to which a provider leads browsers back, after its path prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,9 @@ class Issuer:
     """What the claim `aud` of a bearer token must contain."""
     client_id: str | None = None
     """The client with which people sign in to the console. None: it issues only bearer tokens of services."""
+    redirect_uri: str | None = None
+    """The public URL of the page to which the provider leads back, as it is registered there; None without `client_id`.
+    """
     secret_file: Path | None = None
     """File with the client's secret; None for a public client."""
     groups_claim: str = DEFAULT_GROUPS_CLAIM
@@ -106,6 +111,16 @@ def _issuer_of(entry: Any, earlier: Sequence[Issuer]) -> Issuer:
             "audience must differ from client_id, which is the audience of ID tokens: these are not accepted as "
             f"bearer tokens, got {shown(client_id)} for both"
         )
+    redirect_uri = entry.get("redirect_uri")
+    if (client_id is None) != (redirect_uri is None):
+        raise ValueError("client_id and redirect_uri must be set together, got only one of them")
+    if redirect_uri is not None and not (
+        is_provider_url(redirect_uri) and redirect_uri.endswith(CALLBACK)
+    ):
+        raise ValueError(
+            f"redirect_uri must be the https:// URL of this service that ends with {CALLBACK}, as it is registered at "
+            f"the provider, got {shown(redirect_uri)}"
+        )
     secret_file = entry.get("secret_file")
     if secret_file is not None:
         if client_id is None:
@@ -115,6 +130,7 @@ def _issuer_of(entry: Any, earlier: Sequence[Issuer]) -> Issuer:
         issuer,
         entry["audience"],
         client_id,
+        redirect_uri,
         None if secret_file is None else Path(secret_file),
         entry.get("groups_claim") or DEFAULT_GROUPS_CLAIM,
     )

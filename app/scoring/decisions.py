@@ -491,12 +491,9 @@ def recording_of(
     recorder: Recorder, scope: Mapping[str, Any], caller: Caller, spool: BinaryIO | None = None
 ) -> Recording:
     """Return the recording of a request (given by its ASGI scope)."""
-    given = {
-        name: value.decode("latin-1")
-        for name, value in scope["headers"]
-        if name in (b"idempotency-key", b"x-request-id")
-    }
-    key = given.get(b"idempotency-key") or given.get(b"x-request-id")
+    # Not X-Request-ID: a proxy may send the same one with every request.
+    keys = [value for name, value in scope["headers"] if name == b"idempotency-key"]
+    key = keys[-1].decode("latin-1") if keys and keys[-1] else None
     common = Common(time.time(), caller.key_id, "score", scope["request_id"])
     return Recording(recorder, common, key, spool)
 

@@ -90,7 +90,9 @@ class IdentityProvider:
     groups: dict[str, list[str]] = field(
         default_factory=lambda: {"ann": ["risk"], "bob": [], ROBOT: ["robots"]}
     )
-    redirect_uris: list[str] = field(default_factory=list)
+    redirect_uris: list[str] = field(
+        default_factory=lambda: ["http://127.0.0.1:9/console/oidc/callback"]
+    )
     backchannel: str | None = None
     _process: subprocess.Popen[str] | None = None
 
@@ -111,7 +113,7 @@ class IdentityProvider:
         client: dict[str, Any] = {
             "client_id": CLIENT,
             "client_secret": SECRET,
-            "redirect_uris": self.redirect_uris or ["http://127.0.0.1:9/console/oidc/callback"],
+            "redirect_uris": self.redirect_uris,
             "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
         }
@@ -177,7 +179,8 @@ class IdentityProvider:
         """Settings of a service that trusts this provider, and the roles of its groups."""
         secret = folder / "client-secret"
         secret.write_text(SECRET + "\n")
-        issuers = [self.entry(client_id=CLIENT, secret_file=str(secret)) | entry, *more]
+        person = {"client_id": CLIENT, "redirect_uri": self.redirect_uris[0]}
+        issuers = [self.entry(**person, secret_file=str(secret)) | entry, *more]
         rules: list[dict[str, Any]] = [
             {"group": "risk", "owner": "bank", "role": "trainer", "models": ["fraud-*"]},
             {"group": "heads", "owner": "bank", "role": "approver"},

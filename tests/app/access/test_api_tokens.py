@@ -339,7 +339,8 @@ def test_unknown_key_ids_cause_one_fetch_and_delay_nobody(
         idp = IdentityProvider(port=int(url.rpartition(":")[2]), keys=[key])
         metadata = {"issuer": url, "jwks_uri": f"{url}/keys"}
         service = start(
-            **idp.files(tmp_path, client_id=None, secret_file=None), max_unknown_keys=1000
+            **idp.files(tmp_path, client_id=None, redirect_uri=None, secret_file=None),
+            max_unknown_keys=1000,
         )
         assert me(service, idp.token()).status_code == 200
         assert len(asked) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import httpx
 import pytest
 from sqlalchemy import delete, update
 
+from app.identity.provider import Provider
 from app.identity.tokens import LOGOUT_EVENT
 from app.platform.encryption import Cipher
 from app.platform.tables import AuditEntry, BrowserSession, Principal
@@ -33,9 +34,8 @@ def ports() -> list[int]:
 
 @pytest.fixture(scope="module")
 def idp(ports: list[int]) -> Iterator[IdentityProvider]:
-    hosts = [f"http://127.0.0.1:{ports[0]}", f"http://rankwright.test:{ports[0]}"]
     provider = IdentityProvider(
-        redirect_uris=[f"{host}/console/oidc/callback" for host in hosts],
+        redirect_uris=[f"http://127.0.0.1:{ports[0]}/console/oidc/callback"],
         backchannel=f"http://127.0.0.1:{ports[0]}/console/oidc/backchannel-logout",
     )
     provider.groups |= {"head": ["heads"], "zoe": ["risk"]}
@@ -115,6 +115,11 @@ def test_a_person_signs_in(service: Service, idp: IdentityProvider) -> None:
     browser = service.client()
     address = begin(browser, idp, "/console/jobs?a=1")
     asked = parse_qs(urlsplit(address).query)
+    assert asked["redirect_uri"] == [idp.redirect_uris[0]]
+    forged = service.client().get(
+        f"/console/oidc/start?issuer={quote(idp.issuer, '')}", headers={"Host": "evil.example"}
+    )
+    assert "evil.example" not in forged.text + str(forged.headers)
     assert asked["code_challenge_method"] == ["S256"]
     assert asked["scope"] == ["openid profile groups offline_access"]
     assert len({asked[name][0] for name in ("state", "nonce", "code_challenge")}) == 3
@@ -427,7 +432,10 @@ def test_forged_logout_tokens_end_nothing(service: Service, idp: IdentityProvide
 
 
 def test_codes_are_guessed_as_slowly_as_keys(
-    start: Callable[..., Service], idp: IdentityProvider, tmp_path: Path
+    start: Callable[..., Service],
+    idp: IdentityProvider,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     service = start(**idp.files(tmp_path), max_unknown_keys=3)
     statuses = []
@@ -435,6 +443,23 @@ def test_codes_are_guessed_as_slowly_as_keys(
         answer = service.client().get(f"/console/oidc/callback?state=x&code={n}")
         statuses.append(answer.status_code)
     assert set(statuses) == {400}  # without a cookie the provider is not asked
+    browser, exchanged = service.client(), []
+    state = parse_qs(urlsplit(begin(browser, idp)).query)["state"][0]
+    kept = {each.name: each.value or "" for each in browser.cookies.jar}
+    exchange = Provider.exchange
+
+    async def count(self: Provider, grant: Mapping[str, str]) -> Mapping[str, Any]:
+        exchanged.append(grant["code"])
+        return await exchange(self, grant)
+
+    monkeypatch.setattr(Provider, "exchange", count)
+    statuses = []
+    for n in range(5):
+        for name, value in kept.items():
+            browser.cookies.set(name, value, path="/console/oidc")
+        statuses.append(browser.get(f"/console/oidc/callback?state={state}&code={n}").status_code)
+    assert (statuses, len(exchanged)) == ([400, 400, 400, 429, 429], 3)
+    service = start(**idp.files(tmp_path), max_unknown_keys=3)
     bad = [f"{idp.token()[:-9]}{n:09}" for n in range(5)]
     sent = [
         service.client().post("/console/oidc/backchannel-logout", data={"logout_token": each})

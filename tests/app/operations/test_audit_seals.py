@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text, update
 
+from app.access.service import create
 from app.operations import audit_seals, seal_repository
 from app.operations.audit_seals import BadHead, Sealer, Verified, read_head, verify
 from app.operations.seal_repository import Flaw, Head
@@ -25,6 +26,7 @@ from app.platform.sql import db_now
 from app.platform.tables import AuditEntry, AuditSeal, AuditStart
 from tests.app.operations import mortal
 from tests.long_form import rest
+from tests.waiting import eventually
 
 OLD, NEW = AuditKey(b"o" * 32), AuditKey(b"n" * 32)
 KEYS = AuditKeys([OLD])
@@ -197,6 +199,45 @@ def test_a_truncated_end_is_found_by_what_was_recorded_elsewhere(
         blobs.write_note(audit_seals.HEAD_NOTE, damaged)
         assert isinstance(read_head(blobs, KEYS), BadHead)
         assert "bad_head" in kinds(flaws(db, blobs))
+
+
+def test_a_removed_log_is_found_without_the_note(
+    db: Database, blobs: FolderStore, seal: Callable[[], int]
+) -> None:
+    def removed(sql: str) -> set[str]:
+        with db.write() as session:
+            session.execute(text(sql))
+        return kinds(flaws(db, blobs))
+
+    with db.write() as session:
+        create(session, "ours", "first", ["read"])
+    add(db, 3)
+    seal()
+    assert kinds(flaws(db, blobs)) == set()
+    (Path(blobs.root) / audit_seals.HEAD_NOTE).unlink()
+    assert removed("UPDATE audit_seals SET sealed_at = 1") >= {"missing_head"}
+    for table in ("audit_entries", "audit_seals", "audit_start"):
+        removed(f"DELETE FROM {table}")
+    assert kinds(flaws(db, blobs)) == set()  # a key of this minute may have no entry yet
+    assert removed("UPDATE api_keys SET created_at = 1") == {"missing_beginning"}
+    add(db, 3)
+    assert kinds(flaws(db, blobs)) == {"missing_beginning"}
+
+
+def test_each_seal_is_recorded_at_once(
+    db: Database, blobs: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_seals, "SEAL_EVERY", 0.01)
+    stop = threading.Event()
+    thread = threading.Thread(target=Sealer(db, blobs, KEYS).run, args=(stop,))
+    thread.start()
+    try:
+        for count in (1, 2):
+            add(db, 1)
+            eventually(lambda: str(read_head(blobs, KEYS)).startswith(f"{count}:"))  # noqa: B023
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_a_head_must_be_one() -> None:

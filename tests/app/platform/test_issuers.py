@@ -17,7 +17,8 @@ from app.platform.settings import Settings
 from tests.sentences import Sentences
 
 ENTRY = {"issuer": "https://idp.example/realm", "audience": "api"}
-PERSONS = ENTRY | {"client_id": "console"}
+BACK = "https://rw.example/console/oidc/callback"
+PERSONS = ENTRY | {"client_id": "console", "redirect_uri": BACK}
 
 
 def written(folder: Path, *entries: Any) -> Path:
@@ -56,7 +57,11 @@ def test_what_an_entry_means(tmp_path: Path) -> None:
         [ENTRY | {"audience": ["api"]}],
         [ENTRY | {"audience": "x" * 1001}],
         [ENTRY | {"client_id": 5}],
-        [ENTRY | {"client_id": "api"}],
+        [PERSONS | {"client_id": "api"}],
+        [PERSONS | {"redirect_uri": None}],
+        [ENTRY | {"redirect_uri": BACK}],
+        [PERSONS | {"redirect_uri": "http://rw.example/console/oidc/callback"}],
+        [PERSONS | {"redirect_uri": "https://rw.example"}],
         [ENTRY | {"secret_file": "/nowhere/secret"}],
         [PERSONS | {"secret_file": "/nowhere/secret"}],
         [ENTRY | {"issuer": "http://idp.example"}],
