@@ -128,10 +128,6 @@ def load(data: bytes) -> Ranker:
     >>> ranker = load(save(Logistic().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])))
     >>> ranker.predict([[-1.0], [4.0]])
     array([0, 1])
-    >>> load(b"not an artifact")
-    Traceback (most recent call last):
-        ...
-    core.errors.ArtifactError: the artifact is truncated or not a safetensors file: its header is missing (15 bytes)
     """
     if not isinstance(data, bytes):
         raise ArtifactError(f"an artifact must be bytes, got {type(data).__name__}")

@@ -332,7 +332,6 @@ def fit_classifier(
     weight : ndarray of shape (n_rows,), float64
         Above 0, in rows: a linear classifier treats a row of weight k as k rows, relative to its penalty. For a forest,
         which draws rows, only the ratios of weights matter.
-    n_categories : ndarray of shape (n_features,), int64
     seed : int
         From 0 to 2³² - 1; used by the forest only.
 

@@ -98,9 +98,6 @@ def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -
     ----------
     scores : ndarray of shape (n_rows,), float64
         Scores of the training rows.
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
 
     Returns
     -------
@@ -171,8 +168,6 @@ class RankAverage(Ranker):
     >>> ranker = RankAverage(members=[Logistic(), TreeRank(min_samples_leaf=2)], weights=[3, 1])
     >>> ranker.fit(X, y).weights_
     array([0.75, 0.25])
-    >>> bool((ranker.predict(X) == y).all())
-    True
     """
 
     members_: list[Ranker]

@@ -68,7 +68,6 @@ def identify_fit(ranker: Ranker, X: Floats | ColumnTable, *columns: npt.NDArray[
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64; or ColumnTable
     *columns : ndarray
         Classes and weights; pairs. The same number, of the same types, for every fit of an algorithm.
     """
@@ -133,16 +132,11 @@ def _plain(value: object) -> Any:
 
 
 class Resumable:
-    """Base of objects whose state changes during a fit and can be saved in a checkpoint.
-
-    Attributes
-    ----------
-    changing : tuple of str
-        The names of these attributes. Each is a number, an array of fixed shape, a list of numbers that is empty at the
-        start, a list of arrays, another `Resumable`, or None.
-    """
+    """Base of objects whose state changes during a fit and can be saved in a checkpoint."""
 
     changing: ClassVar[tuple[str, ...]] = ()
+    """The names of these attributes. Each is a number, an array of fixed shape, a list of numbers that is empty at the
+    start, a list of arrays, another `Resumable`, or None."""
 
     def get_state(self) -> Arrays:
         """Return the attributes that change during a fit; arrays are not copied."""

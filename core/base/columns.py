@@ -41,18 +41,15 @@ class ColumnSource(ABC):
 
     Attributes
     ----------
-    names : tuple of str
     categories : tuple, one entry per column
         None for a numeric column; for a categorical one its categories, ascending.
-    n_rows : int
-    identity : bytes or None
-        A hash of all values, by which stored codes are found again; None: the codes are of this process alone.
     """
 
     names: tuple[str, ...]
     categories: Categories
     n_rows: int
     identity: bytes | None = None
+    """A hash of all values, by which stored codes are found again; None: the codes are of this process alone."""
 
     @abstractmethod
     def read(self, column: int, values: Floats) -> None:
@@ -69,15 +66,8 @@ class ColumnTable:
 
     Attributes
     ----------
-    source : ColumnSource
-    folder : pathlib.Path
-        For files of codes, one or two bytes a cell twice. Not on a file system that is memory.
-    is_taken : ndarray of shape (source.n_rows,), bool, or None
-        The rows of the source that are rows of this table; None: all.
     placement : Placement, optional
         Where the rounds of a fit run; None: here. The ranker is the same, bit for bit, on machines of one kind.
-    on_read : callable
-        Called before a column is read; what it raises ends the reading.
 
     Examples
     --------
@@ -98,9 +88,12 @@ class ColumnTable:
 
     source: ColumnSource
     folder: Path
+    """For files of codes, one or two bytes a cell twice. Not on a file system that is memory."""
     is_taken: Bools | None = None
+    """The rows of the source that are rows of this table; None: all. Shape (source.n_rows,), or None."""
     placement: Placement | None = None
     on_read: Callable[[], object] = lambda: None
+    """Called before a column is read; what it raises ends the reading."""
     _categories: Categories | None = None
     _new_index: Mapping[int, Floats] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -173,7 +173,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         self
-            The fitted ranker.
 
         Raises
         ------
@@ -213,7 +212,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_samples,), float64
-            One score per row.
 
         Raises
         ------
@@ -280,8 +278,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         ------
         ArtifactError
             A part is missing, has the wrong shape or type, or is out of range.
-        InvalidParameter
-            A parameter breaks its rule.
         """
         check_values(cls, params)
         ranker = cls(**params)
@@ -309,7 +305,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         arrays : dict of str to ndarray
-            The fitted arrays.
         meta : dict of str to JSON value
             The rest: columns, categories, classes and numbers.
         """
@@ -516,7 +511,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_features,), float64, or None
-            One value per feature.
         """
         return None
 
@@ -546,7 +540,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         int
-            An upper bound.
         """
         return 0
 

@@ -36,22 +36,14 @@ Node = tuple[int, int]
 
 @dataclass(frozen=True)
 class CodeFile:
-    """The file of a shard's stored codes, one column after the other.
-
-    Attributes
-    ----------
-    digest : bytes
-        SHA-256 of the file.
-    path : str or None
-        Where processes that see the same folder find it; None: it has no name.
-    types : tuple of str
-        The type of each column's codes.
-    n_rows : int
-    """
+    """The file of a shard's stored codes, one column after the other."""
 
     digest: bytes
+    """SHA-256 of the file."""
     path: str | None
+    """Where processes that see the same folder find it; None: it has no name."""
     types: tuple[str, ...]
+    """The type of each column's codes."""
     n_rows: int
 
     @property
@@ -94,41 +86,26 @@ class CodeFile:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A block of consecutive rows of the table, from which a shard is built.
-
-    Attributes
-    ----------
-    number : int
-        Of the shard, from 0.
-    files : tuple of CodeFile
-        In the order of their rows.
-    is_taken : tuple of ndarray of bool
-        Which rows of each file are rows of the piece.
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64; (1,) if all weights of the table are equal
-    """
+    """A block of consecutive rows of the table, from which a shard is built."""
 
     number: int
+    """Of the shard, from 0."""
     files: tuple[CodeFile, ...]
+    """In the order of their rows."""
     is_taken: tuple[Bools, ...]
+    """Which rows of each file are rows of the piece."""
     positive: Bools
     weight: npt.NDArray[np.float64]
 
 
 class Packed(NamedTuple):
-    """A compressed array: its nonzero values and where they are.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    is_set : ndarray of uint8
-        A bit for each value, in the order of C: whether it is another than +0.
-    values : ndarray of shape (n_set,)
-    """
+    """A compressed array: its nonzero values and where they are."""
 
     shape: tuple[int, ...]
     is_set: npt.NDArray[np.uint8]
+    """A bit for each value, in the order of C: whether it is another than +0."""
     values: Array
+    """Shape (n_set,)."""
 
     @classmethod
     def of(cls, array: Array) -> Self:
@@ -297,12 +274,7 @@ class Shards(ABC):
 
 
 class OwnShards(Shards):
-    """Shards that live in this process.
-
-    Parameters
-    ----------
-    shards : sequence of objects
-    """
+    """Shards that live in this process."""
 
     def __init__(self, shards: Sequence[Any]) -> None:
         self._shards = shards
@@ -352,8 +324,6 @@ class Placement(ABC):
 
         Parameters
         ----------
-        make : MakeShard or MakeJointShard
-        pieces : sequence of Piece
         read : callable (digest) -> bytes
             Returns the bytes of a file that a host cannot see.
         is_joint : bool

@@ -44,10 +44,6 @@ def hold_out(
 
     Parameters
     ----------
-    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
     fraction : float
         This fraction of each class's weight is held out, or a little less; at least one distinct row.
     group : ndarray of shape (n_rows,), uint64, optional
@@ -96,10 +92,6 @@ def split_rows(
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
     n_splits : int
         1: one validation part. From 2 on: the number of folds, each held out once.
     fraction : float in (0, 1), default=0.25
@@ -197,10 +189,6 @@ def number_inseparable(
 
     Parameters
     ----------
-    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,) or (n_rows, n_labels), bool
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
     group : ndarray of shape (n_rows,), uint64, optional
     """
     keys = group
@@ -306,7 +294,6 @@ def draw_folds(
 
     Parameters
     ----------
-    positive : ndarray of shape (n_rows,), bool
     unit : ndarray of shape (n_rows,), int64, optional
         From `number_inseparable`. Units with a positive row, and units without, are distributed evenly.
     """
@@ -328,7 +315,6 @@ def draw_part(
 
     Parameters
     ----------
-    positive : ndarray of shape (n_rows,) or (n_rows, n_labels), bool
     fraction : float
         At least one row is drawn, and not all.
     unit : ndarray of shape (n_rows,), int64, optional
@@ -398,13 +384,6 @@ def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
     """Return a 64-bit key of each row, computed from its values: equal rows have equal keys.
 
     Returns ndarray of shape (n_rows,), uint64, which does not depend on the order of rows and columns.
-
-    Parameters
-    ----------
-    X : ndarray, scipy.sparse CSR or ColumnTable of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
     """
     return _add_sparse(X) if sparse.issparse(X) else _add_columns(X, positive, weight)
 
@@ -419,13 +398,6 @@ def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Wor
 
     Returns ndarray of shape (n_features,), uint64, which does not depend on the order of rows and columns; for a sparse
     matrix a column's key is computed from its index.
-
-    Parameters
-    ----------
-    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
     """
     if sparse.issparse(X):
         return splitmix64(np.arange(X.shape[1], dtype=np.uint64))

@@ -341,7 +341,6 @@ class State:
 
         Parameters
         ----------
-        arrays : mapping of str to ndarray
         known : mapping of str to Any
             Sizes by name, the fields that are not stored, and classes of nested states by their attributes.
         """

@@ -68,8 +68,6 @@ class AdaBoost(ExponentialBooster):
     >>> ranker = AdaBoost(n_rounds=5).fit(X, y)
     >>> ranker.decision_function(X).round(1).tolist()
     [-2.7, -2.7, 0.4, -0.9, 2.7, 2.7]
-    >>> ranker.loss_.round(2).tolist()
-    [4.47, 2.68, 2.23, 1.71, 1.36]
     """
 
     n_rounds: NRounds = 100

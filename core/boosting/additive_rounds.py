@@ -184,72 +184,50 @@ def _quadrants(sums, a, b, corner):  # type: ignore[no-untyped-def]
 
 
 class RoundColumns(NamedTuple):
-    """The columns that a boosting round updates: their bin codes, kinds, monotone directions and order.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_columns, n_rows), uint8
-        Below n_slots.
-    kinds, n_bins : ndarray of shape (n_columns,), int64
-    directions : ndarray of shape (n_columns,), int8
-    order : ndarray of shape (n_columns,), int64
-        The columns in turn.
-    keys : ndarray of shape (n_columns,), uint64
-        Their part of the stream of random numbers.
-    """
+    """The columns that a boosting round updates: their bin codes, kinds, monotone directions and order."""
 
     codes: Any
+    """Below n_slots. Shape (n_columns, n_rows), uint8."""
     kinds: Any
     n_bins: Any
+    """Shape (n_columns,), int64."""
     directions: Any
+    """Shape (n_columns,), int8."""
     order: Any
+    """The columns in turn. Shape (n_columns,), int64."""
     keys: Any
+    """Their part of the stream of random numbers. Shape (n_columns,), uint64."""
 
 
 class RoundRows(NamedTuple):
-    """What a boosting round reads: classes and weights of the rows; of each bag its held-out rows, weights and seed.
-
-    Attributes
-    ----------
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-    held : ndarray of shape (n_bags, n_rows), bool
-        The rows that a bag holds out.
-    masses : ndarray of shape (n_bags, n_columns, n_slots), float64
-        Weight of the training rows of a bag in each bin of a column, that of missing values last.
-    curvature : ndarray of shape (n_bags,), float64
-        The mean curvature of a row.
-    keys : ndarray of shape (n_bags,), uint64
-        The keys of the random numbers.
-    """
+    """What a boosting round reads: classes and weights of the rows; of each bag its held-out rows, weights and seed."""
 
     positive: Any
     weight: Any
     held: Any
+    """The rows that a bag holds out. Shape (n_bags, n_rows), bool."""
     masses: Any
+    """Weight of the training rows of a bag in each bin of a column, that of missing values last. Shape (n_bags,
+    n_columns, n_slots), float64."""
     curvature: Any
+    """The mean curvature of a row. Shape (n_bags,), float64."""
     keys: Any
+    """The keys of the random numbers. Shape (n_bags,), uint64."""
 
 
 class BagStates(NamedTuple):
-    """The state of all bags that a boosting round changes: odds, step functions and losses.
-
-    Attributes
-    ----------
-    ended : ndarray of shape (n_bags,), bool
-        Bags that take no more rounds; read.
-    odds : ndarray of shape (n_bags, n_rows), float64
-    shapes : ndarray of shape (n_bags, n_columns, n_slots), float64
-    losses : ndarray of shape (n_bags,), float64
-        Of the rows left out.
-    n_steps : ndarray of shape (n_bags,), int64
-    """
+    """The state of all bags that a boosting round changes: odds, step functions and losses."""
 
     ended: Any
+    """Bags that take no more rounds; read. Shape (n_bags,), bool."""
     odds: Any
+    """Shape (n_bags, n_rows), float64."""
     shapes: Any
+    """Shape (n_bags, n_columns, n_slots), float64."""
     losses: Any
+    """Of the rows left out. Shape (n_bags,), float64."""
     n_steps: Any
+    """Shape (n_bags,), int64."""
 
 
 _COUNTS = numba.int64[::1]

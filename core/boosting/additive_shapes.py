@@ -71,31 +71,21 @@ class Shapes(State):
 
     Attributes
     ----------
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    features : ndarray of shape (n_used,), int64
-        Ascending; those with a step function.
-    n_thresholds : ndarray of shape (n_used,), int64
-        Of each step function.
-    thresholds : ndarray of shape (n_all_thresholds,), float64
-        Ascending within a feature; for K categories 0, 1, ..., K - 2.
-    shape_values, shape_deviations : ndarray of shape (n_all_thresholds + 2 · n_used,), float64
-        The values between the thresholds of a feature, then that of a missing x; and their standard deviations over
-        the bags.
     axis_features, n_axis_thresholds, axis_thresholds : ndarray of int64, int64 and float64
         The same of the step functions that give the cell of a value in tables; the features of at least one pair.
-    axis_cells : ndarray of shape (n_all_axis_thresholds + 2 · n_axes,), int64
-    pairs : ndarray of shape (n_pairs, 2), int64
-        Indices of axes.
-    tables, table_deviations : ndarray of shape (n_pairs, CELLS, CELLS), float64
     """
 
     n_categories: Integers
     features: Annotated[Integers, Array("n_used"), Index("n_features")]
+    """Ascending; those with a step function."""
     n_thresholds: Annotated[Integers, Array("n_used"), Totals("n_all_thresholds")]
+    """Of each step function."""
     thresholds: Annotated[Floats, Array("n_all_thresholds"), FINITE]
+    """Ascending within a feature; for K categories 0, 1, ..., K - 2."""
     shape_values: Annotated[Floats, Array("n_all_thresholds + n_used + n_used"), FINITE]
     shape_deviations: Annotated[Floats, Array("n_all_thresholds + n_used + n_used"), *NOT_NEGATIVE]
+    """The values between the thresholds of a feature, then that of a missing x; and their standard deviations over the
+    bags."""
     axis_features: Annotated[Integers, Array("n_axes"), Index("n_features")]
     n_axis_thresholds: Annotated[Integers, Array("n_axes"), Totals("n_all_axis_thresholds")]
     axis_thresholds: Annotated[Floats, Array("n_all_axis_thresholds"), FINITE]
@@ -103,6 +93,7 @@ class Shapes(State):
         Integers, Array("n_all_axis_thresholds + n_axes + n_axes"), Ge(0), Le(CELLS - 1)
     ]
     pairs: Annotated[Integers, Array("n_pairs", 2), Index("n_axes")]
+    """Indices of axes."""
     tables: Annotated[Floats, Array("n_pairs", CELLS, CELLS), FINITE]
     table_deviations: Annotated[Floats, Array("n_pairs", CELLS, CELLS), *NOT_NEGATIVE]
 

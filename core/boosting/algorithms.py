@@ -15,41 +15,28 @@ from .loop import BoostingAlgorithm, LoopState, WeakRanker
 
 
 class CutMasses(NamedTuple):
-    """The class weights on both sides of a split, each summed from its own bins, so that an empty side is exactly 0.
-
-    Attributes
-    ----------
-    above_p, below_p, above_n, below_n : float
-        Mass of positives (p) and negatives (n), each class summing to 1.
-    total_p, total_n : float
-        Sum of the weights of each class.
-    """
+    """The class weights on both sides of a split, each summed from its own bins, so that an empty side is exactly 0."""
 
     above_p: float
     below_p: float
     above_n: float
     below_n: float
+    """Mass of positives (p) and negatives (n), each class summing to 1."""
     total_p: float
     total_n: float
+    """Sum of the weights of each class."""
 
 
 class Hypothesis(NamedTuple):
-    """The weak ranker that an algorithm derives from a split, with its weights of correct and wrong rows or pairs.
-
-    Attributes
-    ----------
-    sign : int
-        1: h is `high` above the cut and `low` below it; -1: the reverse.
-    high, low : float
-    d_plus, d_minus : float
-        Mass that it gets right and wrong: pairs for a ranking algorithm, rows for a classifying one.
-    """
+    """The weak ranker that an algorithm derives from a split, with its weights of correct and wrong rows or pairs."""
 
     sign: int
+    """1: h is `high` above the cut and `low` below it; -1: the reverse."""
     high: float
     low: float
     d_plus: float
     d_minus: float
+    """Mass that it gets right and wrong: pairs for a ranking algorithm, rows for a classifying one."""
 
 
 class RowLossAlgorithm(BoostingAlgorithm):
@@ -73,15 +60,10 @@ class PairLossAlgorithm(BoostingAlgorithm):
 
 
 class StumpAlgorithm(BoostingAlgorithm):
-    """A boosting algorithm whose weak rankers are stumps: splits of one feature.
-
-    Attributes
-    ----------
-    criterion : Criterion
-        Which cut is best.
-    """
+    """A boosting algorithm whose weak rankers are stumps: splits of one feature."""
 
     criterion: Criterion
+    """Which cut is best."""
 
     push: float = 1.0
     """r: a negative weighs w_k e^{r f(x_k)}; 1 without a push."""
@@ -92,7 +74,6 @@ class StumpAlgorithm(BoostingAlgorithm):
 
         Parameters
         ----------
-        masses : CutMasses
         share_p : float
             Fraction of the weight of all rows that is on positives.
         """

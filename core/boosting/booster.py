@@ -232,8 +232,6 @@ class Booster(ContributionRanker):
 
         Raises
         ------
-        InvalidParameter
-            A parameter breaks its rule.
         InvalidData
             X, y, sample_weight, groups or X_valid break their rules.
         """

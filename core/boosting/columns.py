@@ -159,16 +159,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class ColumnSum(Ensemble):
-    """A weighted sum of columns: a linear score.
-
-    Attributes
-    ----------
-    rounds : structured ndarray of shape (n_rounds,), `ROUND`
-    column_mean : ndarray of shape (n_features,), float64
-        Weighted mean of each column over the training rows.
-    column_binary : ndarray of shape (n_features,), bool
-        Whether the column held only 0 and 1 there.
-    """
+    """A weighted sum of columns: a linear score."""
 
     type: ClassVar[str] = "columns"
     constant = 0.0
@@ -185,8 +176,11 @@ class ColumnSum(Ensemble):
             d_minus=(Ge(0.0), Le(1.0)),
         ),
     ]
+    """Shape (n_rounds,), `ROUND`."""
     column_mean: Annotated[Floats, Array("n_features"), FINITE]
+    """Weighted mean of each column over the training rows."""
     column_binary: Annotated[Bools, Array("n_features")]
+    """Whether the column held only 0 and 1 there."""
 
     @cached_property
     def slopes(self) -> Floats:

@@ -25,27 +25,19 @@ SAMPLE_ROWS = 5_000
 
 
 class Evaluation(NamedTuple):
-    """Rows to score during a fit, and the metric of their scores.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous; ColumnTable or StandIns
-        For its scores, `WeakLearner.extend` makes stand-ins of a table that is read column by column.
-    shape : tuple of int
-        Shape of their scores: (n_rows,), or (n_rows, n_labels).
-    size : int
-        Number of rows, or of pairs: the cost of an evaluation.
-    metric : callable scores -> float
-        The AUC, or another number that is higher for a better ranking.
-    name : str
-        Name of the metric in the callback's figures.
-    """
+    """Rows to score during a fit, and the metric of their scores."""
 
     X: Any
+    """For its scores, `WeakLearner.extend` makes stand-ins of a table that is read column by column. Shape (n_rows,
+    n_features), float64, C-contiguous; ColumnTable or StandIns."""
     shape: tuple[int, ...]
+    """Shape of their scores: (n_rows,), or (n_rows, n_labels)."""
     size: int
+    """Number of rows, or of pairs: the cost of an evaluation."""
     metric: Callable[[Floats], float]
+    """The AUC, or another number that is higher for a better ranking."""
     name: str = "validation_auc"
+    """Name of the metric in the callback's figures."""
 
 
 def evaluate(

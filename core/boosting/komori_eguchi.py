@@ -53,27 +53,18 @@ MIN_VARIANCE = 1e-12
 
 
 class Pieces(NamedTuple):
-    """The basis functions of one feature, each cubic between common breaks, and their roughness penalty.
-
-    Attributes
-    ----------
-    breaks : ndarray of shape (n_breaks,), float64
-        Ascending. Piece c holds the x with breaks[c-1] < x <= breaks[c].
-    coefficients : ndarray of shape (n_shapes, n_breaks + 1, 4), float64
-        Of the powers of u, which runs from 0 to 1 over a piece; see `local_scale`.
-    missing : ndarray of shape (n_shapes,), float64
-        Value of a missing x.
-    penalty : ndarray of shape (n_shapes, n_shapes), float64
-        Roughness of Σ_l θ_l shape_l is θ' penalty θ.
-    knots : ndarray of shape (n_shapes,), float64
-        Knot or step of each shape; NaN for the step of the missing.
-    """
+    """The basis functions of one feature, each cubic between common breaks, and their roughness penalty."""
 
     breaks: Floats
+    """Ascending. Piece c holds the x with breaks[c-1] < x <= breaks[c]. Shape (n_breaks,)."""
     coefficients: Floats
+    """Of the powers of u, which runs from 0 to 1 over a piece; see `local_scale`. Shape (n_shapes, n_breaks + 1, 4)."""
     missing: Floats
+    """Value of a missing x. Shape (n_shapes,)."""
     penalty: Floats
+    """Roughness of Σ_l θ_l shape_l is θ' penalty θ. Shape (n_shapes, n_shapes)."""
     knots: Floats
+    """Knot or step of each shape; NaN for the step of the missing. Shape (n_shapes,)."""
 
 
 def local_scale(breaks: Floats) -> tuple[Floats, Floats]:
@@ -260,24 +251,16 @@ _FINITE = (Ge(-MAX_PART), Le(MAX_PART))
 
 @dataclass(frozen=True, eq=False)
 class AdditiveFunction(State):
-    """The fitted sum Σ_j f_j(x_j) of one piecewise cubic function per feature.
-
-    Attributes
-    ----------
-    starts : ndarray of shape (n_features + 1,), int64
-        Feature j has the breaks from starts[j] to starts[j + 1].
-    breaks : ndarray of shape (n_breaks,), float64
-        Ascending within a feature.
-    pieces : ndarray of shape (n_breaks + n_features, 4), float64
-        Coefficients of the powers of u, see `Pieces`; a feature has one piece more than breaks.
-    missing : ndarray of shape (n_features,), float64
-        Value of a missing x.
-    """
+    """The fitted sum Σ_j f_j(x_j) of one piecewise cubic function per feature."""
 
     starts: Annotated[Integers, Array("n_features + 1")]
+    """Feature j has the breaks from starts[j] to starts[j + 1]."""
     breaks: Annotated[Floats, Array("n_breaks"), FINITE]
+    """Ascending within a feature."""
     pieces: Annotated[Floats, Array("n_breaks + n_features", 4), *_FINITE]
+    """Coefficients of the powers of u, see `Pieces`; a feature has one piece more than breaks."""
     missing: Annotated[Floats, Array("n_features"), *_FINITE]
+    """Value of a missing x."""
 
     @classmethod
     def combine(cls, columns: Sequence[Pieces], theta: Sequence[Floats]) -> "AdditiveFunction":
@@ -532,8 +515,6 @@ class KomoriEguchiBoost(ContributionRanker):
     >>> ranker = KomoriEguchiBoost(n_rounds=5, fpr_max=1.0).fit(X, y)
     >>> ranker.loss_.round(2).tolist()
     [0.29, 0.22, 0.2, 0.12, 0.1]
-    >>> ranker.predict(X).tolist()
-    [0, 0, 1, 0, 1, 1]
     """
 
     keeps_when_stopped = True

@@ -199,10 +199,8 @@ class LambdaLoss(TreeLoss):
 
     Parameters
     ----------
-    grower : TreeGrower
     data : TrainingData
         Its rows in their own order.
-    algorithm : LambdaAlgorithm
     """
 
     n_weights = 2

@@ -51,27 +51,18 @@ class WeakRanker(Protocol):
 
 
 class BoostingHistory(NamedTuple):
-    """History of one boosting run: one entry per round.
-
-    Attributes
-    ----------
-    weak_rankers : list of WeakRanker
-        The weak ranker of each round.
-    alpha : list of float
-        The step of each round.
-    log_f : ndarray of shape (n_taken + 1, 2), float64
-        ln F₊ and ln F₋ at the start and after each round; see `WeakLearner.log_f`.
-    stop_reason : str
-        "n_rounds"; "no_edge": no weak ranker gets more weight right than wrong; "perfect_ranker":
-        the last one gets everything right, so that no weights could ask for another; "validation":
-        the validation scores have not improved for `patience` rounds; "stopped": a callback
-        raised `StopFit`.
-    """
+    """History of one boosting run: one entry per round."""
 
     weak_rankers: list[Any]
+    """The weak ranker of each round."""
     alpha: list[float]
+    """The step of each round."""
     log_f: Floats
+    """ln F₊ and ln F₋ at the start and after each round; see `WeakLearner.log_f`. Shape (n_taken + 1, 2)."""
     stop_reason: StopReason
+    """"n_rounds"; "no_edge": no weak ranker gets more weight right than wrong; "perfect_ranker": the last one gets
+    everything right, so that no weights could ask for another; "validation": the validation scores have not improved
+    for `patience` rounds; "stopped": a callback raised `StopFit`."""
 
     @classmethod
     def start(cls, n_rounds: int, log_f: tuple[float, float]) -> "BoostingHistory":
@@ -97,10 +88,6 @@ class Ensemble(State, ABC):
 
     Attributes
     ----------
-    type : str
-        Name of the sum in `structure`.
-    rounds : structured ndarray of shape (n_rounds,)
-        One record per round, with at least the fields alpha, d_plus and d_minus.
     constant : float, or ndarray of shape (n_labels,)
         The part of the sum that is equal for all rows.
     mean : float, or ndarray of shape (n_labels,)
@@ -108,7 +95,9 @@ class Ensemble(State, ABC):
     """
 
     type: ClassVar[str]
+    """Name of the sum in `structure`."""
     rounds: npt.NDArray[np.void]
+    """One record per round, with at least the fields alpha, d_plus and d_minus. Shape (n_rounds,)."""
     constant: Any
     mean: Any
 
@@ -159,35 +148,23 @@ class Ensemble(State, ABC):
 
 
 class LoopState(NamedTuple):
-    """The state of the loop that a step size may depend on, apart from the weak ranker.
-
-    Attributes
-    ----------
-    log_f_plus, log_f_minus : float
-        See `WeakLearner.log_f`.
-    norm : float
-        ‖λ‖₁, the sum of the steps.
-    """
+    """The state of the loop that a step size may depend on, apart from the weak ranker."""
 
     log_f_plus: float
     log_f_minus: float
+    """See `WeakLearner.log_f`."""
     norm: float
+    """‖λ‖₁, the sum of the steps."""
 
 
 @dataclass(kw_only=True)
 class BoostingAlgorithm(ABC):
-    """A boosting algorithm: how to choose the step along a weak ranker, and how to compute the loss.
-
-    Parameters
-    ----------
-    learning_rate : float
-        Fraction of the step that is taken.
-    smoothing : float
-        ε in ½ ln((d+ + ε)/(d- + ε)).
-    """
+    """A boosting algorithm: how to choose the step along a weak ranker, and how to compute the loss."""
 
     learning_rate: float = 1.0
+    """Fraction of the step that is taken."""
     smoothing: float = 0.0
+    """ε in ½ ln((d+ + ε)/(d- + ε))."""
 
     def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
         """Return the step alpha along a weak ranker: by default eq. 4 of Rudin & Schapire 2009, smoothed."""
@@ -317,7 +294,6 @@ class Boosting(Resumable):
     ----------
     learner : WeakLearner
         Before the first round; changed in place.
-    algorithm : BoostingAlgorithm
     history : BoostingHistory
         Empty; filled in place.
     monitor : Monitor
@@ -421,7 +397,6 @@ class Monitor(Resumable):
         Returns the sample; called if there is a callback.
     collect : callable BoostingHistory -> Ensemble
         Returns the sum of rounds, to score the sample.
-    validation : Evaluation or None
     patience : int
         Rounds without a higher validation AUC before the run ends.
     every : int, optional
@@ -505,7 +480,6 @@ class SampleScores:
     ----------
     history : BoostingHistory
         Of the run; filled by it.
-    sample : Evaluation
     collect : callable BoostingHistory -> Ensemble
         Returns the sum of rounds.
     """

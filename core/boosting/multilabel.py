@@ -88,16 +88,12 @@ class Sorts(NamedTuple):
     """The outcome of each (row, label) pair under a weak ranker h: whether the row has the label, whether h is high.
 
     0: the row has the label, h is high; 1: has it, h is low; 2: has it not, h is high; 3: has it not, h is low.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_rows, n_labels), uint8
-    sums : ndarray of shape (4,), float64
-        Weight of the pairs of each sort.
     """
 
     numbers: npt.NDArray[np.uint8]
+    """Shape (n_rows, n_labels)."""
     sums: Floats
+    """Weight of the pairs of each sort. Shape (4,)."""
 
 
 class LabelWeights(Resumable):
@@ -108,7 +104,6 @@ class LabelWeights(Resumable):
     Parameters
     ----------
     has : ndarray of shape (n_rows, n_labels), bool
-    weight : ndarray of shape (n_rows,), float64
     """
 
     changing = ("v", "_log_f_plus", "_log_f_minus")
@@ -206,16 +201,11 @@ class ExampleWeights(LabelWeights):
 
 
 class LabelAlgorithm(BoostingAlgorithm):
-    """A multilabel boosting algorithm.
-
-    Attributes
-    ----------
-    high, low : float
-        The two values of a weak ranker.
-    """
+    """A multilabel boosting algorithm."""
 
     high: float
     low: float
+    """The two values of a weak ranker."""
 
     def start(self, has: Bools, weight: Floats) -> LabelWeights:
         """Return the weights before the first round."""
@@ -232,23 +222,13 @@ class LabelAlgorithm(BoostingAlgorithm):
 
 @dataclass(frozen=True, eq=False)
 class LabelSum(Ensemble):
-    """A weighted sum of stumps with a vote per label: one set of step functions for each label.
-
-    Attributes
-    ----------
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    rounds : structured ndarray of shape (n_rounds,), `ROUND`
-    votes : ndarray of shape (n_rounds, n_labels), int8
-        1 or -1.
-    has_missing : ndarray of shape (n_features,), bool
-    sets : ndarray of shape (n_words,), uint64
-    """
+    """A weighted sum of stumps with a vote per label: one set of step functions for each label."""
 
     type: ClassVar[str] = "label_stumps"
 
     n_categories: Integers
     votes: Annotated[Signs, Array("n_rounds", "n_labels"), SIGN]
+    """1 or -1. Shape (n_rounds, n_labels), int8."""
     rounds: Annotated[
         npt.NDArray[np.void],
         Records(
@@ -263,6 +243,7 @@ class LabelSum(Ensemble):
             above=(Ge(0.0), Le(1.0 + 1e-9)),
         ),
     ]
+    """Shape (n_rounds,), `ROUND`."""
     has_missing: Annotated[Bools, Array("n_features")]
     sets: Annotated[Words, Array("n_words")]
 

@@ -37,7 +37,6 @@ class CategoryOrder:
     Parameters
     ----------
     codes : ndarray of shape (n_features, n_items), uint8 or uint16
-    bins : Bins
 
     Attributes
     ----------

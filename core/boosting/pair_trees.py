@@ -29,12 +29,8 @@ class WeightedPairLoss(PairLoss):
     ----------
     grower : TreeGrower
         Over the rows that are better in some pair, then over those that are worse in some.
-    pairs : PairWeights
     rows : ndarray of shape (n_roles,), int64
         The row of the pairs of each of these.
-    algorithm : RankingTreeAlgorithm
-
-    Its weights are B of the better rows, then W of the worse ones.
     """
 
     changing = ("_weights", "_unit", "log_f_plus", "log_f_minus", "_pairs")

@@ -23,24 +23,17 @@ class PairWeights(Resumable, ABC):
     """Base class of the weights of pairs, which sum to 1 after every step so that they never underflow.
 
     Rows are counted from 0 in the order of `rows`.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n,), int64
-        The place of each row in the table.
-    is_better, is_worse : ndarray of shape (n,), bool
-        Whether a row is the better one, or the worse one, in some pair.
-    bin_weight : ndarray of shape (n,), float64
-        The weight of each row in the bins of trees.
-    has_classes : bool
-        Whether the pairs are those of two classes: then a category has a fraction of positives.
     """
 
     rows: Integers
+    """The place of each row in the table. Shape (n,)."""
     is_better: Bools
     is_worse: Bools
+    """Whether a row is the better one, or the worse one, in some pair. Shape (n,)."""
     bin_weight: Floats
+    """The weight of each row in the bins of trees. Shape (n,)."""
     has_classes: bool
+    """Whether the pairs are those of two classes: then a category has a fraction of positives."""
 
     @property
     @abstractmethod

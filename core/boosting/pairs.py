@@ -31,31 +31,22 @@ MIN_PAIRS = 30
 
 
 class ListedPairs(NamedTuple):
-    """Training data given as a list of pairs (better, worse) of items.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64
-        The whole table.
-    rows : ndarray of shape (n_items,), int64
-        The row of each item, ascending.
-    better, worse : ndarray of shape (n_pairs,), uint32
-        Items. No pair occurs twice; they ascend, so that the result does not depend on the order of the list.
-    weight : ndarray of shape (n_pairs,), float64
-        Sum of the weights of all pairs of these two items.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    group : ndarray of shape (n_rows,), uint64, or None
-        For each row of the table; items with equal values are held out together; None: equal items are.
-    """
+    """Training data given as a list of pairs (better, worse) of items."""
 
     X: Floats
+    """The whole table. Shape (n_rows, n_features)."""
     rows: Integers
+    """The row of each item, ascending. Shape (n_items,)."""
     better: npt.NDArray[np.uint32]
     worse: npt.NDArray[np.uint32]
+    """Items. No pair occurs twice; they ascend, so that the result does not depend on the order of the list. Shape
+    (n_pairs,)."""
     weight: Floats
+    """Sum of the weights of all pairs of these two items. Shape (n_pairs,)."""
     n_categories: Integers
     group: Groups | None = None
+    """For each row of the table; items with equal values are held out together; None: equal items are. Shape (n_rows,),
+    uint64, or None."""
 
     @classmethod
     def of(

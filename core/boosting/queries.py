@@ -38,28 +38,19 @@ from .pair_weights import PairWeights
 
 
 class Levels(NamedTuple):
-    """The levels of queries: each level is the set of rows of one grade in one query.
-
-    Attributes
-    ----------
-    order : ndarray of shape (n_rows,), int64
-        Rows by query, and within each by grade.
-    starts : ndarray of shape (n_levels + 1,), int64
-        The rows of level l are order[starts[l]:starts[l + 1]].
-    of_query : ndarray of shape (n_queries + 1,), int64
-        The levels of query q are those from of_query[q] to of_query[q + 1].
-    better, worse : ndarray of shape (n_pairs,), int64
-        Pairs of levels of a query, by the better one and then by the worse one.
-    pairs : ndarray of shape (n_queries + 1,), int64
-        The pairs of query q are those from pairs[q] to pairs[q + 1].
-    """
+    """The levels of queries: each level is the set of rows of one grade in one query."""
 
     order: Integers
+    """Rows by query, and within each by grade. Shape (n_rows,)."""
     starts: Integers
+    """The rows of level l are order[starts[l]:starts[l + 1]]. Shape (n_levels + 1,)."""
     of_query: Integers
+    """The levels of query q are those from of_query[q] to of_query[q + 1]. Shape (n_queries + 1,)."""
     better: Integers
     worse: Integers
+    """Pairs of levels of a query, by the better one and then by the worse one. Shape (n_pairs,)."""
     pairs: Integers
+    """The pairs of query q are those from pairs[q] to pairs[q + 1]. Shape (n_queries + 1,)."""
 
     @classmethod
     def of(cls, data: TrainingData) -> "Levels":

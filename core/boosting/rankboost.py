@@ -115,8 +115,6 @@ class RankBoost(PairBooster):
     >>> ranker = RankBoost(n_rounds=2).fit(X, y)
     >>> [rule["rule"] for rule in ranker.structure()["rules"]]
     ['x0 > 2 adds 2.11', 'x0 > 4 adds 2.11']
-    >>> RankBoost(weak_ranker="tree", n_rounds=5, min_samples_leaf=1).fit(X, y).predict(X).tolist()
-    [0, 0, 1, 0, 1, 1]
     """
 
     n_rounds: NRoundsOrChosen = None

@@ -82,8 +82,6 @@ class SmoothMarginRank(PairBooster):
     >>> ranker = SmoothMarginRank(n_rounds=200).fit(X, y)
     >>> bool(ranker.smooth_margin_[-1] <= ranker.margin_[-1])
     True
-    >>> round(float(ranker.margin_[-1]), 2)
-    0.32
     """
 
     margin_: Annotated[Floats, Array("n_rounds")] = field(init=False)
@@ -130,15 +128,10 @@ class SmoothMarginRank(PairBooster):
 
 @dataclass(kw_only=True)
 class SmoothMarginAlgorithm(RankingAlgorithm):
-    """The algorithm of smooth margin ranking: weak ranker by eq. 3, step by eq. 12 of Rudin & Schapire 2009.
-
-    Parameters
-    ----------
-    log_least : float
-        Logarithm of the least weight of a pair.
-    """
+    """The algorithm of smooth margin ranking: weak ranker by eq. 3, step by eq. 12 of Rudin & Schapire 2009."""
 
     log_least: float
+    """Logarithm of the least weight of a pair."""
 
     def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
         """Return the step by eq. 12, or by eq. 4 while F̃ >= 1; along a real-valued column by eq. 10."""

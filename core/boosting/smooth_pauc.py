@@ -61,8 +61,6 @@ class SmoothArea:
     ----------
     positive : ndarray of shape (n_rows,), bool
         Both classes are present.
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
     fpr_min, fpr_max : float
         The window.
     """

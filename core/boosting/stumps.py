@@ -218,25 +218,17 @@ MAX_COUNTED_THRESHOLDS = (
 
 @dataclass(frozen=True)
 class StepFunctions:
-    """The sum Σ_j g_j(x_j) of one function per feature, each constant between its thresholds.
-
-    Attributes
-    ----------
-    features : ndarray of shape (n_used,), int64
-        The features that have steps, ascending.
-    starts : ndarray of shape (n_used + 1,), int64
-        The thresholds of the u-th of them are thresholds[starts[u]:starts[u+1]].
-    thresholds : ndarray of shape (n_thresholds,), float64
-        Ascending within a feature; the test is x > threshold.
-    values : ndarray of shape (n_thresholds + 2 * n_used,), float64
-        From starts[u] + 2u on: the value below the first threshold, then above each threshold, and last the value of a
-        missing x.
-    """
+    """The sum Σ_j g_j(x_j) of one function per feature, each constant between its thresholds."""
 
     features: npt.NDArray[np.int64]
+    """The features that have steps, ascending. Shape (n_used,)."""
     starts: npt.NDArray[np.int64]
+    """The thresholds of the u-th of them are thresholds[starts[u]:starts[u+1]]. Shape (n_used + 1,)."""
     thresholds: Floats
+    """Ascending within a feature; the test is x > threshold. Shape (n_thresholds,)."""
     values: Floats
+    """From starts[u] + 2u on: the value below the first threshold, then above each threshold, and last the value of a
+    missing x. Shape (n_thresholds + 2 * n_used,)."""
 
     def score(self, X: Floats, offset: float) -> Floats:
         """Return offset + Σ_j g_j(x_j) of each row, without checks; X is C-contiguous.
@@ -352,18 +344,7 @@ _MASS = (Ge(0.0), Le(1.0 + 1e-9))
 
 @dataclass(frozen=True, eq=False)
 class StumpSum(Ensemble):
-    """A sum of stumps, folded into one step function per feature for scoring.
-
-    Attributes
-    ----------
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    rounds : structured ndarray of shape (n_rounds,), `ROUND`
-    has_missing : ndarray of shape (n_features,), bool
-        Which columns held missing values in training.
-    sets : ndarray of shape (n_words,), uint64
-        Sets of categories; see `core.coding.categories`.
-    """
+    """A sum of stumps, folded into one step function per feature for scoring."""
 
     type: ClassVar[str] = "stumps"
 
@@ -383,8 +364,11 @@ class StumpSum(Ensemble):
             coverage=_MASS,
         ),
     ]
+    """Shape (n_rounds,), `ROUND`."""
     has_missing: Annotated[Bools, Array("n_features")]
+    """Which columns held missing values in training."""
     sets: Annotated[Words, Array("n_words")]
+    """Sets of categories; see `core.coding.categories`."""
 
     def check(self) -> None:
         check_cuts(self.rounds, self.sets, self.n_categories)
@@ -457,8 +441,6 @@ class StumpMaker:
 
     Parameters
     ----------
-    bins : Bins
-    n_categories : ndarray of shape (n_features,), int64
     shares : ndarray of shape (n_features, n_slots), float64
         Fraction of the weight in each bin, the missing last.
     """
@@ -495,24 +477,16 @@ class StumpMaker:
 
 
 class WeightChange(NamedTuple):
-    """One round's update of the row weights: a factor per class on each side of a split.
-
-    Attributes
-    ----------
-    split : Split
-    is_above : bool
-        Whether `inside` is the side above the cut.
-    inside, outside : tuple of float
-        What the weights of positives, and of negatives, of each side are multiplied by.
-    is_change : bool
-        The weights inside alone change, and histograms with them; else histograms are filled anew.
-    """
+    """One round's update of the row weights: a factor per class on each side of a split."""
 
     split: Split
     is_above: bool
+    """Whether `inside` is the side above the cut."""
     inside: tuple[float, float]
     outside: tuple[float, float]
+    """What the weights of positives, and of negatives, of each side are multiplied by."""
     is_change: bool
+    """The weights inside alone change, and histograms with them; else histograms are filled anew."""
 
     def numbers(self) -> list[float]:
         """Return the update as a flat list of numbers, starting with their count, to send or store it."""
@@ -547,13 +521,7 @@ class WeightChange(NamedTuple):
 
 
 class Listing:
-    """A reusable buffer for a list of rows and their weight changes, shared in turn by the shards of a process.
-
-    Attributes
-    ----------
-    rows : ndarray of uint32
-    changes : ndarray of float64
-    """
+    """A reusable buffer for a list of rows and their weight changes, shared in turn by the shards of a process."""
 
     def __init__(self) -> None:
         self.rows, self.changes = np.empty(0, dtype=np.uint32), np.empty(0)
@@ -569,8 +537,6 @@ class StumpShard:
     Parameters
     ----------
     codes : ndarray of shape (n_features, n_rows), uint8 or uint16
-    weight : ndarray of shape (n_rows,), float64
-    n_positives : int
     n_slots : int
         Of the histograms.
     listing : Listing
@@ -671,24 +637,16 @@ class StumpShard:
 
 @dataclass
 class MakeStumpShard:
-    """Factory that builds a `StumpShard` from a block of rows; see `core.base.shards.MakeShard`.
-
-    Attributes
-    ----------
-    dtype : str
-        Of the codes.
-    n_slots : int
-        Of the histograms.
-    is_listed : bool
-        Whether the table is so large that changes of rows are listed.
-    has_squares : bool
-        Whether squared weights are summed, too.
-    """
+    """Factory that builds a `StumpShard` from a block of rows; see `core.base.shards.MakeShard`."""
 
     dtype: str
+    """Of the codes."""
     n_slots: int
+    """Of the histograms."""
     is_listed: bool
+    """Whether the table is so large that changes of rows are listed."""
     has_squares: bool
+    """Whether squared weights are summed, too."""
 
     def __post_init__(self) -> None:
         self._listing = Listing()

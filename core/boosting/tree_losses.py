@@ -71,31 +71,21 @@ class TreeLoss(Resumable, ABC):
 
     Parameters
     ----------
-    grower : TreeGrower
-    weight : ndarray of shape (n_rows,), float64
-        Sample weights, above 0, positives first.
     smoothing : float
         Rows of mean mass that are added to those of a leaf.
     small_leaf_smoothing : float or None
         Smoothing in place of the other if there are `MANY_ROWS`; then leaves may be small. None: never.
-
-    Attributes
-    ----------
-    start : float
-        The score of every row before the first tree.
-    log_f_plus, log_f_minus : float
-        Logarithms of the parts of positives and of negatives in the loss.
-    n_weights : int
-        1: the loss has one weight per row; 2: gradient and Hessian.
-    write_derivatives : kernel or None
-        See `core.trees.derivatives`; None: the loss changes the weights in another way.
     """
 
     n_weights: ClassVar[int] = 1
+    """1: the loss has one weight per row; 2: gradient and Hessian."""
     write_derivatives: ClassVar[Any] = None
+    """See `core.trees.derivatives`; None: the loss changes the weights in another way."""
     start: float = 0.0
+    """The score of every row before the first tree."""
     log_f_plus: float
     log_f_minus: float
+    """Logarithms of the parts of positives and of negatives in the loss."""
 
     def __init__(
         self,
@@ -160,9 +150,6 @@ class PairLoss(TreeLoss):
 
     Parameters
     ----------
-    grower : TreeGrower
-    weight : ndarray of shape (n_rows,), float64
-        Sample weights, above 0.
     leaf : {"closed", "newton"}
         The step of a leaf: to the minimum of the loss, ln(P/N) / (1 + r), or a Newton step, (P - N) / (P + rN).
     smoothing : float
@@ -303,8 +290,6 @@ class RowLoss(TreeLoss):
     ----------
     grower : TreeGrower
         Its weights are the gradient, towards higher scores, and the Hessian.
-    weight : ndarray of shape (n_rows,), float64
-        Sample weights, above 0.
     smoothing : float
         κ: rows whose Hessian is added to each leaf. That of one row is u = ¼ Σh (1/ESS₊ + 1/ESS₋), where
         ESS = (Σh)²/Σh² is the number of rows that the Hessians h of a class amount to: the mean Hessian if the classes
@@ -429,12 +414,7 @@ class LogisticLoss(RowLoss):
 
 
 class TreeAlgorithm(BoostingAlgorithm):
-    """A boosting algorithm on trees: each step is the learning rate times the best step of each leaf.
-
-    Attributes
-    ----------
-    loss_class : type of TreeLoss
-    """
+    """A boosting algorithm on trees: each step is the learning rate times the best step of each leaf."""
 
     loss_class: type[TreeLoss]
 

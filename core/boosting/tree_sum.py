@@ -87,19 +87,16 @@ class Tree:
 
     Attributes
     ----------
-    splits : ndarray of shape (n_splits,), `SPLITS`
-        Their field `set` is not yet set.
     members : list of ndarray of shape (n_categories,), bool, or None
         For each split the categories above; None if it has a threshold.
-    leaf_value, leaf_weight : ndarray of shape (n_splits + 1,), float64
-        See `TreeSum`.
-    n_categories : ndarray of shape (n_features,), int64
     """
 
     splits: npt.NDArray[np.void]
+    """Their field `set` is not yet set. Shape (n_splits,), `SPLITS`."""
     members: list[npt.NDArray[np.bool_] | None]
     leaf_value: Floats
     leaf_weight: Floats
+    """See `TreeSum`. Shape (n_splits + 1,)."""
     n_categories: Integers
 
     # A tree moves more than two groups of rows, so that these have no meaning.
@@ -116,21 +113,6 @@ class TreeSum(Ensemble):
 
     Splits are in the order of growth: split s of a tree, counted from 0, splits one of the leaves 0 to s and makes leaf
     s + 1. Any such list is a tree, so that a stored one need not be searched for loops.
-
-    Attributes
-    ----------
-    rounds : ndarray of shape (n_trees,), `ROUND`
-    splits : ndarray of shape (n_splits,), `SPLITS`
-        Splits of all trees, one tree after the other.
-    leaf_value : ndarray of shape (n_splits + n_trees,), float64
-        alpha times the full step of each leaf.
-    leaf_weight : ndarray of shape (n_splits + n_trees,), float64
-        Sample weight of the training rows in the leaf.
-    start : ndarray of shape (1,), float64
-        The constant.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    sets : ndarray of shape (n_words,), uint64
     """
 
     type: ClassVar[str] = "trees"
@@ -140,13 +122,18 @@ class TreeSum(Ensemble):
         npt.NDArray[np.void],
         Records(ROUND, "n_rounds", n_leaves=(Ge(2), Le(MAX_LEAVES), Totals("n_all_leaves"))),
     ]
+    """Shape (n_trees,), `ROUND`."""
     splits: Annotated[
         npt.NDArray[np.void],
         Records(SPLITS, "n_all_leaves - n_rounds", prefix="split_", feature=Index("n_features")),
     ]
+    """Splits of all trees, one tree after the other. Shape (n_splits,), `SPLITS`."""
     leaf_value: Annotated[Floats, Array("n_all_leaves"), Ge(-MAX_LEAF_VALUE), Le(MAX_LEAF_VALUE)]
+    """alpha times the full step of each leaf."""
     leaf_weight: Annotated[Floats, Array("n_all_leaves"), Ge(0.0), Le(MAX_LEAF_VALUE)]
+    """Sample weight of the training rows in the leaf."""
     start: Annotated[Floats, Array(1, name="constant"), Ge(-MAX_LEAF_VALUE), Le(MAX_LEAF_VALUE)]
+    """The constant."""
     sets: Annotated[Words, Array("n_words")]
 
     @classmethod
@@ -321,19 +308,13 @@ class TreeSum(Ensemble):
 
 @dataclass(frozen=True)
 class CrossedTreeSum(Ensemble):
-    """A sum of trees that also split on crosses (combinations) of two categorical features.
-
-    Attributes
-    ----------
-    crosses : Crosses
-    trees : TreeSum
-        Its features are those of the rows, then the columns of the crosses.
-    """
+    """A sum of trees that also split on crosses (combinations) of two categorical features."""
 
     type: ClassVar[str] = "trees"
 
     crosses: Annotated[Crosses, Nested()]
     trees: Annotated[TreeSum, Nested()]
+    """Its features are those of the rows, then the columns of the crosses."""
 
     @classmethod
     def from_arrays(

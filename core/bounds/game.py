@@ -50,18 +50,6 @@ class Unsolved(ArithmeticError):
 class BestMargin:
     """The best margin ρ, with lower and upper bounds that you can recompute from the weights.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_weak_rankers,), float64
-        λ, not negative, with the sum 1.
-    pair_weights : tuple of ndarray of float64
-        The adversary's d. One array over pairs; or, for two classes, (u, v) over positives and over negatives, each
-        with the sum 1, where the pair (i, k) has the weight u_i v_k.
-    margin : float
-        Minimum margin under `weights`: at most ρ.
-    edge : float
-        Maximum edge d+ - d- of a weak ranker under `pair_weights`: at least ρ.
-
     Examples
     --------
     >>> from core.bounds import best_margin
@@ -71,9 +59,14 @@ class BestMargin:
     """
 
     weights: Floats
+    """λ, not negative, with the sum 1. Shape (n_weak_rankers,)."""
     pair_weights: tuple[Floats, ...]
+    """The adversary's d. One array over pairs; or, for two classes, (u, v) over positives and over negatives, each with
+    the sum 1, where the pair (i, k) has the weight u_i v_k."""
     margin: float
+    """Minimum margin under `weights`: at most ρ."""
     edge: float
+    """Maximum edge d+ - d- of a weak ranker under `pair_weights`: at least ρ."""
 
     @property
     def rho(self) -> float:

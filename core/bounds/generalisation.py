@@ -47,13 +47,6 @@ _LISTED = (
 class WeakRankers:
     """The set H of {0, 1}-valued weak rankers that a ranker combines: size and origin.
 
-    Attributes
-    ----------
-    size : int
-        |H|, or an upper bound of it; the bounds only grow with it.
-    depends_on_data : str or None
-        How H depends on the training rows; None if it was fixed before them.
-
     Examples
     --------
     >>> from core.bounds import stump_rankers
@@ -62,21 +55,14 @@ class WeakRankers:
     """
 
     size: int
+    """|H|, or an upper bound of it; the bounds only grow with it."""
     depends_on_data: str | None = None
+    """How H depends on the training rows; None if it was fixed before them."""
 
 
 @dataclass(frozen=True)
 class Sample:
     """The rows from which a bound is computed: their number, and the share E of crucial pairs.
-
-    Attributes
-    ----------
-    rows : int
-        m, at least 2.
-    crucial_share : float in (0, 1/2]
-        E, the fraction of ordered pairs of rows that are crucial.
-    reasons : tuple of str
-        Why the rows were not sampled as the theorem assumes; empty if no reason is known.
 
     Examples
     --------
@@ -86,28 +72,16 @@ class Sample:
     """
 
     rows: int
+    """m, at least 2."""
     crucial_share: float
+    """E, the fraction of ordered pairs of rows that are crucial. In (0, 1/2]."""
     reasons: tuple[str, ...] = ()
+    """Why the rows were not sampled as the theorem assumes; empty if no reason is known."""
 
 
 @dataclass(frozen=True)
 class Bound:
     """A generalisation bound, its parts, and whether it applies.
-
-    Attributes
-    ----------
-    name : str
-        Name of the bound.
-    source : str
-        The theorem and its paper.
-    margin_fraction : float in [0, 1]
-        P_S{margin <= θ}.
-    epsilon : float
-        ε, the part that depends on the number of rows.
-    terms : mapping of str to float
-        The quantities from which ε was computed.
-    reasons : tuple of str
-        Why the bound does not apply; empty if it does.
 
     Examples
     --------
@@ -118,11 +92,17 @@ class Bound:
     """
 
     name: str
+    """Name of the bound."""
     source: str
+    """The theorem and its paper."""
     margin_fraction: float
+    """P_S{margin <= θ}. In [0, 1]."""
     epsilon: float
+    """ε, the part that depends on the number of rows."""
     terms: Mapping[str, float]
+    """The quantities from which ε was computed."""
     reasons: tuple[str, ...]
+    """Why the bound does not apply; empty if it does."""
 
     @property
     def value(self) -> float:
@@ -155,7 +135,6 @@ def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sa
     Returns
     -------
     Sample
-        The sample.
 
     Examples
     --------
@@ -186,7 +165,6 @@ def listed_pairs(items: int, pairs: int) -> Sample:
     Returns
     -------
     Sample
-        The sample.
 
     Examples
     --------
@@ -268,7 +246,6 @@ def column_rankers(n_features: int) -> WeakRankers:
     Returns
     -------
     WeakRankers
-        The set.
 
     Examples
     --------
@@ -390,7 +367,6 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
     Returns
     -------
     Bound
-        The bound.
 
     Raises
     ------

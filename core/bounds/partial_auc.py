@@ -33,15 +33,6 @@ from core.metrics.window import check_window
 class PartialAucBound(NamedTuple):
     """An upper bound of 1 - pAUC on future rows.
 
-    Attributes
-    ----------
-    value : float
-        The risk on the sample plus `epsilon`.
-    epsilon : float
-        The part that depends on the number of rows.
-    vacuous : bool
-        Whether the value is 1 or more, which every risk satisfies.
-
     Examples
     --------
     >>> from core.bounds import bound_partial_auc
@@ -51,8 +42,11 @@ class PartialAucBound(NamedTuple):
     """
 
     value: float
+    """The risk on the sample plus `epsilon`."""
     epsilon: float
+    """The part that depends on the number of rows."""
     vacuous: bool
+    """Whether the value is 1 or more, which every risk satisfies."""
 
 
 def bound_partial_auc(
@@ -85,12 +79,6 @@ def bound_partial_auc(
     Returns
     -------
     PartialAucBound
-        The bound.
-
-    Raises
-    ------
-    InvalidParameter
-        A parameter is out of range.
 
     References
     ----------
@@ -160,12 +148,6 @@ def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
     Returns
     -------
     float in [0, 1]
-        The risk.
-
-    Raises
-    ------
-    InvalidParameter
-        The window is empty or leaves [0, 1].
 
     Examples
     --------

@@ -74,8 +74,6 @@ class Bins:
         Strictly increasing. Bin c of a feature holds the values x with edges[c-1] < x <= edges[c];
         so code(x) > c is the same as x > edges[c], for every float64 x. Empty for a categorical
         feature.
-    has_missing : ndarray of shape (n_features,), bool
-        Whether the column held a NaN.
     category_bins : tuple of ndarray of int64, one per feature, or None
         For a categorical feature the bin of each category, -1 if no row has it; None for a numeric one.
     dtype : numpy.dtype
@@ -84,6 +82,7 @@ class Bins:
 
     edges: tuple[npt.NDArray[np.float64], ...]
     has_missing: npt.NDArray[np.bool_]
+    """Whether the column held a NaN. Shape (n_features,)."""
     category_bins: tuple[npt.NDArray[np.int64] | None, ...]
     dtype: np.dtype[Any]
 
@@ -278,12 +277,8 @@ def fit_categories(
     ----------
     column : ndarray of shape (n_rows,), float64
         Indices of categories, or NaN.
-    weight : ndarray of shape (n_rows,), float64
-    n_categories : int
-    max_bins : int
     max_categories : int
         Number of bins instead of `max_bins`, if that is more, for categories of at least `least_mass`.
-    least_mass : float
 
     Returns
     -------
@@ -398,7 +393,6 @@ def fit_edges(
     column : ndarray of shape (n_rows,), float64
     weight : ndarray of shape (n_rows,), float64, or None
         None if all are equal.
-    max_bins : int
 
     Returns
     -------

@@ -73,11 +73,6 @@ def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
     Returns ndarray of shape (n_rows,), float64: the weights. If their mean is below 1 they cannot be meant as numbers
     of rows, and are divided by their mean.
 
-    Parameters
-    ----------
-    weight : ndarray of shape (n_rows,), float64
-        Sample weights, above 0.
-
     Examples
     --------
     >>> effective_counts(np.array([1.0, 3.0])).tolist(), effective_counts(np.array([0.25, 0.75])).tolist()

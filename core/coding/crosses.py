@@ -107,54 +107,41 @@ class Crosses(State):
     category, or, in a numeric feature, the number of edges at or below it. The last code of a feature stands for a
     missing value. The key of a pair of codes (a, b) is a n_b + b, where n_b is the number of codes of the second
     feature.
-
-    Attributes
-    ----------
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    feature : ndarray of shape (n_crosses, 2), int64
-        The first below the second; each pair once; at least one of them is categorical.
-    n_edges : ndarray of shape (n_crossed,), int64
-        For each feature of a cross, in ascending order, its number of edges; 0 if it is categorical.
-    edges : ndarray of shape (n_all_edges,), float64
-        Of these features, ascending in each: the midpoints of its neighbouring distinct values at fit.
-    n_pairs : ndarray of shape (n_crosses,), int64
-        Pairs of categories that have a number of their own.
-    keys : ndarray of shape (n_all_pairs,), uint32
-        Of the pairs of categories of each cross, ascending.
-    share, mass : ndarray of shape (n_all_pairs,), float32
-        The fraction of positives of each pair of categories, and its number of rows.
-    base : ndarray of shape (1,), float64
-        Log odds of all rows.
-    effect : ndarray of shape (n_effects,), float64
-        For each feature of a cross, in ascending order, what each code adds to the log odds.
     """
 
     n_categories: Integers
     feature: Annotated[Integers, Array("n_crosses", 2, name="cross_feature"), Index("n_features")]
+    """The first below the second; each pair once; at least one of them is categorical."""
     n_edges: Annotated[
         Integers,
         Array("n_crossed", name="cross_n_edges"),
         Le(MAX_VALUES - 1),
         Totals("n_all_edges"),
     ]
+    """For each feature of a cross, in ascending order, its number of edges; 0 if it is categorical."""
     edges: Annotated[Floats, Array("n_all_edges", name="cross_edges"), FINITE]
+    """Of these features, ascending in each: the midpoints of its neighbouring distinct values at fit."""
     n_pairs: Annotated[
         Integers,
         Array("n_crosses", name="cross_n_pairs"),
         Le(MAX_PAIRS),
         Totals("n_all_pairs"),
     ]
+    """Pairs of categories that have a number of their own."""
     keys: Annotated[Indices, Array("n_all_pairs", name="cross_keys")]
+    """Of the pairs of categories of each cross, ascending. Shape (n_all_pairs,), uint32."""
     share: Annotated[Singles, Array("n_all_pairs", name="cross_share"), Ge(0.0), Le(1.0)]
     mass: Annotated[Singles, Array("n_all_pairs", name="cross_mass"), Ge(0.0), Le(MAX_MASS)]
+    """The fraction of positives of each pair of categories, and its number of rows. Shape (n_all_pairs,), float32."""
     base: Annotated[Floats, Array(1, name="cross_base"), Ge(-MAX_LOG_ODDS), Le(MAX_LOG_ODDS)]
+    """Log odds of all rows."""
     effect: Annotated[
         Floats,
         Array("n_effects", name="cross_effect"),
         Ge(-2.0 * MAX_LOG_ODDS),
         Le(2.0 * MAX_LOG_ODDS),
     ]
+    """For each feature of a cross, in ascending order, what each code adds to the log odds."""
 
     @property
     def n_columns(self) -> int:
@@ -446,17 +433,12 @@ def _look_up(  # type: ignore[no-untyped-def]
 
 
 class Crossed(NamedTuple):
-    """Fitted crosses, and their columns for the training rows.
-
-    Attributes
-    ----------
-    crosses : Crosses
-    X : ndarray of shape (n_rows, n_columns), float64, in Fortran order
-        See `Crosses.extend`. The numbers of a row are found without the rows of its fold.
-    """
+    """Fitted crosses, and their columns for the training rows."""
 
     crosses: Crosses
     X: Floats
+    """See `Crosses.extend`. The numbers of a row are found without the rows of its fold. Shape (n_rows, n_columns), in
+    Fortran order."""
 
 
 def find_crosses(

@@ -24,27 +24,19 @@ MIN_AGREEMENT = 0.9
 
 
 class Folds(NamedTuple):
-    """Folds of the training rows, in which a row's encoded value is computed from the rows of the other folds.
-
-    Attributes
-    ----------
-    apart : ndarray of shape (n_rows,), int64
-        Folds that separate copies of a row.
-    together : ndarray of shape (n_rows,), int64, or None
-        Folds that separate no group or, without groups, no equal rows; None if every row stands for itself.
-    unit : ndarray of shape (n_rows,), int64, or None
-        What `together` does not separate, numbered.
-    is_group : bool
-        Whether units are groups.
-    are_copies : bool
-        Whether the labels of equal rows agree; see `MIN_AGREEMENT`.
-    """
+    """Folds of the training rows, in which a row's encoded value is computed from the rows of the other folds."""
 
     apart: Integers
+    """Folds that separate copies of a row. Shape (n_rows,)."""
     together: Integers | None
+    """Folds that separate no group or, without groups, no equal rows; None if every row stands for itself. Shape
+    (n_rows,), or None."""
     unit: Integers | None
+    """What `together` does not separate, numbered. Shape (n_rows,), or None."""
     is_group: bool
+    """Whether units are groups."""
     are_copies: bool
+    """Whether the labels of equal rows agree; see `MIN_AGREEMENT`."""
 
     @classmethod
     def of(cls, data: TrainingData, seed: int) -> "Folds":

@@ -29,7 +29,6 @@ def fill_histograms(
     codes : ndarray of shape (n_features, n_rows), uint8 or uint16, C-contiguous
         Positives first.
     weights : ndarray of shape (n_rows,), float64
-    n_positives : int
     histograms : ndarray of shape (n_features, 2, n_slots), float64
         Overwritten: [feature, 0, code] is positive mass, [feature, 1, code] negative mass. The last slot is that of
         the missing; there are 256 slots for uint8, and one more than bins for uint16.

@@ -50,27 +50,20 @@ class Division:
 
     Rows of a class are in the order of the table: a shard has a run of the positives, and one of the negatives. The
     shards that are here are consecutive, so that all their positives are one run, and all their negatives another.
-
-    Attributes
-    ----------
-    starts : ndarray of shape (n_shards + 1, 2), int64
-        Positives and negatives of the table before each shard that is here, and at last behind all of these.
-    first : int
-        Number of the first shard.
-    n_rows, n_positives : int
-        Of the table.
-    scale : float or None
-        What sample weights are divided by to be numbers of rows (`effective_counts`); None if all of them are 1.
-    row_weight : float
-        The sample weight that counts as one row, at most 1.
     """
 
     starts: npt.NDArray[np.int64]
+    """Positives and negatives of the table before each shard that is here, and at last behind all of these. Shape
+    (n_shards + 1, 2)."""
     first: int
+    """Number of the first shard."""
     n_rows: int
     n_positives: int
+    """Of the table."""
     scale: float | None
+    """What sample weights are divided by to be numbers of rows (`effective_counts`); None if all of them are 1."""
     row_weight: float
+    """The sample weight that counts as one row, at most 1."""
 
     @classmethod
     def of(
@@ -80,9 +73,6 @@ class Division:
 
         Parameters
         ----------
-        weight : ndarray of shape (n_rows,), float64
-            Sample weights, above 0, positives first.
-        n_positives : int
         rows : ndarray of shape (n_rows,), uint32, optional
             Their numbers in the table, ascending in each class: shards are runs of `SHARD_ROWS` of them. None: all rows
             are in one shard.

@@ -72,35 +72,26 @@ class Shard:
 
     Attributes
     ----------
-    start, stop : int
-        The rows of the source.
     codes : tuple of ndarray of shape (stop - start,), uint8 or uint16
         Of each column; the greatest value is missing. Mapped to a file, read-only.
-    file : CodeFile
     """
 
     start: int
     stop: int
+    """The rows of the source."""
     codes: tuple[Codes, ...]
     file: CodeFile
 
 
 @dataclass(frozen=True, eq=False)
 class StoredCodes:
-    """The stored codes of all rows of a source table, under bins fitted on some of them.
-
-    Attributes
-    ----------
-    bins : Bins
-    shards : list of Shard
-        In the order of their rows.
-    table : ColumnTable
-        The rows that the cuts were learnt from.
-    """
+    """The stored codes of all rows of a source table, under bins fitted on some of them."""
 
     bins: Bins
     shards: list[Shard]
+    """In the order of their rows."""
     table: ColumnTable
+    """The rows that the cuts were learnt from."""
 
     def rows_of(self, shard: Shard, mask: Bools | None) -> Integers:
         """Return the shard's row numbers, from 0, selected by a mask of the source's rows; all rows for None."""
@@ -223,17 +214,11 @@ def stand_in_blocks(
 
 @dataclass(frozen=True, eq=False)
 class StandIns:
-    """Rows with each value replaced by its bin's upper edge: rankers on these bins give them the rows' scores.
-
-    Attributes
-    ----------
-    stored : StoredCodes
-    is_taken : ndarray of shape (source.n_rows,), bool, or None
-        The rows; None: all of the source.
-    """
+    """Rows with each value replaced by its bin's upper edge: rankers on these bins give them the rows' scores."""
 
     stored: StoredCodes
     is_taken: Bools | None
+    """The rows; None: all of the source. Shape (source.n_rows,), or None."""
 
     def apply(self, function: Callable[[Floats], npt.NDArray[Any]]) -> npt.NDArray[Any]:
         return np.concatenate([function(block) for block in self.stored._blocks(self.is_taken)])
@@ -256,7 +241,6 @@ def store_codes(
 
     Parameters
     ----------
-    table : ColumnTable
     weight : ndarray of shape (n_rows,), float64
         Of the rows of the table.
     max_bins, n_categories, max_categories, least_mass

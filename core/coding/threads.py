@@ -109,24 +109,16 @@ def take(typing_context, queue):  # type: ignore[no-untyped-def]
 
 
 class Region(NamedTuple):
-    """The shared state of a parallel region: arrays of one number, each on a cache line of its own.
-
-    Attributes
-    ----------
-    ticket : ndarray of shape (1,), int64
-        Number of tasks of the present phase in the high 32 bits, the next task in the low 32 bits.
-    done : ndarray of shape (1,), int64
-        Tasks of the present phase that are done.
-    failed : ndarray of shape (1,), int64
-        Tasks that failed for lack of memory.
-    ended : ndarray of shape (1,), int64
-        1 once there is no leader any more.
-    """
+    """The shared state of a parallel region: arrays of one number, each on a cache line of its own."""
 
     ticket: Any
+    """Number of tasks of the present phase in the high 32 bits, the next task in the low 32 bits. Shape (1,), int64."""
     done: Any
+    """Tasks of the present phase that are done. Shape (1,), int64."""
     failed: Any
+    """Tasks that failed for lack of memory. Shape (1,), int64."""
     ended: Any
+    """1 once there is no leader any more. Shape (1,), int64."""
 
 
 REGION_TYPE = numba.types.NamedUniTuple(numba.int64[::1], len(Region._fields), Region)
@@ -154,11 +146,9 @@ class WorkerTeam:
         Size of the computation: see `ThreadPool`. From `TEAM_CELLS` on there are workers.
     work : kernel (region, *arguments)
         Does tasks until the region has ended, or there has been no task for a while.
-    *arguments : object
 
     Attributes
     ----------
-    region : Region
     n_threads : int
         Including the leader.
     """

@@ -78,7 +78,6 @@ def youden_threshold(
     Parameters
     ----------
     scores : ndarray of shape (n_rows,), float64
-    positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
         Each class has a weight above 0.
 

@@ -32,13 +32,6 @@ MIN_VARIANCE = 1e-12
 class Axis(NamedTuple):
     """The grid values to which one feature is set for partial dependence.
 
-    Attributes
-    ----------
-    feature : int
-        Index of its column.
-    values : ndarray of shape (n_points,), float64
-        Increasing, without repeats. NaN, a missing value, comes last.
-
     Examples
     --------
     >>> import numpy as np
@@ -48,18 +41,13 @@ class Axis(NamedTuple):
     """
 
     feature: int
+    """Index of its column."""
     values: Floats
+    """Increasing, without repeats. NaN, a missing value, comes last. Shape (n_points,)."""
 
 
 class PartialDependence(NamedTuple):
     """Mean scores on a grid of one or two features.
-
-    Attributes
-    ----------
-    axes : tuple of Axis
-        One or two.
-    scores : ndarray of shape (n_points,) or (n_points, n_points), float64
-        One dimension per axis. A ranker with a score per label adds a last dimension n_labels.
 
     Examples
     --------
@@ -73,23 +61,14 @@ class PartialDependence(NamedTuple):
     """
 
     axes: tuple[Axis, ...]
+    """One or two."""
     scores: Floats
+    """One dimension per axis. A ranker with a score per label adds a last dimension n_labels. Shape (n_points,) or
+    (n_points, n_points)."""
 
 
 class VariableDependence(NamedTuple):
     """Fractions of the variance of the scores that features account for, alone and in pairs.
-
-    Attributes
-    ----------
-    features : tuple of int
-        Indices of the columns, in the requested order.
-    main : ndarray of shape (n_features,), float64
-        Variance of each feature's partial dependence divided by the variance of the scores. 0: the mean score does not
-        change with the feature. 1: nothing else matters.
-    joint : ndarray of shape (n_features, n_features), float64
-        H² of each pair of features: the fraction of the variance of their partial dependence that is in neither of
-        their single ones. 0 if their effects are additive, 1 if neither has an effect alone. Symmetric, with a diagonal
-        of 0.
 
     Examples
     --------
@@ -103,8 +82,14 @@ class VariableDependence(NamedTuple):
     """
 
     features: tuple[int, ...]
+    """Indices of the columns, in the requested order."""
     main: Floats
+    """Variance of each feature's partial dependence divided by the variance of the scores. 0: the mean score does not
+    change with the feature. 1: nothing else matters. Shape (n_features,)."""
     joint: Floats
+    """H² of each pair of features: the fraction of the variance of their partial dependence that is in neither of their
+    single ones. 0 if their effects are additive, 1 if neither has an effect alone. Symmetric, with a diagonal of 0.
+    Shape (n_features, n_features)."""
 
 
 def partial_dependence(
@@ -201,14 +186,12 @@ def variable_dependence(
 
     Parameters
     ----------
-    ranker : Ranker
-        A fitted ranker.
+    ranker, sample_weight
+        As for `partial_dependence`.
     X : array or table of shape (n_samples, n_features)
         Background rows.
     features : sequence of int or str, optional
         Columns, by index or name. Default: all.
-    sample_weight : array-like of shape (n_samples,), optional
-        Finite, not negative, not all 0.
     n_rows : int, default=100
         Maximum number of rows, drawn at random from those of positive weight; at least 2.
     random_state : int, default=0
@@ -217,7 +200,6 @@ def variable_dependence(
     Returns
     -------
     VariableDependence
-        The fractions.
 
     Raises
     ------
@@ -309,7 +291,6 @@ def make_axis(
     Returns
     -------
     Axis
-        The values.
 
     Examples
     --------

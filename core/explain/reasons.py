@@ -32,8 +32,6 @@ class Reference(NamedTuple):
 
     Attributes
     ----------
-    score : float
-        The score.
     parts : ndarray of shape (n_features,), float64
         Parts that sum to `score` minus the mean training score.
 
@@ -46,6 +44,7 @@ class Reference(NamedTuple):
     """
 
     score: float
+    """The score."""
     parts: Floats
     """Shape (n_features,), float64."""
 
@@ -146,7 +145,6 @@ def reference_at(score: float, negative: Reference, positive: Reference) -> Refe
     Returns
     -------
     Reference
-        The reference.
 
     Raises
     ------
@@ -204,8 +202,6 @@ def largest(parts: Floats, n: int, toward: Toward) -> npt.NDArray[np.intp]:
     >>> from core.explain import largest
     >>> largest(np.array([[0.3, -0.2, 0.9, 0.3]]), 2, "raises")
     array([[2, 0]])
-    >>> largest(np.array([[0.3, -0.2, 0.9, 0.3]]), 2, "lowers")
-    array([[ 1, -1]])
     """
     check_value("n", Annotated[int, Ge(1)], n)
     check_value("toward", Toward, toward)

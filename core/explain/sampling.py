@@ -41,15 +41,6 @@ _CELLS_AT_ONCE = 1 << 20  # of rows that are scored in one call: 8 MB
 class ShapleyEstimate(NamedTuple):
     """Shapley values of rows with their standard errors.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows, n_features), float64
-        Values that sum to the row's score minus the mean score of the reference rows.
-    errors : ndarray of shape (n_rows, n_features), float64
-        Standard errors from the sampling of permutations; 0 if a value is exact.
-    exact : ndarray of shape (n_rows,), bool
-        Whether all values of a row are exact.
-
     Examples
     --------
     >>> import numpy as np
@@ -62,8 +53,11 @@ class ShapleyEstimate(NamedTuple):
     """
 
     values: Floats
+    """Values that sum to the row's score minus the mean score of the reference rows. Shape (n_rows, n_features)."""
     errors: Floats
+    """Standard errors from the sampling of permutations; 0 if a value is exact. Shape (n_rows, n_features)."""
     exact: Booleans
+    """Whether all values of a row are exact. Shape (n_rows,)."""
 
 
 class _Pairs(NamedTuple):
@@ -210,7 +204,6 @@ def count_scored(n_features: int, n_references: int) -> int:
     Returns
     -------
     int
-        The maximum.
 
     Examples
     --------

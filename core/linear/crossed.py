@@ -22,17 +22,11 @@ from .design import Columns, Coordinates, FeatureMap, LinearRows, TableRows, fit
 
 @dataclass(frozen=True, eq=False)
 class CrossedCoordinates(FeatureMap):
-    """The map from a table to coordinates of a linear score: its columns', then those of its crosses.
-
-    Attributes
-    ----------
-    crosses : Crosses
-    coordinates : Coordinates
-        Of the table's columns, then of those of the crosses.
-    """
+    """The map from a table to coordinates of a linear score: its columns', then those of its crosses."""
 
     crosses: Annotated[Crosses, Nested()]
     coordinates: Annotated[Coordinates, Nested()]
+    """Of the table's columns, then of those of the crosses."""
 
     @classmethod
     def from_arrays(
@@ -105,9 +99,6 @@ def fit_crossed(
 
     Parameters
     ----------
-    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
     crossed : Crossed
         Of the same rows; with logarithms.
     standardize : bool

@@ -110,13 +110,7 @@ class FeatureMap(State, ABC):
 
     @abstractmethod
     def transform(self, X: Any) -> "LinearRows":
-        """Return the rows of X in the map's coordinates.
-
-        Parameters
-        ----------
-        X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
-            NaN is missing; a category is its index 0, 1, …
-        """
+        """Return the rows of X in the map's coordinates."""
 
     @abstractmethod
     def terms(
@@ -155,22 +149,14 @@ class FeatureMap(State, ABC):
 
 @dataclass(frozen=True, eq=False)
 class Coordinates(FeatureMap):
-    """The coordinates of a table's single columns: scaled numbers, one-hot categories, missing indicators.
-
-    Attributes
-    ----------
-    center, unit : ndarray of shape (n_features,), float64
-        The number x has the coordinate (x - center) · unit; unit is 0 for a constant column and one of categories.
-    has_missing : ndarray of shape (n_features,), bool
-        Whether a missing value of the column has a coordinate of its own.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a column of numbers.
-    """
+    """The coordinates of a table's single columns: scaled numbers, one-hot categories, missing indicators."""
 
     n_categories: Ints
     center: Annotated[Floats, Array("n_features"), Ge(-1.7e308), Le(1.7e308)]
     unit: Annotated[Floats, Array("n_features"), Ge(0.0), Le(1e200)]
+    """The number x has the coordinate (x - center) · unit; unit is 0 for a constant column and one of categories."""
     has_missing: Annotated[state.Booleans, Array("n_features")]
+    """Whether a missing value of the column has a coordinate of its own."""
 
     def check(self) -> None:
         categorical = self.n_categories > 0
@@ -383,7 +369,6 @@ class StoredRows(TableRows):
         An ndarray if hardly any coordinate is 0.
     shift : ndarray of shape (n_features,), float64
         Subtracted from the first n_features coordinates of every row.
-    coordinates : Coordinates
     """
 
     def __init__(self, points: Any, shift: Floats, coordinates: Coordinates) -> None:
@@ -557,12 +542,6 @@ def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool)
 
     Parameters
     ----------
-    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
-        NaN is missing; a category is its index 0, 1, …
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a column of numbers.
     standardize : bool
         Whether to divide numbers by their standard deviation.
 
@@ -624,8 +603,6 @@ def column_moments(X: Any, weight: Floats) -> Moments:
     ----------
     X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
         NaN is missing; a value that a sparse matrix does not store is 0.
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
     """
     p = X.shape[1]
     mass, absent, unstored = np.zeros(p), np.zeros(p), np.zeros(p)
@@ -733,8 +710,6 @@ def score_rows(X, center, clip_limit, slope, missing, first, table, scores):  # 
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-        NaN is missing; a category is its index.
     center, slope : ndarray of shape (n_features,), float64
         The number x adds slope · (x - center).
     clip_limit : ndarray of shape (n_features,), float64
@@ -785,8 +760,6 @@ def sum_rows(X, row_weight, center, unit, first, sums, absent, table):  # type: 
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-        NaN is missing; a category is its index.
     row_weight : ndarray of shape (n_rows,), float64
         A row of weight 0 is not read.
     center, unit : ndarray of shape (n_features,), float64
@@ -826,9 +799,6 @@ def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-        NaN is missing.
-    weight : ndarray of shape (n_rows,), float64
     mass, absent : ndarray of shape (n_features,), float64
         The weight of the rows with a value, and of those without one, are added.
     low, high : ndarray of shape (n_features,), float64
@@ -858,9 +828,6 @@ def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyp
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-        NaN is missing.
-    weight : ndarray of shape (n_rows,), float64
     center, scale : ndarray of shape (n_features,), float64
         No sum overflows if 1 / scale is half the column's range.
     sums : ndarray of shape (n_features,), float64

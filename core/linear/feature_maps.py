@@ -152,25 +152,16 @@ class BinnedMap(FeatureMap):
     """Feature map of quantile bins: a 0/1 feature per bin of each column, and one for missing values.
 
     A missing value in a column that had none at fit adds the column's mean.
-
-    Attributes
-    ----------
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a column of numbers.
-    edges : ndarray of shape (n_edges.sum(),), float64
-        Between the bins, rising within each column.
-    n_edges : ndarray of shape (n_features,), int64
-    category_bins : ndarray of shape (n_categories.sum(),), int64
-        The bin of each category, one column after the other.
-    has_missing : ndarray of shape (n_features,), bool
-        Whether a value was missing at fit.
     """
 
     n_categories: Ints
     n_edges: Annotated[Ints, Array("n_features"), Ge(0), Lt(MAX_BINS), Totals("n_all_edges")]
     edges: Annotated[Floats, Array("n_all_edges"), FINITE]
+    """Between the bins, rising within each column. Shape (n_edges.sum(),)."""
     category_bins: Annotated[Ints, Array("n_all_categories"), Ge(0), Lt(MAX_BINS)]
+    """The bin of each category, one column after the other. Shape (n_categories.sum(),)."""
     has_missing: Annotated[Booleans, Array("n_features")]
+    """Whether a value was missing at fit."""
 
     def check(self) -> None:
         if self.n_edges[self.n_categories > 0].any():
@@ -384,20 +375,14 @@ def choose_bandwidth(rows: MapRows, bandwidth: float | Literal["auto"]) -> float
 
 @dataclass(frozen=True, eq=False)
 class GaussianMap(FeatureMap):
-    """Base class of maps that approximate the Gaussian kernel; each feature depends on the whole row.
-
-    Attributes
-    ----------
-    coordinates : Coordinates
-        Of the columns; the kernel is a function of their distances.
-    h : ndarray of shape (1,), float64
-        The bandwidth.
-    """
+    """Base class of maps that approximate the Gaussian kernel; each feature depends on the whole row."""
 
     name: ClassVar[MapName]
 
     coordinates: Annotated[Coordinates, Nested()]
+    """Of the columns; the kernel is a function of their distances."""
     h: Annotated[Floats, Array(1, name="bandwidth"), Ge(MIN_BANDWIDTH), Le(MAX_BANDWIDTH)]
+    """The bandwidth."""
 
     @property
     def bandwidth(self) -> float:
@@ -432,10 +417,6 @@ class FourierMap(GaussianMap):
     """Random Fourier features, which approximate the Gaussian kernel exp(-‖x - x'‖²/2h²).
 
     φ(x)·φ(x') is exp(-‖x - x'‖²/2h²) on average, exact at x = x', with a deviation of at most 1/√(2K).
-
-    Attributes
-    ----------
-    frequencies : ndarray of shape (n_coordinates, K), float64
     """
 
     name = "fourier"
@@ -516,17 +497,12 @@ def fit_fourier(
 
 @dataclass(frozen=True, eq=False)
 class NystroemMap(GaussianMap):
-    """Nyström features: the Gaussian kernel with each landmark l, exp(-‖x - l‖²/2h²).
-
-    Attributes
-    ----------
-    landmarks : ndarray of shape (n_landmarks, n_features), float64
-        As in the table: numbers in their units, categories as indices, NaN if missing.
-    """
+    """Nyström features: the Gaussian kernel with each landmark l, exp(-‖x - l‖²/2h²)."""
 
     name = "nystroem"
 
     landmarks: Annotated[Floats, Array("n_landmarks", "n_features"), NOT_INFINITE]
+    """As in the table: numbers in their units, categories as indices, NaN if missing."""
 
     def check(self) -> None:
         if not len(self.landmarks):
@@ -660,8 +636,6 @@ def fill_waves(X, center, unit, first, missing, frequencies, out):  # type: igno
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-        NaN is missing; a category is its index.
     center, unit : ndarray of shape (n_features,), float64
         The number x has the coordinate (x - center) · unit. For a column of categories unit is their number; a value
         that is none of them counts as missing.
@@ -707,8 +681,6 @@ def fill_squares(X, center, unit, n_categories, counts, points, gaps, bandwidth,
         NaN is missing; a category is its index. A value that is no category of its column counts as missing.
     center, unit : ndarray of shape (n_features,), float64
         The number x has the coordinate (x - center) · unit.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a column of numbers.
     counts : ndarray of shape (n_features,), float64
         1 if missing values of the column have a coordinate, else 0.
     points : ndarray of shape (n_features, n_points), float64

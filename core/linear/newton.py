@@ -192,19 +192,13 @@ def minimise_loss(
 
 @dataclass
 class LocalLoss:
-    """A loss of all rows' scores, evaluated at given scores: value, gradient and Hessian products.
-
-    Attributes
-    ----------
-    slope : ndarray of shape (n_rows,), float64
-        Derivative by each score.
-    curvature : ndarray of shape (n_rows,), float64
-        The second derivatives are at most this diagonal matrix, and nearly this.
-    """
+    """A loss of all rows' scores, evaluated at given scores: value, gradient and Hessian products."""
 
     value: float
     slope: Floats
+    """Derivative by each score. Shape (n_rows,)."""
     curvature: Floats
+    """The second derivatives are at most this diagonal matrix, and nearly this. Shape (n_rows,)."""
 
     def hessian_times(self, change: Floats) -> Floats:
         """Return the Hessian matrix times a change of the scores, shape (n_rows,)."""

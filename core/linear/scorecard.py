@@ -194,7 +194,6 @@ class Scorecard(ContributionRanker):
         Returns
         -------
         list of BinEvidence
-            One per column.
         """
         return [
             evidence_of(self._mass[:, own], self._squares[:, own], level=level)

@@ -104,7 +104,6 @@ class Surrogate:
     ----------
     positive_weight : ndarray of shape (m,), float64
     negative_weight : ndarray of shape (n,), float64
-    window : MassWindow
     naive : bool
         Whether positives are also compared with the negatives below the window, with margin 0 (eq. 11); else the tight
         surrogate (eq. 14 if low is 0, eq. 18).

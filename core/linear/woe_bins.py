@@ -256,7 +256,6 @@ def merge_bins(counts: Floats, direction: int, max_bins: int, min_rows: float | 
         Weight of the positives and of the negatives of each bin, in order.
     direction : int
         1, -1 or 0: see `fit_column_bins`.
-    max_bins : int
     min_rows : float or None
         Least weight of a bin. None: bins are merged only where they break the direction.
 

@@ -130,21 +130,13 @@ def _is_fitted(number: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 @dataclass
 class AnyProgram:
-    """A branching program whose nodes threshold the scores of weak rankers; same interface as `Program`.
-
-    Attributes
-    ----------
-    n_layers : int
-    nodes : structured ndarray of shape (T(T+1)/2,)
-        The "feature" of a node that cuts scores is 0: the score.
-    number : ndarray of shape (T(T+1)/2,), int64
-        Number of the weak ranker of each node; -1 if it has none.
-    rankers : NodeRankers
-    """
+    """A branching program whose nodes threshold the scores of weak rankers; same interface as `Program`."""
 
     n_layers: int
     nodes: npt.NDArray[np.void]
+    """The "feature" of a node that cuts scores is 0: the score. Shape (T(T+1)/2,)."""
     number: Integers
+    """Number of the weak ranker of each node; -1 if it has none. Shape (T(T+1)/2,)."""
     rankers: NodeRankers
 
     def score(self, X: Floats, output: Output) -> Floats:

@@ -164,21 +164,18 @@ class CodedRows(NamedTuple):
 
     Attributes
     ----------
-    bins : Bins
-    codes : ndarray of shape (n_features, n_rows), uint8
     weight, counts : ndarray of shape (n_rows,), float64
         Weight of each row, and the number of rows that it stands for.
-    n_positives : int
-    folder : pathlib.Path or None
-        For the masses of rows, if the codes are in a file, too.
     """
 
     bins: Bins
     codes: Codes
+    """Shape (n_features, n_rows)."""
     weight: Floats
     n_positives: int
     counts: Floats
     folder: Path | None = None
+    """For the masses of rows, if the codes are in a file, too."""
 
     @property
     def mass(self) -> Mass:
@@ -249,24 +246,16 @@ class LayerMove(NamedTuple):
 
 
 class LayerSums(NamedTuple):
-    """Sums over the rows that were used for a layer: histograms and class weights per node.
-
-    Attributes
-    ----------
-    numbers : ndarray of float64
-        All of them, of which the other arrays are views.
-    histograms : ndarray of shape (n_blocks, n_features, 2, n_codes * 4), float64
-        Mass of each class per node and code.
-    squares : ndarray of shape (n_positions, 2), float64
-        Of the masses of each class in each node, per row; of categories alone.
-    shown : ndarray of shape (2,), float64
-        Mass of each class, also of rows that froze in an earlier layer.
-    """
+    """Sums over the rows that were used for a layer: histograms and class weights per node."""
 
     numbers: Floats
+    """All of them, of which the other arrays are views."""
     histograms: Floats
+    """Mass of each class per node and code. Shape (n_blocks, n_features, 2, n_codes * 4)."""
     squares: Floats
+    """Of the masses of each class in each node, per row; of categories alone. Shape (n_positions, 2)."""
     shown: Floats
+    """Mass of each class, also of rows that froze in an earlier layer. Shape (2,)."""
 
     @classmethod
     def of(cls, n_positions: int, n_features: int, numbers: Floats | None = None) -> "LayerSums":
@@ -320,22 +309,14 @@ class LayerShard:
 
 @dataclass(frozen=True)
 class MakeLayerShard:
-    """Factory that builds a `LayerShard` from a block of rows; see `core.base.shards.MakeShard`.
-
-    Attributes
-    ----------
-    bins : Bins
-    n_layers : int
-    total : float
-        Weight of all rows.
-    scale : float
-        What weights are divided by to be numbers of rows.
-    """
+    """Factory that builds a `LayerShard` from a block of rows; see `core.base.shards.MakeShard`."""
 
     bins: Bins
     n_layers: int
     total: float
+    """Weight of all rows."""
     scale: float
+    """What weights are divided by to be numbers of rows."""
 
     def __call__(
         self, piece: Piece, codes: Sequence[tuple[Codes, ...]], folder: Path
@@ -403,10 +384,6 @@ def grow(
     ----------
     shards : Shards
         Of `LayerShard`, at the root.
-    bins : Bins
-    n_layers : int
-    report : Report
-    noise : Noise
     draw : Draw or None
         The rows that each layer is grown on, of a single shard; None: all.
     """
@@ -428,18 +405,12 @@ class Growth:
 
     Parameters
     ----------
-    bins : Bins
     n_layers : int
         T.
-    noise : Noise
-
-    Attributes
-    ----------
-    sums : LayerSums
-        Of the open layer.
     """
 
     sums: LayerSums
+    """Of the open layer."""
 
     def __init__(self, bins: Bins, n_layers: int, noise: Noise = NO_NOISE) -> None:
         self.nodes = np.zeros(n_nodes(n_layers), dtype=NODE)

@@ -128,21 +128,14 @@ def uniform_node(rise: float, mass: Mass, frozen: bool = False) -> npt.NDArray[n
 
 
 class Noise(NamedTuple):
-    """The label noise for which `SampledMartiRank` corrects class weights.
-
-    Attributes
-    ----------
-    rate : float
-        η, the probability that a label is flipped.
-    least_share : float
-        A node that is reached by at most this fraction of either class is frozen; 0 freezes none.
-    class_prior : float or None
-        True fraction of positives; None: that of the rows shown, corrected for noise.
-    """
+    """The label noise for which `SampledMartiRank` corrects class weights."""
 
     rate: float = 0.0
+    """η, the probability that a label is flipped."""
     least_share: float = 0.0
+    """A node that is reached by at most this fraction of either class is frozen; 0 freezes none."""
     class_prior: float | None = None
+    """True fraction of positives; None: that of the rows shown, corrected for noise."""
 
     def total(self, shown: Mass) -> Mass:
         """Return the estimated true class weights, given the observed weights by label."""
@@ -340,28 +333,20 @@ def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyp
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A branching program of T layers; node (i, t), at position i of layer t, leads to (i, t+1) and (i+1, t+1).
-
-    Attributes
-    ----------
-    n_layers : int
-        T.
-    nodes : structured ndarray of shape (T(T+1)/2,)
-        Layer by layer, by position within each; see `NODE`.
-    words : ndarray of shape (n_words,), uint64
-        Sets of categories: bit c % 64 of word c // 64 is 1 if category c lies above.
-    """
+    """A branching program of T layers; node (i, t), at position i of layer t, leads to (i, t+1) and (i+1, t+1)."""
 
     n_layers: int
+    """T."""
     nodes: npt.NDArray[np.void]
+    """Layer by layer, by position within each; see `NODE`. Shape (T(T+1)/2,)."""
     words: npt.NDArray[np.uint64]
+    """Sets of categories: bit c % 64 of word c // 64 is 1 if category c lies above. Shape (n_words,)."""
 
     def score(self, X: Floats, output: Output) -> Floats:
         """Return the expected scores of rows over the program's coin flips, without checks.
 
         Parameters
         ----------
-        X : ndarray of shape (n_rows, n_features), float64, C-contiguous
         output : {"position", "vote"}
             E[j]/T, where j is the position after the last layer; or P(j >= T/2). A row that froze at
             position i of layer t (from 0) with label b, 0 or 1, counts as one that went on to
@@ -417,8 +402,6 @@ class Programs(State):
 
     Attributes
     ----------
-    n_layers, n_words : ndarray of shape (n_programs,), int64
-    nodes : structured ndarray, `NODE`
     words : ndarray, uint64
         A node's `word` counts from its program's first.
     """

@@ -64,22 +64,15 @@ SLICE_ROWS = 1 << 14  # rows that are coded together, so that memory does not gr
 
 
 class Demand(NamedTuple):
-    """How many rows each layer needs.
-
-    Attributes
-    ----------
-    least_examples : float
-        m_A: rows of each true class that a node needs for its weak ranker.
-    confidence : float
-        1 - δ, the probability that `draws_needed` are enough at all nodes.
-    layer_rows : float
-        Mass of rows after which a layer has seen enough in any case: the number of the theorem, which provides for
-        nodes that hardly any row reaches, is large.
-    """
+    """How many rows each layer needs."""
 
     least_examples: float = 100.0
+    """m_A: rows of each true class that a node needs for its weak ranker."""
     confidence: float = 0.95
+    """1 - δ, the probability that `draws_needed` are enough at all nodes."""
     layer_rows: float = 100_000.0
+    """Mass of rows after which a layer has seen enough in any case: the number of the theorem, which provides for nodes
+    that hardly any row reaches, is large."""
 
 
 def draws_needed(

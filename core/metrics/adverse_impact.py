@@ -81,25 +81,6 @@ _EXTREME = math.log(1e12)
 class GroupSteps:
     """What each threshold flags in each group: enough for the rates of any threshold.
 
-    Attributes
-    ----------
-    values : tuple of (str or None)
-        The groups by value; None is the group of the rows without a value.
-    thresholds : ndarray of shape (n_steps,), float64
-        Decreasing.
-    counts : ndarray of shape (n_groups, 2), int64
-        Numbers of positive and negative rows of weight above 0.
-    flagged : ndarray of shape (2, n_groups, n_steps + 1), float64
-        Weight of the positives and of the negatives at or above each threshold, after a leading 0.
-    weight : ndarray of shape (2, n_groups), float64
-        Weight of all positives and of all negatives.
-    trials : ndarray of shape (3, n_groups, n_steps + 1), float64
-        Effective trials of the share that is flagged: of all rows, of the positives and of the negatives.
-    effective : ndarray of shape (3, n_groups), float64
-        Effective numbers of rows or units.
-    units : bool
-        Whether rows are drawn together in units.
-
     Examples
     --------
     >>> from core.metrics import compare_at_threshold, group_steps
@@ -109,13 +90,23 @@ class GroupSteps:
     """
 
     values: tuple[str | None, ...]
+    """The groups by value; None is the group of the rows without a value."""
     thresholds: FloatArray
+    """Decreasing. Shape (n_steps,)."""
     counts: NDArray[np.int64]
+    """Numbers of positive and negative rows of weight above 0. Shape (n_groups, 2)."""
     flagged: FloatArray
+    """Weight of the positives and of the negatives at or above each threshold, after a leading 0. Shape (2, n_groups,
+    n_steps + 1)."""
     weight: FloatArray
+    """Weight of all positives and of all negatives. Shape (2, n_groups)."""
     trials: FloatArray
+    """Effective trials of the share that is flagged: of all rows, of the positives and of the negatives. Shape (3,
+    n_groups, n_steps + 1)."""
     effective: FloatArray
+    """Effective numbers of rows or units. Shape (3, n_groups)."""
     units: bool
+    """Whether rows are drawn together in units."""
 
 
 class ImpactRatio(NamedTuple):
@@ -146,17 +137,6 @@ class ImpactRatio(NamedTuple):
 class SideImpact:
     """Selection rates and adverse impact ratios of all groups on the favourable side.
 
-    Attributes
-    ----------
-    side : Side
-        The favourable side.
-    reference : int or None
-        The group with the highest rate. None without ratios.
-    groups : tuple of ImpactRatio
-        In the order of the groups.
-    passes : bool or None
-        True if every group passes, False if one fails, None if there is not enough data.
-
     Examples
     --------
     >>> from core.metrics import compare_at_threshold, group_steps
@@ -167,9 +147,13 @@ class SideImpact:
     """
 
     side: Side
+    """The favourable side."""
     reference: int | None
+    """The group with the highest rate. None without ratios."""
     groups: tuple[ImpactRatio, ...]
+    """In the order of the groups."""
     passes: bool | None
+    """True if every group passes, False if one fails, None if there is not enough data."""
 
 
 @dataclass(frozen=True)
@@ -178,16 +162,8 @@ class ThresholdGroups:
 
     Attributes
     ----------
-    threshold : float
-        As given.
-    values : tuple of (str or None)
-        The groups.
-    counts : tuple of (int, int)
-        Numbers of positive and negative rows of each group.
     tpr, fpr : tuple of GroupMetric
         Of each group.
-    sides : dict of Side to SideImpact
-        For each side of the threshold.
 
     Examples
     --------
@@ -199,11 +175,15 @@ class ThresholdGroups:
     """
 
     threshold: float
+    """As given."""
     values: tuple[str | None, ...]
+    """The groups."""
     counts: tuple[tuple[int, int], ...]
+    """Numbers of positive and negative rows of each group."""
     tpr: tuple[GroupMetric, ...]
     fpr: tuple[GroupMetric, ...]
     sides: dict[Side, SideImpact]
+    """For each side of the threshold."""
 
 
 def group_steps(
@@ -219,16 +199,10 @@ def group_steps(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores, sample_weight, group
+        As for `auc_interval`.
     by : array_like, shape (n_samples,)
         Group of each row: numbers, booleans or text. NaN and None form their own group.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one customer.
     max_steps : int, at least 2
         Thresholds to keep. With more distinct scores, a threshold between two that are kept counts as the higher one.
 
@@ -241,8 +215,6 @@ def group_steps(
     ------
     InvalidData
         As for `compare_groups`.
-    InvalidParameter
-        `max_steps` is less than 2.
 
     Examples
     --------

@@ -119,13 +119,6 @@ MAX_PARTS = 10
 class Price(NamedTuple):
     """Cost of one row: `fixed` + `rate` · its amount.
 
-    Attributes
-    ----------
-    fixed : float
-        Cost of every row, in the unit of the amounts.
-    rate : float
-        Cost per unit of the amount.
-
     Examples
     --------
     >>> from core.metrics import AmountCosts, Price
@@ -134,23 +127,14 @@ class Price(NamedTuple):
     """
 
     fixed: float = 0.0
+    """Cost of every row, in the unit of the amounts."""
     rate: float = 0.0
+    """Cost per unit of the amount."""
 
 
 @dataclass(frozen=True)
 class AmountCosts:
     """Costs of decisions, which may depend on the amount of a row.
-
-    Parameters
-    ----------
-    false_positive : Price or float
-        Cost of flagging a negative, in addition to its review. A number is a fixed cost.
-    false_negative : Price or float
-        Cost of a positive that is not flagged.
-    benefit : Price or float
-        Benefit of a flagged positive.
-    review : float
-        Cost of each flagged row.
 
     Raises
     ------
@@ -165,9 +149,13 @@ class AmountCosts:
     """
 
     false_positive: Price | float = 0.0
+    """Cost of flagging a negative, in addition to its review. A number is a fixed cost."""
     false_negative: Price | float = 0.0
+    """Cost of a positive that is not flagged."""
     benefit: Price | float = 0.0
+    """Benefit of a flagged positive."""
     review: float = 0.0
+    """Cost of each flagged row."""
 
     def __post_init__(self) -> None:
         for name in ("false_positive", "false_negative", "benefit"):
@@ -230,8 +218,6 @@ class ValueCurve(NamedTuple):
     ----------
     shares, values : ndarray of shape (n_points,), float64
         From (0, 0) to (1, 1), joined by straight lines (a tie is taken in random order).
-    thresholds : ndarray of shape (n_points,), float64
-        Rows with score ≥ threshold are flagged; the first is +inf.
 
     Examples
     --------
@@ -243,19 +229,11 @@ class ValueCurve(NamedTuple):
     shares: FloatArray
     values: FloatArray
     thresholds: FloatArray
+    """Rows with score ≥ threshold are flagged; the first is +inf. Shape (n_points,)."""
 
 
 class ValueRecall(NamedTuple):
     """Fraction of the positives' amount that is caught by flagging a given fraction of the rows.
-
-    Attributes
-    ----------
-    share : float
-        Share of the rows, of the negatives, or of the negatives' amount that is flagged.
-    threshold : float
-        Lowest score among the flagged rows. Of a tie there, a part is flagged.
-    recall : Interval
-        Share of the positives' amount that is caught.
 
     Examples
     --------
@@ -266,28 +244,16 @@ class ValueRecall(NamedTuple):
     """
 
     share: float
+    """Share of the rows, of the negatives, or of the negatives' amount that is flagged."""
     threshold: float
+    """Lowest score among the flagged rows. Of a tie there, a part is flagged."""
     recall: Interval
+    """Share of the positives' amount that is caught."""
 
 
 @dataclass(frozen=True)
 class ValueCaught:
     """How much of the positives' amount a ranking catches.
-
-    Attributes
-    ----------
-    over : {"rows", "negatives", "amount_of_negatives"}
-        What is flagged to catch the amount.
-    area : Interval
-        Mean height of the value curve; ½ for a random ranking.
-    recalls : tuple of ValueRecall
-        One per requested share.
-    amount : float
-        Total weighted amount of the positives.
-    effective : float
-        Effective number of positives by amount, (Σv)² / Σv²: the number of equal amounts with the same variance.
-    curve : ValueCurve
-        One point per distinct score.
 
     Examples
     --------
@@ -298,11 +264,17 @@ class ValueCaught:
     """
 
     over: Over
+    """What is flagged to catch the amount."""
     area: Interval
+    """Mean height of the value curve; ½ for a random ranking."""
     recalls: tuple[ValueRecall, ...]
+    """One per requested share."""
     amount: float
+    """Total weighted amount of the positives."""
     effective: float
+    """Effective number of positives by amount, (Σv)² / Σv²: the number of equal amounts with the same variance."""
     curve: ValueCurve
+    """One point per distinct score."""
 
 
 @dataclass(frozen=True)
@@ -311,10 +283,6 @@ class DecisionCost:
 
     Attributes
     ----------
-    cost : Interval
-        Mean cost of a row; below 0 if benefits exceed the costs.
-    flagged : float
-        Fraction of the rows' weight that is flagged.
     saved_to_none, saved_to_all : Interval
         Mean cost of a row if no row, or every row, is flagged, minus `cost`. Above 0: this way costs less.
 
@@ -328,26 +296,15 @@ class DecisionCost:
     """
 
     cost: Interval
+    """Mean cost of a row; below 0 if benefits exceed the costs."""
     flagged: float
+    """Fraction of the rows' weight that is flagged."""
     saved_to_none: Interval
     saved_to_all: Interval
 
 
 class ThresholdCost(NamedTuple):
     """Mean cost per row of flagging the rows at or above a threshold, and what it saves.
-
-    Attributes
-    ----------
-    threshold : float
-        Rows with score ≥ threshold are flagged; +inf flags none.
-    cost : Interval
-        Mean cost of a row.
-    flagged : float
-        Fraction of the rows' weight that is flagged.
-    saved_to_random : Interval
-        Mean cost of a row if as many rows are flagged at random, minus `cost`.
-    saved_to_rule : Interval or None
-        Mean cost of a row under the other rule, minus `cost`. None without a rule.
 
     Examples
     --------
@@ -360,10 +317,15 @@ class ThresholdCost(NamedTuple):
     """
 
     threshold: float
+    """Rows with score ≥ threshold are flagged; +inf flags none."""
     cost: Interval
+    """Mean cost of a row."""
     flagged: float
+    """Fraction of the rows' weight that is flagged."""
     saved_to_random: Interval
+    """Mean cost of a row if as many rows are flagged at random, minus `cost`."""
     saved_to_rule: Interval | None
+    """Mean cost of a row under the other rule, minus `cost`. None without a rule."""
 
 
 @dataclass(frozen=True)
@@ -372,18 +334,8 @@ class ThresholdCosts:
 
     Attributes
     ----------
-    points : tuple of ThresholdCost
-        One per threshold, in their order.
-    least : float
-        The threshold with the lowest cost on these rows, of all thresholds; +inf flags none.
     flag_none, flag_all : Interval
         Mean cost of a row if no row, or every row, is flagged.
-    rule : Interval or None
-        Mean cost of a row under the other rule. None without decisions of another rule.
-    rule_flagged : float or None
-        Fraction of the rows' weight that the rule flags. None without decisions of another rule.
-    level : float in (0, 1)
-        Confidence level of each interval.
 
     Examples
     --------
@@ -396,12 +348,17 @@ class ThresholdCosts:
     """
 
     points: tuple[ThresholdCost, ...]
+    """One per threshold, in their order."""
     least: float
+    """The threshold with the lowest cost on these rows, of all thresholds; +inf flags none."""
     flag_none: Interval
     flag_all: Interval
     rule: Interval | None
+    """Mean cost of a row under the other rule. None without decisions of another rule."""
     rule_flagged: float | None
+    """Fraction of the rows' weight that the rule flags. None without decisions of another rule."""
     level: float
+    """Confidence level of each interval. In (0, 1)."""
 
 
 @dataclass(frozen=True)
@@ -410,16 +367,6 @@ class LeastCost:
 
     Attributes
     ----------
-    threshold : float
-        Rows with score ≥ threshold are flagged; +inf flags none.
-    flagged : float
-        Fraction of the rows' weight with such scores.
-    in_sample : float
-        Mean cost of a row on the rows that chose the threshold; it is too low.
-    held_out : DecisionCost or None
-        Cost of each row by the threshold that the other parts of the rows choose. None if there is only one unit.
-    parts : int
-        Number of parts.
     threshold_low, threshold_high : float
         Lowest and highest threshold that the parts chose.
 
@@ -433,10 +380,15 @@ class LeastCost:
     """
 
     threshold: float
+    """Rows with score ≥ threshold are flagged; +inf flags none."""
     flagged: float
+    """Fraction of the rows' weight with such scores."""
     in_sample: float
+    """Mean cost of a row on the rows that chose the threshold; it is too low."""
     held_out: DecisionCost | None
+    """Cost of each row by the threshold that the other parts of the rows choose. None if there is only one unit."""
     parts: int
+    """Number of parts."""
     threshold_low: float
     threshold_high: float
 
@@ -447,20 +399,8 @@ class CostReport:
 
     Attributes
     ----------
-    rows : float
-        Weight of all rows; a cost per row times this is the total.
     flag_none, flag_all : Interval
         Mean cost of a row if no row, or every row, is flagged.
-    least : LeastCost
-        The threshold with the lowest cost.
-    at : DecisionCost or None
-        Cost at the given threshold.
-    by_probability : DecisionCost or None
-        Cost if the probability and the amount of each row decide whether it is flagged.
-    probability_saves : Difference or None
-        Held-out cost of the best threshold minus that by probability. Above 0: probabilities cost less.
-    level : float in (0, 1)
-        Confidence level of each interval.
 
     Examples
     --------
@@ -472,27 +412,24 @@ class CostReport:
     """
 
     rows: float
+    """Weight of all rows; a cost per row times this is the total."""
     flag_none: Interval
     flag_all: Interval
     least: LeastCost
+    """The threshold with the lowest cost."""
     at: DecisionCost | None
+    """Cost at the given threshold."""
     by_probability: DecisionCost | None
+    """Cost if the probability and the amount of each row decide whether it is flagged."""
     probability_saves: Difference | None
+    """Held-out cost of the best threshold minus that by probability. Above 0: probabilities cost less."""
     level: float
+    """Confidence level of each interval. In (0, 1)."""
 
 
 @dataclass(frozen=True)
 class CostComparison:
     """Mean costs per row of several rankings of the same rows, each at its own best threshold.
-
-    Attributes
-    ----------
-    reports : tuple of LeastCost
-        One per scorer, in their order.
-    differences : tuple of Difference
-        Cost per row of the first minus that of the second, for every pair of scorers.
-    level : float in (0, 1)
-        Confidence level of each interval.
 
     Examples
     --------
@@ -505,8 +442,11 @@ class CostComparison:
     """
 
     reports: tuple[LeastCost, ...]
+    """One per scorer, in their order."""
     differences: tuple[Difference, ...]
+    """Cost per row of the first minus that of the second, for every pair of scorers."""
     level: float
+    """Confidence level of each interval. In (0, 1)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -722,10 +662,8 @@ def value_caught(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores, level, sample_weight, group
+        As for `auc_interval`.
     amount : array_like of float, shape (n_samples,)
         Amount of each row, from 0 to 1e100.
     over : {"rows", "negatives", "amount_of_negatives"}
@@ -733,12 +671,6 @@ def value_caught(
         amount.
     at : sequence of float in (0, 1]
         Shares at which the caught amount is reported.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. For intervals and tests only their ratios matter.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
@@ -750,8 +682,6 @@ def value_caught(
     InvalidData
         As for `auc`; an amount is missing, negative or above 1e100; or no positive, or with
         `over="amount_of_negatives"` no negative, has an amount above 0.
-    InvalidParameter
-        A parameter is out of range.
 
     Examples
     --------
@@ -974,10 +904,8 @@ def cost_report(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores, level, group
+        As for `auc_interval`.
     costs : AmountCosts
         Costs and benefits of the decisions.
     amount : array_like of float, shape (n_samples,), optional
@@ -986,14 +914,10 @@ def cost_report(
         A threshold that was not chosen on these rows; infinite is allowed.
     probability : array_like of float, shape (n_samples,), optional
         Probability that each row is positive, fitted on other rows.
-    level : float in (0, 1)
-        Confidence level of each interval.
     random_state : int
         Seed of the parts, not negative.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights. The prevalence is that of the weighted rows.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
@@ -1077,14 +1001,10 @@ def costs_at_thresholds(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    costs : AmountCosts
-        Costs and benefits of the decisions.
-    amount : array_like of float, shape (n_samples,), optional
-        Amount of each row, from 0 to 1e100.
+    y, scores, level, sample_weight, group
+        As for `auc_interval`.
+    costs, amount
+        As for `cost_report`.
     thresholds : array_like of float, shape (n_thresholds,)
         Thresholds that were not chosen on these rows; +inf flags none.
     rule : array_like of float, shape (n_samples,), optional
@@ -1094,12 +1014,6 @@ def costs_at_thresholds(
         threshold.
     prevalence : float in (0, 1), optional
         Fraction of positives among future rows: the rows of each class are weighted accordingly.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
@@ -1231,22 +1145,12 @@ def compare_costs(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
+    y, level, group
+        As for `auc_interval`.
     scores : sequence of array_like of float, each of shape (n_samples,)
         Scores of two or more scorers. Their scales may differ.
-    costs : AmountCosts
-        Costs and benefits of the decisions.
-    amount : array_like of float, shape (n_samples,), optional
-        Amount of each row, from 0 to 1e100.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    random_state : int
-        Seed of the parts, not negative.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. The prevalence is that of the weighted rows.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+    costs, amount, random_state, sample_weight
+        As for `cost_report`.
     names : sequence of str, optional
         Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
     adjust : {"holm", "none"}

@@ -63,14 +63,8 @@ class RocBand:
 
     Attributes
     ----------
-    fpr : ndarray of shape (n,), float64
-        False positive rates.
     low, high : ndarray of shape (n,), float64
         Limits of the TPR. Both are 1 at an FPR of 1, because flagging all rows finds all positives.
-    kind : {"pointwise", "simultaneous"}
-        "pointwise": the level holds for each rate separately. "simultaneous": for the entire curve.
-    level : float in (0, 1)
-        Confidence level.
 
     Examples
     --------
@@ -82,10 +76,13 @@ class RocBand:
     """
 
     fpr: FloatArray
+    """False positive rates. Shape (n,)."""
     low: FloatArray
     high: FloatArray
     kind: BandKind
+    """"pointwise": the level holds for each rate separately. "simultaneous": for the entire curve."""
     level: float
+    """Confidence level. In (0, 1)."""
 
 
 def roc_band(
@@ -163,10 +160,8 @@ def tpr_at_fpr_interval(
 
     Parameters
     ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    totals : ClassTotals
-        Total weights of the classes behind the curve.
+    curve, totals
+        The full ROC curve and the weights of its classes, as from `summarise`.
     fpr : float in [0, 1]
         The false positive rate.
     level : float in (0, 1)
@@ -201,14 +196,10 @@ def fpr_at_tpr_interval(
 
     Parameters
     ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    totals : ClassTotals
-        Total weights of the classes behind the curve.
+    curve, totals, level
+        As for `tpr_at_fpr_interval`.
     tpr : float in [0, 1]
         The true positive rate.
-    level : float in (0, 1)
-        Confidence level of each interval.
 
     Returns
     -------

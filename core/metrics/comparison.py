@@ -137,12 +137,6 @@ class WindowComparison:
     ----------
     fpr_min, fpr_max : float in [0, 1]
         The window.
-    values : tuple of Interval
-        Area of each scorer, divided by the width of the window, in the order of the scorers.
-    differences : tuple of Difference
-        Every pair of scorers, in the order (1, 2), (1, 3), …, (2, 3), ….
-    joint_p_value : float or None
-        For H₀: all areas over this window are equal. None if the window has too few rows for a test.
 
     Examples
     --------
@@ -156,28 +150,16 @@ class WindowComparison:
     fpr_min: float
     fpr_max: float
     values: tuple[Interval, ...]
+    """Area of each scorer, divided by the width of the window, in the order of the scorers."""
     differences: tuple[Difference, ...]
+    """Every pair of scorers, in the order (1, 2), (1, 3), …, (2, 3), …."""
     joint_p_value: float | None
+    """For H₀: all areas over this window are equal. None if the window has too few rows for a test."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Comparison of scorers on the same rows.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the scorers.
-    windows : tuple of WindowComparison
-        One per window, in the requested order.
-    joint_p_value : float or None
-        For H₀: all areas are equal in every window that is tested. None if no window is.
-    n_tests : int
-        Pairs of scorers times tested windows: the number of tests that the adjusted p-values account for.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    warnings : tuple of str
-        Why windows have no p-values, and how many rows they need.
 
     Examples
     --------
@@ -189,11 +171,17 @@ class Comparison:
     """
 
     names: tuple[str, ...]
+    """Names of the scorers."""
     windows: tuple[WindowComparison, ...]
+    """One per window, in the requested order."""
     joint_p_value: float | None
+    """For H₀: all areas are equal in every window that is tested. None if no window is."""
     n_tests: int
+    """Pairs of scorers times tested windows: the number of tests that the adjusted p-values account for."""
     level: float
+    """Confidence level of each interval. In (0, 1)."""
     warnings: tuple[str, ...] = ()
+    """Why windows have no p-values, and how many rows they need."""
 
 
 def compare(
@@ -216,18 +204,12 @@ def compare(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
+    y, level, sample_weight, group
+        As for `auc_interval`.
     scores : sequence of array_like of float, each of shape (n_samples,)
         Scores of two or more scorers. Their scales may differ.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates; (0, 1) is the AUC.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. For intervals and tests only their ratios matter.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     fold, repeat, row : array_like, shape (n_samples,), optional
         As for `cross_validated_areas`, for scorers that were cross-validated on the same folds: their mean areas over
         the folds are then compared.
@@ -257,9 +239,6 @@ def compare(
     >>> comparison = compare(y, [first, second], [(0.0, 1.0), (0.0, 0.8)], names=["first", "second"])
     >>> comparison.n_tests
     2
-    >>> difference = comparison.windows[0].differences[0]
-    >>> round(difference.value, 4), round(difference.p_value, 3)
-    (-0.1875, 0.321)
     """
     checked, level = check_windows(windows, least=1), check_level(level)
     columns, named = check_scorers(scores, names, adjust)
@@ -571,7 +550,6 @@ def score_shift(
 
     Parameters
     ----------
-    before, after : ScoreSample
     level : float in (0, 1)
     series : array_like of float, shape (n_rows,), optional
         The later scores in the order of time, if neighbours may be alike. The earlier sample is taken to have the same

@@ -52,8 +52,6 @@ class RocCurve:
     ----------
     fpr, tpr : array_like of float64, shape (n_points,), in [0, 1]
         Rates, non-decreasing, from (0, 0) to (1, 1), no point twice.
-    thresholds : array_like of float64, shape (n_points,)
-        Strictly decreasing. The first is +inf (flag nothing); the others are scores.
 
     Raises
     ------
@@ -66,13 +64,12 @@ class RocCurve:
     >>> curve = RocCurve([0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0], [float("inf"), 0.9, 0.4, 0.1])
     >>> len(curve), curve.area(), curve.partial_area(0.0, 0.5)
     (4, 0.875, 0.75)
-    >>> curve.locate_one(0.5)  # the rates of the rows with score ≥ 0.5
-    (0.0, 0.5)
     """
 
     fpr: FloatArray
     tpr: FloatArray
     thresholds: FloatArray
+    """Strictly decreasing. The first is +inf (flag nothing); the others are scores. Shape (n_points,)."""
 
     def __post_init__(self) -> None:
         for name in ("fpr", "tpr", "thresholds"):
@@ -121,11 +118,6 @@ class RocCurve:
         -------
         float in [0, 1]
             The area divided by the width of the window.
-
-        Raises
-        ------
-        InvalidParameter
-            The window is empty or leaves [0, 1].
 
         References
         ----------
@@ -267,7 +259,6 @@ class RocCurve:
         Returns
         -------
         RocCurve
-            The thinned curve.
 
         Raises
         ------
@@ -301,12 +292,8 @@ def roc_curve(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
+    y, scores, sample_weight
+        As for `auc`.
     drop_collinear : bool
         Leave out points inside straight stretches. The line is the same, but `RocCurve.locate` then knows only the
         remaining thresholds.
@@ -316,19 +303,12 @@ def roc_curve(
     RocCurve
         The curve. O(n log n).
 
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
-
     Examples
     --------
     >>> from core.metrics import roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> curve.fpr, curve.tpr
     (array([0. , 0. , 0.5, 1. ]), array([0. , 0.5, 1. , 1. ]))
-    >>> curve.thresholds
-    array([inf, 0.9, 0.4, 0.1])
     """
     return curve_of(group_by_score(y, scores, sample_weight), drop_collinear=drop_collinear)
 
@@ -501,7 +481,6 @@ class ClassTotals:
         Returns
         -------
         ClassTotals
-            The totals.
         """
         return cls(positives, negatives, positives, negatives)
 
@@ -568,22 +547,13 @@ def misrank_fraction(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
+    y, scores, sample_weight
+        As for `auc`.
 
     Returns
     -------
     float in [0, 1]
         1 − AUC + half the fraction of ties.
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
 
     References
     ----------
@@ -629,10 +599,8 @@ def partial_auc(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores
+        As for `auc`.
     fpr_min, fpr_max : float in [0, 1]
         The window of false positive rates, fpr_min < fpr_max.
     definition : {"interpolated", "empirical"}
@@ -654,8 +622,6 @@ def partial_auc(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
     InvalidParameter
         The window is empty or leaves [0, 1], or the definition is unknown.
 
@@ -670,8 +636,6 @@ def partial_auc(
     >>> y, scores = [1, 0, 1, 1, 0], [0.9, 0.8, 0.6, 0.4, 0.2]
     >>> round(partial_auc(y, scores, 0.0, 0.5), 3)
     0.333
-    >>> round(partial_auc(y, scores, 0.0, 0.5, standardize=True), 3)
-    0.556
     """
     check_value("definition", str, definition)
     check_value("standardize", bool, standardize)
@@ -745,14 +709,10 @@ def tpr_at_fpr(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores, sample_weight
+        As for `auc`.
     fpr : float in [0, 1]
         The false positive rate.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
 
     Returns
     -------
@@ -761,8 +721,6 @@ def tpr_at_fpr(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
     InvalidParameter
         `fpr` lies outside [0, 1].
 

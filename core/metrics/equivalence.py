@@ -59,8 +59,6 @@ def rows_factor(
     >>> from core.metrics import rows_factor
     >>> round(rows_factor(0.1, 0.1), 2)  # the interval reaches to the margin: half of the samples would decide
     2.04
-    >>> rows_factor(0.1, 0.1, fixed=0.1) is None
-    True
     """
     check_value("varying", float, varying)
     check_value("margin", float, margin)

@@ -164,8 +164,6 @@ class Interval(NamedTuple):
 
     Attributes
     ----------
-    value : float
-        The estimate.
     low, high : float
         Ends of the interval.
 
@@ -177,6 +175,7 @@ class Interval(NamedTuple):
     """
 
     value: float
+    """The estimate."""
     low: float
     high: float
 
@@ -481,11 +480,6 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
     Interval
         0 ≤ low ≤ value ≤ high ≤ 1.
 
-    Raises
-    ------
-    InvalidParameter
-        A parameter is out of range.
-
     References
     ----------
     Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
@@ -580,14 +574,8 @@ class Difference:
     ----------
     first, second : str
         Names of the scorers.
-    value : float
-        Metric of `first` minus that of `second`. For areas, which are divided by the window's width, in [-1, 1].
     low, high : float
         Ends of its confidence interval.
-    p_value : float or None
-        Two-sided, for H₀: both are equal. None if there are too few rows for a test.
-    adjusted_p_value : float or None
-        Adjusted over all differences of the comparison that have a p-value. None without `p_value`.
 
     Examples
     --------
@@ -602,10 +590,13 @@ class Difference:
     first: str
     second: str
     value: float
+    """Metric of `first` minus that of `second`. For areas, which are divided by the window's width, in [-1, 1]."""
     low: float
     high: float
     p_value: float | None
+    """Two-sided, for H₀: both are equal. None if there are too few rows for a test."""
     adjusted_p_value: float | None
+    """Adjusted over all differences of the comparison that have a p-value. None without `p_value`."""
 
 
 def check_metrics(metrics: Sequence[M]) -> Sequence[M]:

@@ -214,27 +214,6 @@ class WorstGroup(NamedTuple):
 class GroupComparison:
     """Metrics of one ranking in each group of rows, and tests of equality.
 
-    Attributes
-    ----------
-    groups : tuple of GroupQuality
-        One per group, by value. Rows without a value are the last group.
-    cross_areas : tuple of CrossArea
-        The AUC of each group's positives against each group's negatives, row by row of the matrix.
-    tests : tuple of GroupTest
-        Joint tests of equality across groups.
-    worst : tuple of WorstGroup
-        The worst group by each metric; empty if fewer than two groups have a value.
-    threshold : float or None
-        The common threshold, as given.
-    cutoffs : Cutoffs or None
-        How the groups' own thresholds were chosen, as given.
-    rate : float or None
-        The FPR or TPR that the groups' own thresholds aim at.
-    windows : tuple of (fpr_min, fpr_max)
-        Windows of the partial AUCs.
-    level : float in (0, 1)
-        Confidence level of each interval.
-
     Examples
     --------
     >>> import numpy as np
@@ -247,14 +226,23 @@ class GroupComparison:
     """
 
     groups: tuple[GroupQuality, ...]
+    """One per group, by value. Rows without a value are the last group."""
     cross_areas: tuple[CrossArea, ...]
+    """The AUC of each group's positives against each group's negatives, row by row of the matrix."""
     tests: tuple[GroupTest, ...]
+    """Joint tests of equality across groups."""
     worst: tuple[WorstGroup, ...]
+    """The worst group by each metric; empty if fewer than two groups have a value."""
     threshold: float | None
+    """The common threshold, as given."""
     cutoffs: Cutoffs | None
+    """How the groups' own thresholds were chosen, as given."""
     rate: float | None
+    """The FPR or TPR that the groups' own thresholds aim at."""
     windows: tuple[Window, ...]
+    """Windows of the partial AUCs."""
     level: float
+    """Confidence level of each interval. In (0, 1)."""
 
 
 class _Shift(NamedTuple):
@@ -336,10 +324,8 @@ def compare_groups(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores, level, sample_weight, group
+        As for `auc_interval`.
     by : array_like, shape (n_samples,)
         Group of each row: numbers, booleans or text. NaN and None form their own group.
     windows : sequence of (fpr_min, fpr_max)
@@ -351,12 +337,6 @@ def compare_groups(
         lowest FPR with at least this TPR.
     rate : float in [0, 1], optional
         The rate of the groups' own thresholds. Default: that of all rows at `threshold`.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     probability : array_like of float, shape (n_samples,), in [0, 1], optional
         Probability of each row, to compare calibration.
 
@@ -383,8 +363,6 @@ def compare_groups(
     >>> found = compare_groups(y, scores, region, threshold=1.0)
     >>> [(one.value, round(one.auc.interval.value, 2)) for one in found.groups]
     [('north', 0.88), ('south', 0.47)]
-    >>> [(test.of, test.adjusted_p_value < 0.01) for test in found.tests]
-    [('auc', True), ('tpr', True), ('fpr', False)]
     """
     check_value("cutoffs", str | None, cutoffs)
     level = check_level(level)
@@ -1034,8 +1012,6 @@ def _add_placements(  # type: ignore[no-untyped-def]
     scores : ndarray of shape (n_rows,), float64
         Ascending.
     codes : ndarray of shape (n_rows,), intp
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
     scale : ndarray of shape (n_groups, 2), float64
         √r over the weight of the positives and of the negatives of each group.
     mass : ndarray of shape (2, n_groups), float64
@@ -1107,8 +1083,6 @@ def _place(scores, codes, positive, weight, mass, place, placement):  # type: ig
     scores : ndarray of shape (n_rows,), float64
         Ascending.
     codes : ndarray of shape (n_rows,), intp
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
     mass : ndarray of shape (2, n_groups), float64
         The weight of the negatives and of the positives of each group.
     place : ndarray of shape (n_rows,), intp
@@ -1165,8 +1139,6 @@ def _add_squares(  # type: ignore[no-untyped-def]
     order : ndarray of shape (n_chosen,), intp
         Rows, those of one unit together.
     unit, codes : ndarray of shape (n_rows,), intp
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
     placement : ndarray of shape (n_chosen, n_groups), float64
         Of each row in `order`, as `_place` writes it.
     values : ndarray of shape (n_groups, n_groups), float64

@@ -47,18 +47,6 @@ class Gain:
 
     Attributes
     ----------
-    share : float in (0, 1]
-        The first rows as a fraction of all rows.
-    size : float
-        Their weight; their number if unweighted.
-    threshold : float
-        Lowest score among them. If rows beyond have the same score, this threshold flags more rows.
-    tied : float
-        Weight of all rows with that score.
-    taken : float
-        Weight of those of them that are among the first rows.
-    positives : float
-        Weight of the positives among the first rows; the mean over all orders of a tie at the end.
     precision, recall, lift : Interval
         Fraction of positives among the first rows, fraction of the positives that are among them, and precision divided
         by the prevalence.
@@ -73,11 +61,17 @@ class Gain:
     """
 
     share: float
+    """The first rows as a fraction of all rows. In (0, 1]."""
     size: float
+    """Their weight; their number if unweighted."""
     threshold: float
+    """Lowest score among them. If rows beyond have the same score, this threshold flags more rows."""
     tied: float
+    """Weight of all rows with that score."""
     taken: float
+    """Weight of those of them that are among the first rows."""
     positives: float
+    """Weight of the positives among the first rows; the mean over all orders of a tie at the end."""
     precision: Interval
     recall: Interval
     lift: Interval
@@ -98,10 +92,8 @@ def gains_table(
 
     Parameters
     ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    totals : ClassTotals
-        Total weights of the classes behind the curve.
+    curve, totals
+        The full ROC curve and the weights of its classes, as from `summarise`.
     shares : sequence of float in [1e-9, 1]
         Sizes as fractions of all rows. Without shares and counts: 1, 2, 5, 10, 20, …, 100 %.
     counts : sequence of float > 0
@@ -221,10 +213,6 @@ class ListCurve(NamedTuple):
     ----------
     x, y : ndarray of shape (n_points,), float64
         The points.
-    thresholds : ndarray of shape (n_points,), float64
-        Threshold of each point: rows with at least this score are flagged.
-    spread : tuple of two ndarray of shape (n_points,), float64
-        Two measures of length along the curve by which `thin` spreads its points. Neither decreases.
 
     Examples
     --------
@@ -237,7 +225,10 @@ class ListCurve(NamedTuple):
     x: FloatArray
     y: FloatArray
     thresholds: FloatArray
+    """Threshold of each point: rows with at least this score are flagged. Shape (n_points,)."""
     spread: tuple[FloatArray, FloatArray]
+    """Two measures of length along the curve by which `thin` spreads its points. Neither decreases. Each of shape
+    (n_points,)."""
 
     def thin(self, max_points: int) -> ListCurve:
         """Return the curve with at most `max_points` of its points.
@@ -253,11 +244,6 @@ class ListCurve(NamedTuple):
         -------
         ListCurve
             The thinned curve. O(n_points).
-
-        Raises
-        ------
-        InvalidParameter
-            `max_points` is less than 2.
         """
         if max_points < 2:
             raise InvalidParameter(f"max_points must be at least 2, got {max_points}")
@@ -308,9 +294,6 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> list_curve("precision_recall", curve, 0.5).y
     array([1.        , 0.66666667, 0.5       ])
-    >>> corners = list_curve("cost", curve, 0.5)
-    >>> corners.x, corners.y
-    (array([0. , 0. , 0.5, 1. , 1. ]), array([0.  , 0.  , 0.25, 0.  , 0.  ]))
     """
     check_value("curve", RocCurve, curve)
     check_value("kind", str, kind)
@@ -341,8 +324,6 @@ class ScoreHistogram(NamedTuple):
 
     Attributes
     ----------
-    edges : ndarray of shape (n_bins + 1,), float64
-        Ends of the bins, ascending. The outermost bins include all scores beyond them.
     positives, negatives : ndarray of shape (n_bins,), float64
         Fraction of the class in each bin; each sums to 1.
 
@@ -354,6 +335,7 @@ class ScoreHistogram(NamedTuple):
     """
 
     edges: FloatArray
+    """Ends of the bins, ascending. The outermost bins include all scores beyond them. Shape (n_bins + 1,)."""
     positives: FloatArray
     negatives: FloatArray
 
@@ -380,11 +362,6 @@ def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
     -------
     ScoreHistogram
         The histogram. O(n_points).
-
-    Raises
-    ------
-    InvalidParameter
-        `n_bins` is less than 1.
 
     Examples
     --------

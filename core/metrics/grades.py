@@ -78,23 +78,6 @@ MAX_VOLUME_GRADES = 8
 class GradedSummary:
     """The metrics of scores on rows with grades.
 
-    Attributes
-    ----------
-    c_index : Interval
-        Fraction of the pairs of different grades that are in order.
-    mean_auc : Interval
-        Mean of the AUCs between all pairs of grades.
-    volume : Interval or None
-        Volume under the ROC surface; None with more than `MAX_VOLUME_GRADES` grades.
-    grades : tuple of int
-        Distinct grades, ascending.
-    counts : tuple of int
-        Rows of positive weight of each grade.
-    pairwise : tuple of tuple of float or None
-        AUC between the lower grade (row) and the higher grade (column); None elsewhere.
-    level : float in (0, 1)
-        Confidence level of the intervals.
-
     Examples
     --------
     >>> from core.metrics import measure_graded
@@ -104,28 +87,24 @@ class GradedSummary:
     """
 
     c_index: Interval
+    """Fraction of the pairs of different grades that are in order."""
     mean_auc: Interval
+    """Mean of the AUCs between all pairs of grades."""
     volume: Interval | None
+    """Volume under the ROC surface; None with more than `MAX_VOLUME_GRADES` grades."""
     grades: tuple[int, ...]
+    """Distinct grades, ascending."""
     counts: tuple[int, ...]
+    """Rows of positive weight of each grade."""
     pairwise: tuple[tuple[float | None, ...], ...]
+    """AUC between the lower grade (row) and the higher grade (column); None elsewhere."""
     level: float
+    """Confidence level of the intervals. In (0, 1)."""
 
 
 @dataclass(frozen=True)
 class GradedComparison:
     """The comparison of scorers by one metric of graded rows.
-
-    Attributes
-    ----------
-    metric : GradedMetric
-        "c_index", "mean_auc" or "volume".
-    values : tuple of Interval
-        Its value for each scorer, in their order.
-    differences : tuple of Difference
-        Every pair of scorers, in their order.
-    joint_p_value : float or None
-        For H₀: all scorers have the same value.
 
     Examples
     --------
@@ -137,9 +116,13 @@ class GradedComparison:
     """
 
     metric: GradedMetric
+    """"c_index", "mean_auc" or "volume"."""
     values: tuple[Interval, ...]
+    """Its value for each scorer, in their order."""
     differences: tuple[Difference, ...]
+    """Every pair of scorers, in their order."""
     joint_p_value: float | None
+    """For H₀: all scorers have the same value."""
 
 
 class _GradedRows(NamedTuple):
@@ -191,8 +174,6 @@ def measure_graded(
     ------
     InvalidData
         Lengths differ, a label is not a grade, all are equal, or a score or weight is not finite.
-    InvalidParameter
-        `level` is not strictly between 0 and 1.
 
     Examples
     --------
@@ -237,12 +218,10 @@ def compare_graded(
         Grades: whole numbers from 0 to 31.
     scores : sequence of array_like of float, each of shape (n_samples,)
         Scores of two or more scorers. Their scales may differ.
-    level : float in (0, 1)
-        Confidence level of each interval.
+    level, group
+        As for `auc_interval`.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights. A pair has the product of the weights of its rows.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     names : sequence of str, optional
         Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
     adjust : {"holm", "none"}
@@ -251,7 +230,6 @@ def compare_graded(
     Returns
     -------
     tuple of GradedComparison
-        One per metric.
 
     Raises
     ------

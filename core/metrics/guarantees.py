@@ -92,23 +92,6 @@ class NoGuarantee(InvalidParameter):
 class Guarantee:
     """What a threshold guarantees about its rate in the population.
 
-    Attributes
-    ----------
-    rate : {"fpr", "tpr"}
-        The FPR is at most `limit`, or the TPR at least `limit`.
-    limit : float
-        The limit of the rate.
-    confidence : float
-        Minimum probability, over samples such as this one, that the guarantee holds.
-    rows : int
-        Number of negatives (of positives for the TPR) that the guarantee is based on.
-    needed : int
-        Minimum number of them for any guarantee.
-    errors : int
-        The threshold flags at most this many of the negatives, or misses at most this many of the positives.
-    broken : float
-        Maximum probability that the guarantee does not hold; at most 1 − confidence.
-
     Examples
     --------
     >>> import numpy as np
@@ -119,24 +102,24 @@ class Guarantee:
     """
 
     rate: Rate
+    """The FPR is at most `limit`, or the TPR at least `limit`."""
     limit: float
+    """The limit of the rate."""
     confidence: float
+    """Minimum probability, over samples such as this one, that the guarantee holds."""
     rows: int
+    """Number of negatives (of positives for the TPR) that the guarantee is based on."""
     needed: int
+    """Minimum number of them for any guarantee."""
     errors: int
+    """The threshold flags at most this many of the negatives, or misses at most this many of the positives."""
     broken: float
+    """Maximum probability that the guarantee does not hold; at most 1 − confidence."""
 
 
 @dataclass(frozen=True)
 class GuaranteedPoint:
     """A threshold, its rates on the sample, and what it guarantees about the population.
-
-    Attributes
-    ----------
-    point : OperatingPoint
-        The threshold and its rates on the sample.
-    guarantee : Guarantee
-        The guarantee.
 
     Examples
     --------
@@ -148,25 +131,14 @@ class GuaranteedPoint:
     """
 
     point: OperatingPoint
+    """The threshold and its rates on the sample."""
     guarantee: Guarantee
+    """The guarantee."""
 
 
 @dataclass(frozen=True)
 class GroupGuarantee:
     """The guaranteed threshold of one group of rows.
-
-    Attributes
-    ----------
-    group : Any
-        Value of the group.
-    threshold : float or None
-        Rows of the group with score ≥ threshold are flagged; +inf flags none. None if the group has too few rows.
-    rows : int
-        Negatives (positives for the TPR) in the group.
-    needed : int
-        Minimum number of them for a guarantee.
-    guarantee : Guarantee or None
-        The guarantee; None if the group has too few rows.
 
     Examples
     --------
@@ -177,24 +149,20 @@ class GroupGuarantee:
     """
 
     group: Any
+    """Value of the group."""
     threshold: float | None
+    """Rows of the group with score ≥ threshold are flagged; +inf flags none. None if the group has too few rows."""
     rows: int
+    """Negatives (positives for the TPR) in the group."""
     needed: int
+    """Minimum number of them for a guarantee."""
     guarantee: Guarantee | None = None
+    """The guarantee; None if the group has too few rows."""
 
 
 @dataclass(frozen=True)
 class GroupGuarantees:
     """Thresholds that give the same guarantee in every group.
-
-    Attributes
-    ----------
-    groups : tuple of GroupGuarantee
-        One per group, in ascending order of the groups.
-    threshold : float or None
-        The single threshold that keeps the guarantee in every group. None if a group has too few rows.
-    together : bool
-        True if `confidence` is that of all guarantees at once, False if it is that of each one.
 
     Examples
     --------
@@ -205,8 +173,11 @@ class GroupGuarantees:
     """
 
     groups: tuple[GroupGuarantee, ...]
+    """One per group, in ascending order of the groups."""
     threshold: float | None
+    """The single threshold that keeps the guarantee in every group. None if a group has too few rows."""
     together: bool
+    """True if `confidence` is that of all guarantees at once, False if it is that of each one."""
 
 
 def rows_to_guarantee(
@@ -280,8 +251,6 @@ def guaranteed_point(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
     TooFewRows
         There are fewer rows than a guarantee needs.
     NoGuarantee
@@ -331,10 +300,8 @@ def guaranteed_point_on_curve(
 
     Parameters
     ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    totals : ClassTotals
-        Total weights of the classes behind the curve.
+    curve, totals
+        The full ROC curve and the weights of its classes, as from `summarise`.
     rows : (int, int)
         Numbers of positives and of negatives.
     fpr, tpr, confidence, costs, prevalence, level

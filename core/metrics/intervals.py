@@ -114,8 +114,6 @@ class PartialArea(NamedTuple):
     ----------
     fpr_min, fpr_max : float in [0, 1]
         The window.
-    interval : Interval
-        The interpolated partial AUC, divided by the width of the window.
 
     Examples
     --------
@@ -128,6 +126,7 @@ class PartialArea(NamedTuple):
     fpr_min: float
     fpr_max: float
     interval: Interval
+    """The interpolated partial AUC, divided by the width of the window."""
 
 
 @dataclass(frozen=True)
@@ -136,24 +135,8 @@ class Summary:
 
     Attributes
     ----------
-    curve : RocCurve
-        The full curve, with one point per distinct score.
-    auc : Interval
-        The AUC, with ties counted half and DeLong's interval.
-    partial_aucs : tuple of PartialArea
-        One per requested window, in that order.
-    misrank_fraction : float in [0, 1]
-        Fraction of discordant pairs of a positive and a negative, ties included.
-    ties : float in [0, 1]
-        Fraction of pairs of a positive and a negative with equal scores.
     positives, negatives : int
         Rows of each class with positive weight.
-    totals : ClassTotals
-        Total weight and effective number of rows of each class.
-    level : float in (0, 1)
-        Confidence level of the intervals.
-    groups : ScoreGroups
-        The rows by score, from which other metrics of the same ranking are computed.
 
     Examples
     --------
@@ -164,15 +147,23 @@ class Summary:
     """
 
     curve: RocCurve
+    """The full curve, with one point per distinct score."""
     auc: Interval
+    """The AUC, with ties counted half and DeLong's interval."""
     partial_aucs: tuple[PartialArea, ...]
+    """One per requested window, in that order."""
     misrank_fraction: float
+    """Fraction of discordant pairs of a positive and a negative, ties included. In [0, 1]."""
     ties: float
+    """Fraction of pairs of a positive and a negative with equal scores. In [0, 1]."""
     positives: int
     negatives: int
     totals: ClassTotals
+    """Total weight and effective number of rows of each class."""
     level: float
+    """Confidence level of the intervals. In (0, 1)."""
     groups: ScoreGroups
+    """The rows by score, from which other metrics of the same ranking are computed."""
 
 
 def summarise(
@@ -188,30 +179,15 @@ def summarise(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. For intervals and tests only their ratios matter.
+    y, scores, sample_weight, level, group
+        As for `auc_interval`.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates for partial AUCs.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
     Summary
         The results. O(n log n + n · len(windows)).
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
-    InvalidParameter
-        A parameter is out of range.
 
     Examples
     --------
@@ -220,8 +196,6 @@ def summarise(
     >>> summary = summarise(y, scores, windows=[(0.0, 0.5)])
     >>> summary.auc.value, summary.misrank_fraction, summary.positives
     (0.75, 0.25, 4)
-    >>> summary.partial_aucs[0].interval.value
-    0.625
     """
     level = check_level(level)
     checked = check_windows(windows)
@@ -309,10 +283,8 @@ def auc_interval(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores
+        As for `auc`.
     level : float in (0, 1)
         Probability that the interval covers the AUC of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
@@ -365,30 +337,17 @@ def partial_auc_interval(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores, sample_weight, group
+        As for `auc_interval`.
     fpr_min, fpr_max : float in [0, 1]
         The window of false positive rates, fpr_min < fpr_max.
     level : float in (0, 1)
         Probability that the interval covers the partial AUC of the population.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. For intervals and tests only their ratios matter.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
     Interval
         0 ≤ low ≤ value ≤ high ≤ 1. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
-    InvalidParameter
-        A parameter is out of range.
 
     Warns
     -----
@@ -574,7 +533,6 @@ def area_warnings(
 
     Parameters
     ----------
-    windows : sequence of (fpr_min, fpr_max)
     areas : sequence of Interval
         One per window.
     rows, effective : (positives, negatives)

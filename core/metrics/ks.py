@@ -42,16 +42,8 @@ def ks_interval(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. For intervals and tests only their ratios matter.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+    y, scores, level, sample_weight, group
+        As for `auc_interval`.
     random_state : int
         Seed of the split of the rows into parts.
 
@@ -59,13 +51,6 @@ def ks_interval(
     -------
     Interval
         The distance in [0, 1]. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
-    InvalidParameter
-        A parameter is out of range.
 
     Examples
     --------

@@ -178,11 +178,6 @@ class ListNdcg:
     count : int, optional
         Number of first rows, from 1 to 1,000,000,000. Default: all rows.
 
-    Raises
-    ------
-    InvalidParameter
-        `count` is out of range.
-
     Examples
     --------
     >>> from core.metrics import ListNdcg, measure_lists
@@ -290,16 +285,6 @@ class ListReciprocalRank:
 class ListPrecision:
     """Precision at k of a list: the fraction of relevant rows among its first rows.
 
-    Parameters
-    ----------
-    count : int
-        Number of first rows, from 1 to 1,000,000,000. A shorter list counts all of its rows.
-
-    Raises
-    ------
-    InvalidParameter
-        `count` is out of range.
-
     Examples
     --------
     >>> from core.metrics import ListPrecision, measure_lists
@@ -308,6 +293,7 @@ class ListPrecision:
     """
 
     count: int
+    """Number of first rows, from 1 to 1,000,000,000. A shorter list counts all of its rows."""
 
     def __post_init__(self) -> None:
         _check_count(self.count)
@@ -373,19 +359,6 @@ def list_metric_named(name: str) -> ListMetric:
 class ListMeasured:
     """The mean of a metric over lists, with its interval.
 
-    Attributes
-    ----------
-    metric : ListMetric
-        The metric.
-    interval : Interval
-        The mean with a confidence interval.
-    queries : int
-        Lists that have a value.
-    skipped : int
-        Lists without a value: those of one grade, or without a relevant row.
-    effective_queries : float
-        Number of lists of equal weight that would give the same variance.
-
     Examples
     --------
     >>> from core.metrics import ListAuc, measure_lists
@@ -395,10 +368,15 @@ class ListMeasured:
     """
 
     metric: ListMetric
+    """The metric."""
     interval: Interval
+    """The mean with a confidence interval."""
     queries: int
+    """Lists that have a value."""
     skipped: int
+    """Lists without a value: those of one grade, or without a relevant row."""
     effective_queries: float
+    """Number of lists of equal weight that would give the same variance."""
 
 
 @dataclass(frozen=True)
@@ -407,14 +385,6 @@ class ListComparison:
 
     Attributes
     ----------
-    metric : ListMetric
-        The metric.
-    values : tuple of Interval
-        Mean for each scorer, in their order.
-    differences : tuple of Difference
-        Every pair of scorers, in their order.
-    joint_p_value : float or None
-        For H₀: all scorers have the same mean.
     queries, skipped : int
         Lists with and without a value.
 
@@ -428,9 +398,13 @@ class ListComparison:
     """
 
     metric: ListMetric
+    """The metric."""
     values: tuple[Interval, ...]
+    """Mean for each scorer, in their order."""
     differences: tuple[Difference, ...]
+    """Every pair of scorers, in their order."""
     joint_p_value: float | None
+    """For H₀: all scorers have the same mean."""
     queries: int
     skipped: int
 

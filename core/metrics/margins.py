@@ -31,13 +31,6 @@ DEFAULT_THETAS = 65
 class MarginDistribution:
     """The distribution of the margins of a ranker's pairs.
 
-    Attributes
-    ----------
-    thetas : ndarray of shape (n_thetas,), float64
-        Strictly increasing, from the least margin to the greatest.
-    fractions : ndarray of shape (n_thetas,), float64
-        Weighted fraction of pairs with a margin of at most each theta; non-decreasing, the last is 1.
-
     Examples
     --------
     >>> from core.metrics import margin_distribution, roc_curve
@@ -47,7 +40,10 @@ class MarginDistribution:
     """
 
     thetas: FloatArray
+    """Strictly increasing, from the least margin to the greatest. Shape (n_thetas,)."""
     fractions: FloatArray
+    """Weighted fraction of pairs with a margin of at most each theta; non-decreasing, the last is 1. Shape
+    (n_thetas,)."""
 
     @property
     def least(self) -> float:
@@ -73,7 +69,6 @@ class MarginDistribution:
         Returns
         -------
         float in [0, 1]
-            The fraction.
         """
         if theta < self.least:
             return 0.0
@@ -180,8 +175,6 @@ def listed_margin_distribution(
     Parameters
     ----------
     margins : array_like of float, shape (n_pairs,)
-    weight : array_like of float, shape (n_pairs,), optional
-        Above 0.
     """
     values = np.asarray(margins, dtype=np.float64)
     if not values.size or not np.isfinite(values).all():
@@ -201,8 +194,6 @@ def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> 
     ----------
     differences : array_like of float, shape (n_pairs,)
         Score of the better item minus score of the worse one, not divided by ‖λ‖₁.
-    weight : array_like of float, shape (n_pairs,), optional
-        Above 0.
     """
     exponents = -np.asarray(differences, dtype=np.float64)
     if weight is not None:

@@ -122,20 +122,6 @@ def metric_named(name: str) -> Metric:
 class MetricEstimate:
     """The value of a metric for one ranking, with confidence interval and test against a random ranking.
 
-    Attributes
-    ----------
-    metric : Metric
-        The metric.
-    interval : Interval
-        Its value with a confidence interval.
-    chance : float or None
-        Value of a random ranking; None if it is 0.
-    p_value : float or None
-        One-sided, for H₀: the scores carry no information. None without `chance`, if a class has fewer than
-        `MIN_CLASS_ROWS` effective rows, or if the window of an area has fewer than three.
-    adjusted_p_value : float or None
-        Adjusted by Holm's method over all metrics of the call. None without `p_value`.
-
     Examples
     --------
     >>> from core.metrics import AveragePrecision, measure
@@ -145,10 +131,16 @@ class MetricEstimate:
     """
 
     metric: Metric
+    """The metric."""
     interval: Interval
+    """Its value with a confidence interval."""
     chance: float | None
+    """Value of a random ranking; None if it is 0."""
     p_value: float | None
+    """One-sided, for H₀: the scores carry no information. None without `chance`, if a class has fewer than
+    `MIN_CLASS_ROWS` effective rows, or if the window of an area has fewer than three."""
     adjusted_p_value: float | None
+    """Adjusted by Holm's method over all metrics of the call. None without `p_value`."""
 
 
 def measure(
@@ -165,18 +157,14 @@ def measure(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores, group
+        As for `auc_interval`.
     metrics : sequence of Metric
         Such as `AveragePrecision()`, `PrecisionAt(count=100)`, `Ndcg(10)` or `TwoWayArea(0.1, 0.8)`.
     level : float in (0, 1)
         Probability that an interval covers the value of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights. NDCG needs whole numbers.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     fixed_prevalence : bool
         Whether the population has the prevalence of these rows. By default rows were drawn one by one, and the
         intervals include the variance of the prevalence.
@@ -188,8 +176,6 @@ def measure(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
     InvalidParameter
         There is no metric, or a parameter is out of range.
 
@@ -235,10 +221,8 @@ def measure_on_curve(
 
     Parameters
     ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    totals : ClassTotals
-        Total weights of the classes behind the curve.
+    curve, totals
+        The full ROC curve and the weights of its classes, as from `summarise`.
     metrics : sequence of Metric
         As for `measure`.
     level : float in (0, 1)
@@ -469,12 +453,8 @@ def value_of_metric(
     ----------
     metric : Metric
         Such as `AveragePrecision()`.
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
+    y, scores, sample_weight
+        As for `auc`.
 
     Returns
     -------
@@ -528,19 +508,6 @@ def _above_chance(
 class MetricComparison:
     """The comparison of scorers by one metric.
 
-    Attributes
-    ----------
-    metric : Metric
-        The metric.
-    values : tuple of Interval
-        Its value for each scorer, in their order.
-    differences : tuple of Difference
-        Every pair of scorers, in their order.
-    joint_p_value : float or None
-        For H₀: all scorers have the same value. None if its window has too few rows for a test.
-    warning : str or None
-        Why there are no p-values, and how many rows they need; None if there are p-values.
-
     Examples
     --------
     >>> from core.metrics import AveragePrecision, compare_metrics
@@ -552,10 +519,15 @@ class MetricComparison:
     """
 
     metric: Metric
+    """The metric."""
     values: tuple[Interval, ...]
+    """Its value for each scorer, in their order."""
     differences: tuple[Difference, ...]
+    """Every pair of scorers, in their order."""
     joint_p_value: float | None
+    """For H₀: all scorers have the same value. None if its window has too few rows for a test."""
     warning: str | None = None
+    """Why there are no p-values, and how many rows they need; None if there are p-values."""
 
 
 def compare_metrics(
@@ -579,19 +551,13 @@ def compare_metrics(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
+    y, level, sample_weight, group
+        As for `auc_interval`.
     scores : sequence of array_like of float, each of shape (n_samples,)
         Scores of two or more scorers. Their scales may differ.
     metrics : sequence of Metric
         As for `measure`. With folds, a share refers to the rows of each fold, and a count is rejected, because folds
         have fewer rows.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. For intervals and tests only their ratios matter.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     fold, repeat, row : array_like, shape (n_samples,), optional
         As for `compare`.
     names : sequence of str, optional

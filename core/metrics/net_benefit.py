@@ -64,19 +64,6 @@ _TP, _FP, _FN, _TN = range(4)
 class NetBenefit(NamedTuple):
     """Net benefit of acting on rows with at least a threshold probability, in true positives per row.
 
-    Attributes
-    ----------
-    threshold : float in (0, 1)
-        The threshold probability.
-    flagged : float
-        Fraction of the rows' weight with at least this probability.
-    benefit : Interval
-        The net benefit. Above 0: better than acting on nobody.
-    flag_all : Interval
-        The net benefit of acting on every row.
-    over_all : Interval
-        `benefit` minus `flag_all` on the same rows. Above 0: better than acting on every row.
-
     Examples
     --------
     >>> from core.metrics import decision_curve
@@ -86,10 +73,15 @@ class NetBenefit(NamedTuple):
     """
 
     threshold: float
+    """The threshold probability. In (0, 1)."""
     flagged: float
+    """Fraction of the rows' weight with at least this probability."""
     benefit: Interval
+    """The net benefit. Above 0: better than acting on nobody."""
     flag_all: Interval
+    """The net benefit of acting on every row."""
     over_all: Interval
+    """`benefit` minus `flag_all` on the same rows. Above 0: better than acting on every row."""
 
 
 def decision_curve(
@@ -114,12 +106,10 @@ def decision_curve(
         Probability of being positive, on held-out rows.
     thresholds : sequence of float in (0, 1)
         Threshold probabilities.
-    level : float in (0, 1)
-        Confidence level of each interval.
+    level, group
+        As for `auc_interval`.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights. Only their ratios matter.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------

@@ -91,7 +91,6 @@ class Costs:
         Returns
         -------
         (float, float)
-            The two costs.
         """
         return self.false_positive * (1.0 - prevalence), self.false_negative * prevalence
 
@@ -102,14 +101,8 @@ class ExpectedCost:
 
     Attributes
     ----------
-    a_row : Interval
-        Mean cost of a row.
     flag_none, flag_all : float
         Cost per row of flagging no row, and of flagging all rows. A useful threshold costs less than both.
-    costs : Costs
-        The costs of the two kinds of error.
-    saved_to_random : Interval
-        Cost per row of flagging as many rows at random, minus `a_row`.
 
     Examples
     --------
@@ -120,10 +113,13 @@ class ExpectedCost:
     """
 
     a_row: Interval
+    """Mean cost of a row."""
     flag_none: float
     flag_all: float
     costs: Costs
+    """The costs of the two kinds of error."""
     saved_to_random: Interval
+    """Cost per row of flagging as many rows at random, minus `a_row`."""
 
 
 @dataclass(frozen=True)
@@ -132,27 +128,11 @@ class OperatingPoint:
 
     Attributes
     ----------
-    threshold : float
-        Rows with score ≥ threshold are flagged; +inf flags none.
     threshold_low, threshold_high : float
         The population's threshold for the requested rate, or for the lowest cost, is above `threshold_low` and at most
         `threshold_high`. Infinite if the sample sets no limit. If you gave a threshold or a share, both equal it.
     fpr, tpr : Interval
         Fractions of the negatives and of the positives that are flagged.
-    precision : Interval
-        Fraction of positives among the flagged rows; NaN in [0, 1] if no row is flagged.
-    lift : Interval
-        Precision divided by the prevalence. The interval includes the variance of the prevalence unless you gave it.
-    flagged : Interval
-        Fraction of all rows that are flagged at this prevalence; the two rates combined by MOVER.
-    prevalence : float in (0, 1)
-        Fraction of positives among all rows: that of the sample, unless you gave another.
-    tpr_at_fpr : Interval or None
-        If you gave an FPR: the population's TPR at exactly this FPR, whose threshold is unknown.
-    fpr_at_tpr : Interval or None
-        If you gave a TPR: the population's FPR at exactly this TPR.
-    cost : ExpectedCost or None
-        Cost per row, if you gave costs.
 
     Examples
     --------
@@ -163,17 +143,25 @@ class OperatingPoint:
     """
 
     threshold: float
+    """Rows with score ≥ threshold are flagged; +inf flags none."""
     threshold_low: float
     threshold_high: float
     fpr: Interval
     tpr: Interval
     precision: Interval
+    """Fraction of positives among the flagged rows; NaN in [0, 1] if no row is flagged."""
     lift: Interval
+    """Precision divided by the prevalence. The interval includes the variance of the prevalence unless you gave it."""
     flagged: Interval
+    """Fraction of all rows that are flagged at this prevalence; the two rates combined by MOVER."""
     prevalence: float
+    """Fraction of positives among all rows: that of the sample, unless you gave another. In (0, 1)."""
     tpr_at_fpr: Interval | None = None
+    """If you gave an FPR: the population's TPR at exactly this FPR, whose threshold is unknown."""
     fpr_at_tpr: Interval | None = None
+    """If you gave a TPR: the population's FPR at exactly this TPR."""
     cost: ExpectedCost | None = None
+    """Cost per row, if you gave costs."""
 
 
 def operating_point(
@@ -197,10 +185,8 @@ def operating_point(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores, level, sample_weight, group
+        As for `auc_interval`.
     fpr : float in [0, 1], optional
         Choose the greatest TPR with an FPR of at most this; among equals the lowest FPR.
     tpr : float in [0, 1], optional
@@ -215,12 +201,6 @@ def operating_point(
         fewest rows.
     prevalence : float in (0, 1), optional
         Fraction of positives among future rows, taken as known. Default: that of the sample.
-    level : float in (0, 1)
-        Confidence level of each interval.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
@@ -229,8 +209,6 @@ def operating_point(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
     InvalidParameter
         None of `fpr`, `tpr`, `threshold`, `flagged` and `costs` is given, two of the first four are, or one is out of
         range.
@@ -253,14 +231,11 @@ def operating_point(
 
     Examples
     --------
-    >>> from core.metrics import Costs, operating_point
+    >>> from core.metrics import operating_point
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> point = operating_point(y, scores, fpr=0.25)
     >>> point.threshold, point.fpr.value, point.tpr.value
     (0.6, 0.25, 0.75)
-    >>> point = operating_point(y, scores, costs=Costs(false_positive=1, false_negative=5))
-    >>> point.threshold, point.cost.a_row.value, point.cost.flag_all
-    (0.3, 0.375, 0.5)
     """
     check_value("costs", Costs | None, costs)
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
@@ -294,10 +269,8 @@ def operating_point_on_curve(
 
     Parameters
     ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    totals : ClassTotals
-        Total weights of the classes behind the curve.
+    curve, totals
+        The full ROC curve and the weights of its classes, as from `summarise`.
     fpr, tpr, threshold, flagged, costs, prevalence, level
         As for `operating_point`.
 
@@ -374,10 +347,8 @@ def operating_points_on_curve(
 
     Parameters
     ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    totals : ClassTotals
-        Total weights of the classes behind the curve.
+    curve, totals
+        The full ROC curve and the weights of its classes, as from `summarise`.
     points : array_like of int, shape (n,)
         Indices of points of the curve, such as those of `cutoffs_along`.
     costs : Costs, optional

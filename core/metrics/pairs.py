@@ -47,25 +47,6 @@ from core.metrics.window import check_level
 class PairSummary:
     """How well scores order a list of pairs: fraction in order, ties and counts.
 
-    Attributes
-    ----------
-    order : Interval
-        Weighted fraction of pairs in order, ties counted half.
-    misrank_fraction : float in [0, 1]
-        Weighted fraction of discordant pairs, ties included.
-    ties : float in [0, 1]
-        Weighted fraction of pairs with equal scores.
-    pairs : int
-        Number of pairs of weight above 0.
-    items : int
-        Number of items in them.
-    weight : float
-        Total weight.
-    effective_pairs : float
-        Effective number of independent pairs, at least 1; see the module `pairs`.
-    level : float in (0, 1)
-        Confidence level of the interval.
-
     Examples
     --------
     >>> from core.metrics import summarise_pairs
@@ -75,13 +56,21 @@ class PairSummary:
     """
 
     order: Interval
+    """Weighted fraction of pairs in order, ties counted half."""
     misrank_fraction: float
+    """Weighted fraction of discordant pairs, ties included. In [0, 1]."""
     ties: float
+    """Weighted fraction of pairs with equal scores. In [0, 1]."""
     pairs: int
+    """Number of pairs of weight above 0."""
     items: int
+    """Number of items in them."""
     weight: float
+    """Total weight."""
     effective_pairs: float
+    """Effective number of independent pairs, at least 1; see the module `pairs`."""
     level: float
+    """Confidence level of the interval. In (0, 1)."""
 
 
 def pair_order(scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | None = None) -> float:
@@ -143,8 +132,6 @@ def summarise_pairs(
     ------
     InvalidData
         As for `pair_order`.
-    InvalidParameter
-        `level` is not strictly between 0 and 1.
 
     Notes
     -----

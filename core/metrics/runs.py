@@ -49,22 +49,15 @@ from core.metrics.window import Window, check_level, check_windows
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A chunk of rows sorted by score: distinct scores with the weight of each class. It can be pickled.
-
-    Attributes
-    ----------
-    columns : ndarray of shape (3, n_scores) or, with weights, (5, n_scores), float64
-        Distinct scores times -1, ascending; weight of the positives and of the negatives at each; and with weights the
-        sums of their squares.
-    counts : (int, int)
-        Positive and negative rows of weight above 0.
-    min_weights : (float, float)
-        Least weight of a positive row and of a negative one; infinity without any.
-    """
+    """A chunk of rows sorted by score: distinct scores with the weight of each class. It can be pickled."""
 
     columns: FloatArray
+    """Distinct scores times -1, ascending; weight of the positives and of the negatives at each; and with weights the
+    sums of their squares. Shape (3, n_scores) or, with weights, (5, n_scores)."""
     counts: tuple[int, int]
+    """Positive and negative rows of weight above 0."""
     min_weights: tuple[float, float]
+    """Least weight of a positive row and of a negative one; infinity without any."""
 
 
 def sorted_run(
@@ -76,7 +69,6 @@ def sorted_run(
 
     Parameters
     ----------
-    positive : array_like of bool, shape (n,)
     scores : array_like of float, shape (n,)
     sample_weight : array_like of float, shape (n,), optional
         Rows of weight 0 are left out.
@@ -321,7 +313,6 @@ def compare_stored(
 
     Parameters
     ----------
-    positive : ndarray of shape (n,), bool
     scores : sequence of ndarray of shape (n,), float64
     sample_weight : ndarray of shape (n,), float64, optional
     folder : pathlib.Path

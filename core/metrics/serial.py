@@ -70,7 +70,6 @@ def serial_dependence(
     ----------
     bins : ndarray of shape (n_rows,), intp
         The bin of each row, in the order of time. No rows are too few.
-    n_bins : int
     ordered : bool
         Whether neighbouring bins are neighbouring values.
     worth : float in (0, 1]

@@ -124,8 +124,6 @@ def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int
     >>> from core.metrics import window_counts
     >>> window_counts(100, 0.0, 0.07)
     (0, 7)
-    >>> window_counts(9, 1 / 3, 2 / 3)
-    (3, 6)
     """
     check_value("n_negatives", Annotated[int, Ge(1)], n_negatives)
     fpr_min, fpr_max = check_window(fpr_min, fpr_max)

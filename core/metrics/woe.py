@@ -37,19 +37,10 @@ class BinEvidence:
     ----------
     positives, negatives : ndarray of shape (n_bins,), float64
         Weight of the rows of each class.
-    woe : ndarray of shape (n_bins,), float64
-        Weight of evidence; 0 for a bin without rows. Where one class has no rows, `ZERO_COUNT` is added to both.
     woe_low, woe_high : ndarray of shape (n_bins,), float64
         Confidence limits. -inf where no row is positive, inf where no row is negative, NaN where there are no rows.
-    iv : float
-        Information value: the plug-in estimate, which is too high on average by `iv_bias`.
-    iv_bias : float
-        (n - 1) (1/n₁ + 1/n₀), for n bins with rows, n₁ positives and n₀ negatives.
     iv_low, iv_high : float
         Confidence limits of the information value, at least 0.
-    is_sparse : bool
-        Whether a bin with rows has fewer than `MIN_CLASS_ROWS` rows of a class. The interval of the IV can then be too
-        low, the more so the higher the IV.
 
     Examples
     --------
@@ -61,13 +52,19 @@ class BinEvidence:
     positives: Floats
     negatives: Floats
     woe: Floats
+    """Weight of evidence; 0 for a bin without rows. Where one class has no rows, `ZERO_COUNT` is added to both. Shape
+    (n_bins,)."""
     woe_low: Floats
     woe_high: Floats
     iv: float
+    """Information value: the plug-in estimate, which is too high on average by `iv_bias`."""
     iv_bias: float
+    """(n - 1) (1/n₁ + 1/n₀), for n bins with rows, n₁ positives and n₀ negatives."""
     iv_low: float
     iv_high: float
     is_sparse: bool
+    """Whether a bin with rows has fewer than `MIN_CLASS_ROWS` rows of a class. The interval of the IV can then be too
+    low, the more so the higher the IV."""
 
     @property
     def iv_adjusted(self) -> float:
@@ -101,8 +98,6 @@ def bin_evidence(
     ------
     InvalidData
         A bin or weight is out of range, or a class has no weight.
-    InvalidParameter
-        level is not between 0 and 1.
 
     Notes
     -----
@@ -159,16 +154,10 @@ def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvi
     level : float
         Confidence level of the intervals.
 
-    Returns
-    -------
-    BinEvidence
-
     Raises
     ------
     InvalidData
         A class has no weight.
-    InvalidParameter
-        level is not between 0 and 1.
 
     Notes
     -----

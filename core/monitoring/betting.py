@@ -49,14 +49,6 @@ class BettingLook:
 
     Attributes
     ----------
-    period : int
-        The look is made at the end of this period, from 1.
-    e_value : float
-        The capital. Under H₀, the probability that it ever reaches 1 / α is at most α.
-    alarm : bool
-        Whether it has reached 1 / α at this look or an earlier one.
-    first : int
-        First period of the most successful bettor: the change probably began then.
     observed, expected : float or None
         Rate of events from `first` to `period`, and the bound; None without rows.
 
@@ -68,9 +60,13 @@ class BettingLook:
     """
 
     period: int
+    """The look is made at the end of this period, from 1."""
     e_value: float
+    """The capital. Under H₀, the probability that it ever reaches 1 / α is at most α."""
     alarm: bool
+    """Whether it has reached 1 / α at this look or an earlier one."""
     first: int
+    """First period of the most successful bettor: the change probably began then."""
     observed: float | None
     expected: float | None
 
@@ -78,13 +74,6 @@ class BettingLook:
 @dataclass(frozen=True)
 class BettingMonitor:
     """The looks of a test by betting so far.
-
-    Attributes
-    ----------
-    looks : tuple of BettingLook
-        In the order of time.
-    alarm : BettingLook or None
-        The first look with an alarm.
 
     Examples
     --------
@@ -94,7 +83,9 @@ class BettingMonitor:
     """
 
     looks: tuple[BettingLook, ...]
+    """In the order of time."""
     alarm: BettingLook | None
+    """The first look with an alarm."""
 
 
 def monitor_rate(
@@ -132,8 +123,6 @@ def monitor_rate(
     ------
     InvalidData
         Lengths differ, there are more periods than planned, or a number of events is not in 0 to its trials.
-    InvalidParameter
-        A parameter is out of range.
 
     Examples
     --------

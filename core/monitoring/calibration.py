@@ -60,13 +60,6 @@ _MOST_ODDS = -math.log(
 class CalibrationMeasurement:
     """Level and slope of the calibration on some rows.
 
-    Attributes
-    ----------
-    level : Measurement
-        The intercept at slope 1, in log-odds.
-    slope : Measurement or None
-        None if all probabilities are equal.
-
     Examples
     --------
     >>> from core.monitoring import measure_calibration
@@ -75,19 +68,14 @@ class CalibrationMeasurement:
     """
 
     level: Measurement
+    """The intercept at slope 1, in log-odds."""
     slope: Measurement | None
+    """None if all probabilities are equal."""
 
 
 @dataclass(frozen=True)
 class CalibrationMonitor:
     """The looks at level and slope so far.
-
-    Attributes
-    ----------
-    level : WindowMonitor
-        Shifts of the level.
-    slope : WindowMonitor or None
-        Shifts of the slope; None if the reference or a look has none.
 
     Examples
     --------
@@ -98,7 +86,9 @@ class CalibrationMonitor:
     """
 
     level: WindowMonitor
+    """Shifts of the level."""
     slope: WindowMonitor | None
+    """Shifts of the slope; None if the reference or a look has none."""
 
 
 def measure_calibration(
@@ -282,10 +272,8 @@ def monitor_calibration(
         The reference, with the variance of the calibration: from `calibration_reference`.
     looks : sequence of CalibrationMeasurement
         The matured looks, each with at least 50 rows of both classes.
-    planned : int
-        Number of periods of the plan, at most 400.
-    alpha : float in (0, 0.5)
-        Probability of any false alarm.
+    planned, alpha
+        As for `monitor_rate`.
     tolerance : float >= 0
         Difference of the level, in log-odds, and of the slope up to which nothing is wrong.
     since : int
@@ -294,14 +282,11 @@ def monitor_calibration(
     Returns
     -------
     CalibrationMonitor
-        The looks at both.
 
     Raises
     ------
     InvalidData
         As `monitor_windows`.
-    InvalidParameter
-        A parameter is out of range.
 
     Examples
     --------

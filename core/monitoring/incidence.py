@@ -42,17 +42,11 @@ class ArrivalPoint:
 
     Attributes
     ----------
-    time : float
-        Time since the decision, in the unit of the delays.
-    at_risk : int
-        Decisions that still wait for their outcome just before this time.
     positive, positive_low, positive_high : float or None
         Probability that an outcome arrives by then and is positive, with confidence limits. None if no decision has
         been observed for that long.
     negative, negative_low, negative_high : float or None
         The same for negative outcomes.
-    pending : float or None
-        Probability that there is no outcome by then.
 
     Examples
     --------
@@ -63,7 +57,9 @@ class ArrivalPoint:
     """
 
     time: float
+    """Time since the decision, in the unit of the delays."""
     at_risk: int
+    """Decisions that still wait for their outcome just before this time."""
     positive: float | None
     positive_low: float | None
     positive_high: float | None
@@ -71,6 +67,7 @@ class ArrivalPoint:
     negative_low: float | None
     negative_high: float | None
     pending: float | None
+    """Probability that there is no outcome by then."""
 
 
 def outcome_incidence(

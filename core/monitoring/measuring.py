@@ -54,17 +54,10 @@ class Measurement:
 
     Attributes
     ----------
-    value : float
-        The metric: an area or a rate in [0, 1], or a coefficient of the calibration.
-    variance : float > 0
-        Sampling variance of the value.
     positives, negatives : float > 0
         Effective numbers of rows of each class (numbers of rows, if they are unweighted).
     first, last : int
         First and last period of the rows, from 1; 0 for the validation.
-    by_entity : bytes
-        The sketch of the influences by entity, which shows how values of periods with the same entities are correlated
-        (see `core.monitoring.recurrence`). Empty: the rows are independent of those of other periods.
 
     Raises
     ------
@@ -79,12 +72,16 @@ class Measurement:
     """
 
     value: float
+    """The metric: an area or a rate in [0, 1], or a coefficient of the calibration."""
     variance: float
+    """Sampling variance of the value. Above 0."""
     positives: float
     negatives: float
     first: int = 0
     last: int = 0
     by_entity: bytes = b""
+    """The sketch of the influences by entity, which shows how values of periods with the same entities are correlated
+    (see `core.monitoring.recurrence`). Empty: the rows are independent of those of other periods."""
 
     def __post_init__(self) -> None:
         check_value("value", float, self.value)
@@ -129,14 +126,10 @@ def measure_validation(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    y, scores, sample_weight
+        As for `core.metrics.auc`.
     metric : str or WindowArea
         "auc", or a partial AUC such as "pauc:0,0.05".
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together.
 
@@ -147,8 +140,6 @@ def measure_validation(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty.
     InvalidParameter
         The metric is neither an AUC nor a partial AUC.
 
@@ -180,18 +171,12 @@ def measure_look(
 
     Parameters
     ----------
-    y : array_like of bool, shape (n_samples,)
-        Whether the row is positive; both occur.
+    y, first, last, sample_weight, entity
+        As for `measure_calibration`.
     scores : array_like of float, shape (n_samples,)
         Finite scores; higher means more likely positive.
     metric : str or WindowArea
         "auc", or a partial AUC such as "pauc:0,0.05".
-    first, last : int
-        First and last period of the rows, from 1.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights, such as 1 / propensity.
-    entity : array_like of int, shape (n_samples,), optional
-        Number of the entity (customer, patient) of each row, equal in all looks. None: all rows are independent.
 
     Returns
     -------
@@ -200,8 +185,6 @@ def measure_look(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty.
     InvalidParameter
         The metric is neither an AUC nor a partial AUC.
 
@@ -434,8 +417,6 @@ def measure_periods(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, or a value is not finite.
     InvalidParameter
         The metric is neither an AUC nor a partial AUC, or a period is not in 1 to 400.
 

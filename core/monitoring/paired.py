@@ -75,19 +75,10 @@ class PairedLook:
 
     Attributes
     ----------
-    period : int
-        Last period of the look, from 1.
     rows, positives : int
         Rows so far, and positives among them.
     difference, low, high : float
         The challenger's metric minus the champion's, over all rows so far, with limits that hold for all looks at once.
-    winner : {"challenger", "champion"} or None
-        The better model, once the limits exclude 0 at this look or an earlier one.
-    equivalent : bool
-        Whether the limits are within the tolerance, at this look or an earlier one.
-    further_rows : int or None
-        Rows with outcomes that are still needed until the half-width of the limits is the tolerance; 0 once there is a
-        winner or the models are equivalent. None if that is out of reach.
 
     Examples
     --------
@@ -99,14 +90,19 @@ class PairedLook:
     """
 
     period: int
+    """Last period of the look, from 1."""
     rows: int
     positives: int
     difference: float
     low: float
     high: float
     winner: Literal["challenger", "champion"] | None
+    """The better model, once the limits exclude 0 at this look or an earlier one."""
     equivalent: bool
+    """Whether the limits are within the tolerance, at this look or an earlier one."""
     further_rows: int | None
+    """Rows with outcomes that are still needed until the half-width of the limits is the tolerance; 0 once there is a
+    winner or the models are equivalent. None if that is out of reach."""
 
 
 def compare_by_period(
@@ -127,22 +123,16 @@ def compare_by_period(
 
     Parameters
     ----------
-    y : array_like of bool, shape (n_samples,)
-        Whether the row is positive.
+    y, period, sample_weight, group
+        As for `measure_periods`.
     champion, challenger : array_like of float, shape (n_samples,)
         Finite scores of both models.
-    period : array_like of int, shape (n_samples,)
-        Number of the period in which the row was scored, from 1.
     metric : str or Metric
         Such as "auc", "pauc:0,0.05" or "precision@1%".
     tolerance : float > 0
         Difference that does not matter.
     alpha : float in (0, 0.5)
         Probability that any of the limits is wrong, and so of a false winner.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights, such as 1 / propensity.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as those of a customer, also in different periods.
 
     Returns
     -------
@@ -151,8 +141,6 @@ def compare_by_period(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, or a value is not finite.
     InvalidParameter
         A parameter is out of range, or a period is not in 1 to 400.
 
@@ -189,18 +177,8 @@ class PairedMeasurement:
 
     Attributes
     ----------
-    last : int
-        Last period of the look.
-    difference : float
-        The challenger's metric minus the champion's.
-    variance : float >= 0
-        Sampling variance of the difference.
-    trials : float > 0
-        The metric's effective trials, its weight.
     rows, positives : int
         Rows of the look, and positives among them.
-    by_entity : bytes
-        The sketch of the influences by entity; see `Measurement`.
 
     Examples
     --------
@@ -210,12 +188,17 @@ class PairedMeasurement:
     """
 
     last: int
+    """Last period of the look."""
     difference: float
+    """The challenger's metric minus the champion's."""
     variance: float
+    """Sampling variance of the difference. At least 0."""
     trials: float
+    """The metric's effective trials, its weight. Above 0."""
     rows: int
     positives: int
     by_entity: bytes = b""
+    """The sketch of the influences by entity; see `Measurement`."""
 
 
 def measure_pair(
@@ -249,11 +232,6 @@ def measure_pair(
     -------
     PairedMeasurement
         The difference with its variance. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty.
 
     Examples
     --------
@@ -309,12 +287,6 @@ def compare_measurements(
     Returns
     -------
     list of PairedLook
-        One per look.
-
-    Raises
-    ------
-    InvalidParameter
-        A parameter is out of range.
 
     Examples
     --------
@@ -415,15 +387,6 @@ def _look(
 class SwapCell:
     """The rows that two models flag in the same way.
 
-    Attributes
-    ----------
-    rows : float
-        All rows, or their weight.
-    known : float
-        Those whose outcome is known.
-    positives : float
-        The positive ones among these.
-
     Examples
     --------
     >>> from core.monitoring import swap_set
@@ -432,8 +395,11 @@ class SwapCell:
     """
 
     rows: float
+    """All rows, or their weight."""
     known: float
+    """Those whose outcome is known."""
     positives: float
+    """The positive ones among these."""
 
 
 @dataclass(frozen=True)
@@ -485,7 +451,6 @@ def swap_set(
     Returns
     -------
     SwapSet
-        The counts.
 
     Raises
     ------

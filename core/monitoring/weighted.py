@@ -56,12 +56,8 @@ class WeightedEstimate:
 
     Attributes
     ----------
-    value : float
-        The metric.
     low, high : float or None
         Confidence limits; None unless `explored_needed` is 0, where a part of the decisions is explored.
-    rows : float
-        Effective number of rows that it is computed from.
 
     Examples
     --------
@@ -71,43 +67,16 @@ class WeightedEstimate:
     """
 
     value: float
+    """The metric."""
     low: float | None
     high: float | None
     rows: float
+    """Effective number of rows that it is computed from."""
 
 
 @dataclass(frozen=True)
 class WeightedMetrics:
     """Metrics of decisions by their outcomes, with the population that they describe.
-
-    Attributes
-    ----------
-    population : {"all", "flagged", "unflagged", "none"}
-        The decisions that the AUC describes.
-    decisions : int
-        All decisions.
-    reviewed : int
-        Decisions that were to be reviewed and have an outcome.
-    missing : int
-        Decisions that were to be reviewed and have no outcome. They are assumed to be like the others of their side.
-    unselected : int
-        Decisions with an outcome that were not to be reviewed. They are left out.
-    explored : int
-        Explored decisions with an outcome.
-    explored_positives : int
-        Positives among them.
-    explored_needed : int or None
-        Further explored outcomes until there are 20 effective positives among them, at the present rate; 0 if there
-        are and intervals exist, None if the rate is not known or nothing is explored. Positives of unequal weights
-        count as fewer.
-    auc : WeightedEstimate or None
-        AUC of the population; None if its outcomes are of one class.
-    precision : WeightedEstimate or None
-        Fraction of positives among flagged decisions; None if these have no outcomes.
-    miss_rate : WeightedEstimate or None
-        Fraction of positives among decisions that were not flagged; None if these have no outcomes.
-    recall : WeightedEstimate or None
-        Fraction of the positives that are flagged; None unless the population is "all", or without positives.
 
     Examples
     --------
@@ -120,17 +89,31 @@ class WeightedMetrics:
     """
 
     population: Population
+    """The decisions that the AUC describes."""
     decisions: int
+    """All decisions."""
     reviewed: int
+    """Decisions that were to be reviewed and have an outcome."""
     missing: int
+    """Decisions that were to be reviewed and have no outcome. They are assumed to be like the others of their side."""
     unselected: int
+    """Decisions with an outcome that were not to be reviewed. They are left out."""
     explored: int
+    """Explored decisions with an outcome."""
     explored_positives: int
+    """Positives among them."""
     explored_needed: int | None
+    """Further explored outcomes until there are 20 effective positives among them, at the present rate; 0 if there are
+    and intervals exist, None if the rate is not known or nothing is explored. Positives of unequal weights count as
+    fewer."""
     auc: WeightedEstimate | None
+    """AUC of the population; None if its outcomes are of one class."""
     precision: WeightedEstimate | None
+    """Fraction of positives among flagged decisions; None if these have no outcomes."""
     miss_rate: WeightedEstimate | None
+    """Fraction of positives among decisions that were not flagged; None if these have no outcomes."""
     recall: WeightedEstimate | None
+    """Fraction of the positives that are flagged; None unless the population is "all", or without positives."""
 
 
 def weighted_metrics(
@@ -150,10 +133,8 @@ def weighted_metrics(
     ----------
     score : array_like of float, shape (n_decisions,)
         Finite scores; higher means more likely positive.
-    positive : array_like of bool, shape (n_decisions,)
-        Whether the outcome is positive; any value where it is not known.
-    known : array_like of bool, shape (n_decisions,)
-        Whether the outcome is known.
+    positive, known
+        As for `swap_set`.
     flag : array_like of bool, shape (n_decisions,), optional
         Whether the decision was flagged. None: the model had no threshold; all decisions are then one side.
     explored : array_like of bool, shape (n_decisions,)

@@ -86,28 +86,11 @@ class Look:
 
     Attributes
     ----------
-    period : int
-        Last period of the look, from 1.
-    value : float
-        The metric at this look alone.
-    statistic : float
-        T_t, the greatest standardised fall over all windows that end here.
-    critical_value : float
-        c_t.
-    alarm : bool
-        Whether the statistic exceeds the critical value.
     first, last : int
         The periods of the window with the greatest standardised fall.
-    window_value : float
-        Mean of the metric over this window.
     drop, drop_low, drop_high : float
         Value of the validation minus the value of the window, with limits that hold for all windows of all looks at
         once, with probability 1 − 2 α (1 − α for `change="shift"`). A negative drop is a rise.
-    alpha_spent : float
-        Probability of a false alarm up to and including this look.
-    inflation : float
-        Variance of the window's value over what it would be if each period had other entities; 1 without recurring
-        ones.
 
     Examples
     --------
@@ -119,30 +102,32 @@ class Look:
     """
 
     period: int
+    """Last period of the look, from 1."""
     value: float
+    """The metric at this look alone."""
     statistic: float
+    """T_t, the greatest standardised fall over all windows that end here."""
     critical_value: float
+    """c_t."""
     alarm: bool
+    """Whether the statistic exceeds the critical value."""
     first: int
     last: int
     window_value: float
+    """Mean of the metric over this window."""
     drop: float
     drop_low: float
     drop_high: float
     alpha_spent: float
+    """Probability of a false alarm up to and including this look."""
     inflation: float = 1.0
+    """Variance of the window's value over what it would be if each period had other entities; 1 without recurring
+    ones."""
 
 
 @dataclass(frozen=True)
 class WindowMonitor:
     """The looks of a window monitor so far.
-
-    Attributes
-    ----------
-    looks : tuple of Look
-        In the order of time.
-    alarm : Look or None
-        The first look with an alarm.
 
     Examples
     --------
@@ -152,7 +137,9 @@ class WindowMonitor:
     """
 
     looks: tuple[Look, ...]
+    """In the order of time."""
     alarm: Look | None
+    """The first look with an alarm."""
 
 
 Change = Literal["fall", "rise", "shift"]
@@ -203,8 +190,6 @@ def monitor_windows(
     InvalidData
         Periods overlap, are not in order or beyond the plan, a look has fewer than 50 rows of a class, or a value that
         may fall or rise is not in [0, 1].
-    InvalidParameter
-        A parameter is out of range.
 
     Examples
     --------
@@ -293,20 +278,6 @@ def _for_few_entities(critical: Sequence[float], weights: FloatArray) -> tuple[f
 class DetectableDrop:
     """The smallest lasting fall that a plan finds, and the floor that the validation sets.
 
-    Attributes
-    ----------
-    drop : float
-        Fall that is found with probability `power`; above 1: no fall is.
-    floor : float
-        The same with unlimited rows per period: only a larger validation lowers it. Smaller falls are found, too, but
-        with a lower probability.
-    power : float
-        Probability of an alarm.
-    within : int
-        Number of periods after the fall within which the alarm comes.
-    periods_per_look : int
-        Number of periods that are merged so that a look has 50 positives and 50 negatives.
-
     Examples
     --------
     >>> from core.monitoring import Measurement, smallest_detectable_drop
@@ -317,10 +288,16 @@ class DetectableDrop:
     """
 
     drop: float
+    """Fall that is found with probability `power`; above 1: no fall is."""
     floor: float
+    """The same with unlimited rows per period: only a larger validation lowers it. Smaller falls are found, too, but
+    with a lower probability."""
     power: float
+    """Probability of an alarm."""
     within: int
+    """Number of periods after the fall within which the alarm comes."""
     periods_per_look: int
+    """Number of periods that are merged so that a look has 50 positives and 50 negatives."""
 
 
 def smallest_detectable_drop(
@@ -434,11 +411,6 @@ def smallest_detectable_shift(
     float
         The shift, in the unit of the reference.
 
-    Raises
-    ------
-    InvalidParameter
-        A parameter is out of range.
-
     Examples
     --------
     >>> from core.monitoring import Measurement, smallest_detectable_shift
@@ -477,22 +449,10 @@ def detection_probability(
 
     Parameters
     ----------
-    validation : Measurement
-        The reference.
+    validation, rows, prevalence, planned, alpha, tolerance, within
+        As for `smallest_detectable_drop`.
     drop : float
         The fall, from the first period on.
-    rows : float > 0
-        Rows per period whose outcomes become known.
-    prevalence : float in (0, 1)
-        Fraction of positives.
-    planned : int
-        Number of periods of the plan.
-    alpha : float in (0, 0.5)
-        Probability of any false alarm in the planned periods.
-    tolerance : float in [0, 1]
-        Fall up to which nothing is wrong.
-    within : int, optional
-        Number of periods within which it is to be found. Default: all planned.
 
     Returns
     -------

@@ -95,16 +95,6 @@ class Calibration:
 
     `fit_calibration` and `choose_calibration` make one.
 
-    Parameters
-    ----------
-    method : {"platt", "beta", "isotonic"}
-        Kind of map.
-    parameters : array_like of float64
-        Platt and beta, shape (5,): centre and scale of the scores, slope a below the centre and b above it (equal for
-        Platt), and c. Isotonic, shape (2 · n_knots,): the scores of the knots, then the probabilities there.
-    prevalence : float in (0, 1)
-        Weighted fraction of positives among the rows that it was fitted on.
-
     Raises
     ------
     InvalidData
@@ -116,13 +106,15 @@ class Calibration:
     >>> calibration = Calibration("isotonic", [0.0, 2.0, 0.1, 0.7], prevalence=0.3)
     >>> calibration.probability([-1.0, 1.0, 5.0]).tolist()
     [0.1, 0.4, 0.7]
-    >>> calibration.probability_of(1.0)
-    0.4
     """
 
     method: Method
+    """Kind of map."""
     parameters: FloatArray
+    """Platt and beta, shape (5,): centre and scale of the scores, slope a below the centre and b above it (equal for
+    Platt), and c. Isotonic, shape (2 · n_knots,): the scores of the knots, then the probabilities there."""
     prevalence: float
+    """Weighted fraction of positives among the rows that it was fitted on. In (0, 1)."""
 
     def __post_init__(self) -> None:
         values = np.asarray(self.parameters, dtype=np.float64).view()
@@ -309,14 +301,12 @@ def fit_calibration(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
+    y, sample_weight
+        As for `core.metrics.auc`.
     scores : array_like of float, shape (n_samples,)
         Finite scores of rows that the ranker was not fitted on.
     method : {"platt", "beta", "isotonic"}
         Kind of map.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together, such as several rows of one patient. They count as fewer rows.
 
@@ -327,8 +317,6 @@ def fit_calibration(
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
     InvalidParameter
         The method is unknown.
 
@@ -363,19 +351,6 @@ class HeldOutProbabilities(NamedTuple):
 class ChosenCalibration(NamedTuple):
     """A calibration and the log losses by which its method was chosen.
 
-    Attributes
-    ----------
-    calibration : Calibration
-        The calibration, fitted on all rows.
-    log_loss : dict of str to float
-        Mean log loss of each compared method on held-out folds; empty if there were too few rows to compare.
-    masses : ScoreMasses
-        The rows that it was fitted on, by score.
-    held_out : HeldOutProbabilities or None
-        Held-out probabilities, to evaluate the calibration; None if there were too few rows.
-    periods : Periods or None
-        Level of each period relative to that of the calibration; None without periods, or with too few rows.
-
     Examples
     --------
     >>> import numpy as np
@@ -388,10 +363,15 @@ class ChosenCalibration(NamedTuple):
     """
 
     calibration: Calibration
+    """The calibration, fitted on all rows."""
     log_loss: dict[str, float]
+    """Mean log loss of each compared method on held-out folds; empty if there were too few rows to compare."""
     masses: ScoreMasses
+    """The rows that it was fitted on, by score."""
     held_out: HeldOutProbabilities | None
+    """Held-out probabilities, to evaluate the calibration; None if there were too few rows."""
     periods: Periods | None
+    """Level of each period relative to that of the calibration; None without periods, or with too few rows."""
 
 
 def choose_calibration(
@@ -408,13 +388,7 @@ def choose_calibration(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores of rows that the ranker was not fitted on.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
-    group : array_like, shape (n_samples,), optional
+    group, y, sample_weight, scores
         As for `fit_calibration`.
     period : array_like of float, shape (n_samples,), optional
         Period of each row; a later one is greater. At most 100 distinct values, such as months, not time stamps.

@@ -294,22 +294,13 @@ def fit_venn_abers(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores of rows that the ranker was not fitted on.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
+    y, sample_weight, scores
+        As for `fit_calibration`.
 
     Returns
     -------
     VennAbers
         The predictor. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
 
     Examples
     --------

@@ -53,17 +53,6 @@ _NEWTON_STEPS = 50
 class Periods(NamedTuple):
     """Levels of a calibration by period, and the forecast for the next period.
 
-    Attributes
-    ----------
-    levels : list of Interval
-        For each period, earliest first: the constant that the log-odds lack.
-    forecast : float
-        Expected level of the next period.
-    step : float
-        τ, the standard deviation of the change of the level between periods. 0: the level does not move.
-    p_value : float
-        For H₀: all levels are equal.
-
     Examples
     --------
     >>> import numpy as np
@@ -76,9 +65,13 @@ class Periods(NamedTuple):
     """
 
     levels: list[Interval]
+    """For each period, earliest first: the constant that the log-odds lack."""
     forecast: float
+    """Expected level of the next period."""
     step: float
+    """τ, the standard deviation of the change of the level between periods. 0: the level does not move."""
     p_value: float
+    """For H₀: all levels are equal."""
 
 
 def number_periods(period: FloatArray) -> NDArray[np.intp]:
@@ -102,7 +95,6 @@ def levels_of(
 
     Parameters
     ----------
-    rows : EvaluatedRows
     odds : ndarray of shape (n,), float64
         Log odds by a calibration that was fitted on all of the rows.
     period : ndarray of shape (n,), intp

@@ -95,19 +95,6 @@ _MAX_ODDS = 700.0
 class Decomposition(NamedTuple):
     """A mean score (lower is better) and its parts: miscalibration − discrimination + uncertainty.
 
-    Attributes
-    ----------
-    score : float
-        The mean score.
-    miscalibration : float
-        What the isotonic regression would gain; 0 if calibrated on these rows.
-    discrimination : float
-        How much better than the prevalence the probabilities separate the rows.
-    uncertainty : float
-        The score of the prevalence.
-    interval : Interval or None
-        Confidence interval of the score; None if that is infinite.
-
     Examples
     --------
     >>> from core.probability import brier_score
@@ -117,23 +104,19 @@ class Decomposition(NamedTuple):
     """
 
     score: float
+    """The mean score."""
     miscalibration: float
+    """What the isotonic regression would gain; 0 if calibrated on these rows."""
     discrimination: float
+    """How much better than the prevalence the probabilities separate the rows."""
     uncertainty: float
+    """The score of the prevalence."""
     interval: Interval | None = None
+    """Confidence interval of the score; None if that is infinite."""
 
 
 class ReliabilityPoint(NamedTuple):
     """A point of a reliability diagram: a probability and the fraction of positives observed there.
-
-    Attributes
-    ----------
-    probability : float
-        The predicted probability.
-    observed : Interval
-        The isotonic regression, with its confidence interval.
-    consistent : (float, float)
-        Range of `observed` if the probabilities were right.
 
     Examples
     --------
@@ -145,8 +128,11 @@ class ReliabilityPoint(NamedTuple):
     """
 
     probability: float
+    """The predicted probability."""
     observed: Interval
+    """The isotonic regression, with its confidence interval."""
     consistent: tuple[float, float]
+    """Range of `observed` if the probabilities were right."""
 
 
 @dataclass(frozen=True)
@@ -155,28 +141,8 @@ class Reliability:
 
     Attributes
     ----------
-    points : list of ReliabilityPoint
-        From the lowest to the highest probability: at most 100, as quantiles of the rows.
-    brier : Decomposition
-        Brier score.
-    log : Decomposition
-        Log score with the natural logarithm; infinite if a probability of 0 or 1 was wrong.
-    in_the_large : Interval
-        Log-odds to add so that the predicted number of positives equals the observed one.
-    slope : Interval
-        Factor of the log-odds; NaN if all probabilities are equal.
-    shape : Shape or None
-        Distance of the log-odds of the outcome from a line; None if there are too few rows to test it.
-    predicted : float
-        Mean probability.
-    observed : float
-        Fraction of positives.
-    histogram : list of float
-        Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1].
     n, n_positives : int
         Numbers of rows and of positives.
-    level : float in (0, 1)
-        Confidence level of each interval.
 
     Examples
     --------
@@ -188,17 +154,27 @@ class Reliability:
     """
 
     points: list[ReliabilityPoint]
+    """From the lowest to the highest probability: at most 100, as quantiles of the rows."""
     brier: Decomposition
+    """Brier score."""
     log: Decomposition
+    """Log score with the natural logarithm; infinite if a probability of 0 or 1 was wrong."""
     in_the_large: Interval
+    """Log-odds to add so that the predicted number of positives equals the observed one."""
     slope: Interval
+    """Factor of the log-odds; NaN if all probabilities are equal."""
     shape: Shape | None
+    """Distance of the log-odds of the outcome from a line; None if there are too few rows to test it."""
     predicted: float
+    """Mean probability."""
     observed: float
+    """Fraction of positives."""
     histogram: list[float]
+    """Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."""
     n: int
     n_positives: int
     level: float
+    """Confidence level of each interval. In (0, 1)."""
 
 
 def brier_score(
@@ -213,12 +189,10 @@ def brier_score(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
+    y, sample_weight
+        As for `core.metrics.auc`.
     probability : array_like of float, shape (n_samples,), in [0, 1]
         Probability of being positive.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together, such as several rows of one patient. The interval counts them as
         fewer rows.
@@ -299,17 +273,13 @@ def reliability(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
+    y, sample_weight, level
+        As for `core.metrics.auc_interval`.
     probability : array_like of float, shape (n_samples,), in [0, 1]
         Probability of being positive, for rows that it was not fitted on.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together, such as several rows of one patient. The intervals count them as
         fewer rows.
-    level : float in (0, 1)
-        Confidence level of each interval.
     n_bootstrap : int, 20 to 10,000
         Draws of labels for each kind of interval.
     random_state : int

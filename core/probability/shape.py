@@ -53,17 +53,6 @@ _MAX_CELLS = 1 << 14  # distinct probabilities
 class Shape(NamedTuple):
     """Distance between the log-odds of the outcome and a line in the log-odds of its probability.
 
-    Attributes
-    ----------
-    size : Interval
-        Root mean square distance in log-odds, corrected for chance. At least 0.
-    p_value : float
-        For H₀: they are on a line.
-    degrees : int
-        Degrees of freedom of the test: 4, or fewer if there are few distinct probabilities.
-    information : float
-        Σ p (1 − p) of the equivalent number of independent rows of equal weight.
-
     Examples
     --------
     >>> import numpy as np
@@ -75,9 +64,13 @@ class Shape(NamedTuple):
     """
 
     size: Interval
+    """Root mean square distance in log-odds, corrected for chance. At least 0."""
     p_value: float
+    """For H₀: they are on a line."""
     degrees: int
+    """Degrees of freedom of the test: 4, or fewer if there are few distinct probabilities."""
     information: float
+    """Σ p (1 − p) of the equivalent number of independent rows of equal weight."""
 
 
 def shape_of(rows: EvaluatedRows, intercept: float, slope: float, level: float) -> Shape | None:

@@ -230,8 +230,6 @@ class Auto:
     >>> planner = Auto(n_rows=2000, n_rare=300, n_features=10, budget_seconds=30)
     >>> planner.n_splits  # few rows: folds instead of a holdout
     5
-    >>> planner.next([], [], elapsed=0.0)[0].key.phase  # the first trial measures the time of a round
-    'measure'
     """
 
     def __init__(

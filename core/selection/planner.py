@@ -56,15 +56,6 @@ class NothingFitted(CoreError):
 class Member:
     """A chosen ranker, to be fitted on all training rows, with its weight in an ensemble.
 
-    Attributes
-    ----------
-    algorithm : str
-        Name in `core.registry`.
-    parameters : mapping of str to Any
-        Its parameters.
-    weight : float
-        Weight in a `RankAverage`.
-
     Examples
     --------
     >>> from core.selection import Member
@@ -73,8 +64,11 @@ class Member:
     """
 
     algorithm: str
+    """Name in `core.registry`."""
     parameters: Mapping[str, Any]
+    """Its parameters."""
     weight: float = 1.0
+    """Weight in a `RankAverage`."""
 
 
 RowState = Literal["chosen", "left", "failed", "untried"]
@@ -90,20 +84,8 @@ class LeaderboardRow:
 
     Attributes
     ----------
-    algorithm : str
-        Name in `core.registry`.
-    parameters : mapping of str to Any
-        Its parameters.
     value, auc : float or None
         Objective and AUC: the mean over the splits of its last trial. None if it failed or was not tried.
-    rows : float
-        Fraction of the inner training rows of its last trial; 0 if it was not tried.
-    seconds : float
-        Duration of all of its trials.
-    state : str
-        What became of it, such as "left".
-    reason : str
-        The reason for the state, in words.
 
     Examples
     --------
@@ -113,13 +95,19 @@ class LeaderboardRow:
     """
 
     algorithm: str
+    """Name in `core.registry`."""
     parameters: Mapping[str, Any]
+    """Its parameters."""
     value: float | None = None
     auc: float | None = None
     rows: float = 0.0
+    """Fraction of the inner training rows of its last trial; 0 if it was not tried."""
     seconds: float = 0.0
+    """Duration of all of its trials."""
     state: RowState = "left"
+    """What became of it, such as "left"."""
     reason: str = ""
+    """The reason for the state, in words."""
 
 
 class NoteKind(StrEnum):
@@ -146,15 +134,6 @@ class NoteKind(StrEnum):
 class Note(NamedTuple):
     """A note of a search for the user.
 
-    Attributes
-    ----------
-    kind : NoteKind
-        What it is about.
-    text : str
-        The remark.
-    phases : tuple of str
-        Names of the phases of the search that it is about.
-
     Examples
     --------
     >>> from core.selection import Note, NoteKind
@@ -164,26 +143,16 @@ class Note(NamedTuple):
     """
 
     kind: NoteKind
+    """What it is about."""
     text: str
+    """The remark."""
     phases: tuple[str, ...] = ()
+    """Names of the phases of the search that it is about."""
 
 
 @dataclass(frozen=True)
 class Chosen:
     """The final choice of a planner: the rankers to fit on all training rows, with leaderboard and notes.
-
-    Attributes
-    ----------
-    members : tuple of Member
-        One ranker, or the members of a `RankAverage`.
-    candidates : tuple of LeaderboardRow
-        The leaderboard. A search over one algorithm lists its candidates in their order.
-    notes : tuple of Note
-        Remarks for the user.
-    rows : float in (0, 1]
-        Fraction of the training rows that the members are fitted on; see `draw_rows`.
-    score_microseconds : float or None
-        Predicted time in µs to score a row in bulk, in one thread; None if it was not predicted.
 
     Examples
     --------
@@ -193,10 +162,15 @@ class Chosen:
     """
 
     members: tuple[Member, ...]
+    """One ranker, or the members of a `RankAverage`."""
     candidates: tuple[LeaderboardRow, ...]
+    """The leaderboard. A search over one algorithm lists its candidates in their order."""
     notes: tuple[Note, ...] = ()
+    """Remarks for the user."""
     rows: float = 1.0
+    """Fraction of the training rows that the members are fitted on; see `draw_rows`. In (0, 1]."""
     score_microseconds: float | None = None
+    """Predicted time in µs to score a row in bulk, in one thread; None if it was not predicted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +275,6 @@ def run_plan(
     Returns
     -------
     chosen : Chosen
-        The choice.
     tried : list of TrialResult
         Results of all trials.
 
@@ -341,15 +314,6 @@ def run_plan(
 class Searched:
     """The result of a search: the fitted ranker, the final choice and all trials.
 
-    Attributes
-    ----------
-    ranker : Ranker
-        The chosen ranker, fitted on all rows.
-    chosen : Chosen
-        The choice and the leaderboard. Its metrics are biased upwards: evaluate the ranker on other rows.
-    tried : list of TrialResult
-        Results of all trials.
-
     Examples
     --------
     >>> import numpy as np
@@ -361,8 +325,11 @@ class Searched:
     """
 
     ranker: Ranker
+    """The chosen ranker, fitted on all rows."""
     chosen: Chosen
+    """The choice and the leaderboard. Its metrics are biased upwards: evaluate the ranker on other rows."""
     tried: list[TrialResult]
+    """Results of all trials."""
 
 
 def search_ranker(
@@ -382,10 +349,8 @@ def search_ranker(
 
     Parameters
     ----------
-    X : array or table of shape (n_samples, n_features)
-        Features, as rankers take them.
-    y : array-like of shape (n_samples,)
-        Two distinct values; the greater is positive.
+    X, y
+        As for `auto_ranker`.
     planner : Planner
         `GridSearch`, `RandomSearch`, `SuccessiveHalving` or `Auto`.
     sample_weight : array-like of shape (n_samples,), optional
@@ -541,7 +506,6 @@ def fit_chosen(
     Returns
     -------
     Ranker
-        The fitted ranker.
 
     Examples
     --------
@@ -596,7 +560,6 @@ def make_ranker(chosen: Chosen) -> Ranker:
     Returns
     -------
     Ranker
-        The unfitted ranker.
 
     Examples
     --------

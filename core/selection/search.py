@@ -76,17 +76,6 @@ class InvalidSpace(InvalidParameter):
 class Range:
     """A range of numbers to search, both ends included.
 
-    Attributes
-    ----------
-    low : float
-        Lowest number.
-    high : float
-        Highest number, greater than low.
-    log : bool
-        Whether the logarithm is uniform instead of the number; low is then above 0.
-    integer : bool
-        Whether only whole numbers are searched.
-
     Examples
     --------
     >>> from core.selection import Range
@@ -95,9 +84,13 @@ class Range:
     """
 
     low: float
+    """Lowest number."""
     high: float
+    """Highest number, greater than low."""
     log: bool = False
+    """Whether the logarithm is uniform instead of the number; low is then above 0."""
     integer: bool = False
+    """Whether only whole numbers are searched."""
 
     def at(self, fraction: float) -> float | int:
         """Return the number at a fraction of the range.
@@ -110,7 +103,6 @@ class Range:
         Returns
         -------
         float or int
-            The number.
 
         Examples
         --------
@@ -541,7 +533,6 @@ def read_space(
     Returns
     -------
     Space
-        The checked space.
 
     Raises
     ------

@@ -39,17 +39,6 @@ MIN_METRIC = 0.05
 class TrialKey:
     """How a planner identifies a trial.
 
-    Attributes
-    ----------
-    phase : str
-        Name of the phase of the search.
-    candidate : str
-        Name of the candidate.
-    change : int
-        Number of the random change that made the candidate; 0 for a candidate that was given.
-    attempt : int
-        Number of the attempt at the candidate; a later attempt has more time.
-
     Examples
     --------
     >>> from core.selection import TrialKey
@@ -58,38 +47,18 @@ class TrialKey:
     """
 
     phase: str
+    """Name of the phase of the search."""
     candidate: str
+    """Name of the candidate."""
     change: int = 0
+    """Number of the random change that made the candidate; 0 for a candidate that was given."""
     attempt: int = 1
+    """Number of the attempt at the candidate; a later attempt has more time."""
 
 
 @dataclass(frozen=True)
 class Trial:
     """One planned fit on one inner split, and how to evaluate it.
-
-    Attributes
-    ----------
-    algorithm : str
-        Name in `core.registry`.
-    parameters : mapping of str to Any
-        Parameters that differ from the defaults, without the one along the path.
-    path : tuple
-        Ascending values of the algorithm's path parameter at which this one fit is evaluated; empty without a path.
-    rows : float in (0, 1]
-        Fraction of the inner training rows that it is fitted on; see `draw_rows`.
-    split : int
-        Number of the inner split.
-    keep_scores : bool
-        Whether the result has the scores of the validation rows.
-    limit : float or None
-        Seconds after which the fit ends with what it has, or is given up if it has nothing yet. None: no limit.
-    key : TrialKey or None
-        The planner's name for the trial; returned unchanged.
-    hurried : bool
-        Whether the trial would have more rounds, smaller steps, more rows or an earlier turn if there were more time.
-    patience : int or None
-        Boosted trees are evaluated as they grow, and end after this number of rounds without an improvement. None: all
-        rounds are fitted.
 
     Examples
     --------
@@ -99,15 +68,26 @@ class Trial:
     """
 
     algorithm: str
+    """Name in `core.registry`."""
     parameters: Mapping[str, Any]
+    """Parameters that differ from the defaults, without the one along the path."""
     path: tuple[Any, ...] = ()
+    """Ascending values of the algorithm's path parameter at which this one fit is evaluated; empty without a path."""
     rows: float = 1.0
+    """Fraction of the inner training rows that it is fitted on; see `draw_rows`. In (0, 1]."""
     split: int = 0
+    """Number of the inner split."""
     keep_scores: bool = False
+    """Whether the result has the scores of the validation rows."""
     limit: float | None = None
+    """Seconds after which the fit ends with what it has, or is given up if it has nothing yet. None: no limit."""
     key: TrialKey | None = None
+    """The planner's name for the trial; returned unchanged."""
     hurried: bool = False
+    """Whether the trial would have more rounds, smaller steps, more rows or an earlier turn if there were more time."""
     patience: int | None = None
+    """Boosted trees are evaluated as they grow, and end after this number of rounds without an improvement. None: all
+    rounds are fitted."""
 
 
 @dataclass(frozen=True)
@@ -116,29 +96,8 @@ class TrialResult:
 
     Attributes
     ----------
-    trial : Trial
-        The trial.
-    values : tuple of float
-        Objective on the validation rows, higher is better: one per value of the path, or one; empty if it failed. A fit
-        that its limit stopped only has the values that it reached.
-    aucs : tuple of float
-        AUC on the validation rows, likewise.
-    seconds : float
-        From the start of the fit to the end of the evaluation.
     scores : tuple of ndarray of shape (n_held_out,), float64
         Scores of the validation rows, likewise, if they were kept.
-    failed : str or None
-        Why there is nothing to evaluate; the candidate then leaves the search. None if it did not fail.
-    setup : float
-        Seconds before the first step of the fit and after the last one, which do not grow with the number of steps.
-    steps : int
-        Best number of rounds, if rounds were evaluated as they were added; else 0.
-    fitted : int
-        Number of steps of the fit; 0 if unknown.
-    stopped : bool
-        Whether its limit ended the fit. A failed fit had nothing to keep then.
-    skipped : bool
-        Whether the trial was not made, or was interrupted, because the search was to end early; `failed` says so.
 
     Examples
     --------
@@ -149,30 +108,32 @@ class TrialResult:
     """
 
     trial: Trial
+    """The trial."""
     values: tuple[float, ...]
+    """Objective on the validation rows, higher is better: one per value of the path, or one; empty if it failed. A fit
+    that its limit stopped only has the values that it reached."""
     aucs: tuple[float, ...]
+    """AUC on the validation rows, likewise."""
     seconds: float
+    """From the start of the fit to the end of the evaluation."""
     scores: tuple[Floats, ...] = ()
     failed: str | None = None
+    """Why there is nothing to evaluate; the candidate then leaves the search. None if it did not fail."""
     setup: float = 0.0
+    """Seconds before the first step of the fit and after the last one, which do not grow with the number of steps."""
     steps: int = 0
+    """Best number of rounds, if rounds were evaluated as they were added; else 0."""
     fitted: int = 0
+    """Number of steps of the fit; 0 if unknown."""
     stopped: bool = False
+    """Whether its limit ended the fit. A failed fit had nothing to keep then."""
     skipped: bool = False
+    """Whether the trial was not made, or was interrupted, because the search was to end early; `failed` says so."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
     """The validation rows of an inner split, in the order in which they are scored.
-
-    Attributes
-    ----------
-    y : ndarray of shape (n_held_out,)
-        1 for positive, 0 for negative.
-    weight : ndarray of shape (n_held_out,), float64, or None
-        Weights of the rows.
-    group : ndarray of shape (n_held_out,) or None
-        Rows with equal values were drawn together.
 
     Examples
     --------
@@ -183,8 +144,11 @@ class HeldOut:
     """
 
     y: npt.NDArray[Any]
+    """1 for positive, 0 for negative. Shape (n_held_out,)."""
     weight: Floats | None = None
+    """Weights of the rows. Shape (n_held_out,), or None."""
     group: npt.NDArray[Any] | None = None
+    """Rows with equal values were drawn together. Shape (n_held_out,)."""
 
     def take(self, rows: npt.NDArray[np.intp]) -> "HeldOut":
         """Return the given validation rows, without their groups.
@@ -197,7 +161,6 @@ class HeldOut:
         Returns
         -------
         HeldOut
-            The rows.
         """
         return HeldOut(self.y[rows], None if self.weight is None else self.weight[rows])
 
@@ -221,13 +184,6 @@ def value_of(
 class Metrics(NamedTuple):
     """The objective and the AUC of scores on the validation rows.
 
-    Attributes
-    ----------
-    value : float
-        The objective; higher is better.
-    auc : float
-        The AUC.
-
     Examples
     --------
     >>> from core.selection import Metrics
@@ -236,7 +192,9 @@ class Metrics(NamedTuple):
     """
 
     value: float
+    """The objective; higher is better."""
     auc: float
+    """The AUC."""
 
 
 def path_parameter(algorithm: type) -> str | None:

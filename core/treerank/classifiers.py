@@ -22,11 +22,6 @@ from .tree import Booleans, Integers, RankingTree, Rules
 def cost_weights(sample: TreeRows, cell: Cell) -> Floats:
     """Return the weights of a node's rows in the classification error L_ω, where ω is its fraction of positives.
 
-    Parameters
-    ----------
-    sample : TreeRows
-    cell : Cell
-
     Returns
     -------
     ndarray of shape (n_rows,), float64
@@ -54,7 +49,6 @@ class ClassifierSplitter(Splitter):
     Parameters
     ----------
     name : {"linear_svm", "logistic", "random_forest"}
-    sample : TreeRows
     seed : int
         For the draws of a forest; each cell's draw depends on it and on the cell's rows.
     """
@@ -95,17 +89,12 @@ class RowwiseRules(Rules):
 
 @dataclass(frozen=True, eq=False)
 class ClassifierRules(RowwiseRules):
-    """Split rules by classifiers: rows predicted positive go to the top child.
-
-    Attributes
-    ----------
-    stack : Stack
-        A classifier per rule.
-    """
+    """Split rules by classifiers: rows predicted positive go to the top child."""
 
     kind: ClassVar[str] = "classifier"
 
     stack: Annotated[Stack, Nested(n_classifiers="n_rules")]
+    """A classifier per rule."""
 
     def __len__(self) -> int:
         return len(self.stack)
@@ -138,7 +127,6 @@ class EstimatorSplitter(Splitter):
     template : estimator
         A classifier with `predict`, whose `fit` takes sample weights; cloned for each node. It sees X
         as it is: missing values as NaN, and no categorical columns.
-    sample : TreeRows
     """
 
     def __init__(self, template: BaseEstimator, sample: TreeRows) -> None:
@@ -169,18 +157,12 @@ def _takes(estimator: Any, X: Floats) -> Booleans:
 
 @dataclass(frozen=True, eq=False)
 class EstimatorRules(RowwiseRules):
-    """Split rules by scikit-learn classifiers: rows predicted positive go to the top child.
-
-    Attributes
-    ----------
-    estimators : tuple of estimator
-        One per rule.
-    class_name : str
-    """
+    """Split rules by scikit-learn classifiers: rows predicted positive go to the top child."""
 
     kind: ClassVar[str] = "estimator"
 
     estimators: tuple[Any, ...]
+    """One per rule."""
     class_name: str
 
     def __len__(self) -> int:

@@ -39,34 +39,7 @@ _MASS = Ge(0), Le(MAX_MASS)
 
 @dataclass(frozen=True, eq=False)
 class CutRules(Rules):
-    """Split rules by axis-parallel cut trees: each node of the ranking tree has one.
-
-    Attributes
-    ----------
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    n_leaves : ndarray of shape (n_rules,), int64
-        Of each cut tree; a single cut has 2.
-    feature : ndarray of shape (n_cut_nodes,), int64
-        By cut node: the feature it splits on; -1 for a leaf. n_cut_nodes = Σ (2 n_leaves - 1).
-    threshold : ndarray of shape (n_cut_nodes,), float64
-        Above is x > threshold; -inf separates the missing from all values. For a set: the number of categories, from
-        which on a code counts as missing. 0 for leaves.
-    missing_above, speaks_of_missing : ndarray of shape (n_cut_nodes,), bool
-        Whether a missing x is above, and whether x was ever missing at fit, so that a description mentions it.
-    n_words : ndarray of shape (n_cut_nodes,), int64
-        Number of `words` of the cut's set; 0 if x is numeric.
-    to_top : ndarray of shape (n_cut_nodes,), bool
-        Of a leaf: whether its rows go to the ranking tree's top child.
-    leaf_positive, leaf_negative : ndarray of shape (n_cut_leaves,), float64
-        Mass of each class of the training rows in each leaf.
-    words : ndarray of uint64
-        The sets, in the order of the nodes: bit c % 64 of word c // 64 tells whether category c is above.
-    merged_rule, merged_feature : ndarray of shape (n_merged,), int64
-        Of each cut that LeafRank dropped, as both its leaves went to one side: the rule, ascending, and the feature.
-    merged_gain : ndarray of shape (n_merged,), float64
-        Its Λ, in masses.
-    """
+    """Split rules by axis-parallel cut trees: each node of the ranking tree has one."""
 
     kind: ClassVar[str] = "cuts"
 
@@ -78,18 +51,31 @@ class CutRules(Rules):
         Totals("n_cut_leaves"),
         Totals("n_cut_nodes", lambda n_leaves: 2 * n_leaves - 1),
     ]
+    """Of each cut tree; a single cut has 2. Shape (n_rules,)."""
     feature: Annotated[Integers, _cut("feature"), Index("n_features", least=-1)]
+    """By cut node: the feature it splits on; -1 for a leaf. n_cut_nodes = Σ (2 n_leaves - 1). Shape (n_cut_nodes,)."""
     threshold: Annotated[Floats, _cut("threshold"), Lt(np.inf)]
+    """Above is x > threshold; -inf separates the missing from all values. For a set: the number of categories, from
+    which on a code counts as missing. 0 for leaves. Shape (n_cut_nodes,)."""
     missing_above: Annotated[Booleans, _cut("missing_above")]
     speaks_of_missing: Annotated[Booleans, _cut("speaks_of_missing")]
+    """Whether a missing x is above, and whether x was ever missing at fit, so that a description mentions it. Shape
+    (n_cut_nodes,)."""
     n_words: Annotated[Integers, _cut("n_words"), Totals("n_all_words")]
+    """Number of `words` of the cut's set; 0 if x is numeric. Shape (n_cut_nodes,)."""
     to_top: Annotated[Booleans, _cut("to_top")]
+    """Of a leaf: whether its rows go to the ranking tree's top child. Shape (n_cut_nodes,)."""
     leaf_positive: Annotated[Floats, _cut("leaf_positive", "n_cut_leaves"), *_MASS]
     leaf_negative: Annotated[Floats, _cut("leaf_negative", "n_cut_leaves"), *_MASS]
+    """Mass of each class of the training rows in each leaf. Shape (n_cut_leaves,)."""
     words: Annotated[Words, _cut("words", "n_all_words")]
+    """The sets, in the order of the nodes: bit c % 64 of word c // 64 tells whether category c is above."""
     merged_rule: Annotated[Integers, _cut("merged_rule", "n_merged"), Index("n_rules")]
     merged_feature: Annotated[Integers, _cut("merged_feature", "n_merged"), Index("n_features")]
+    """Of each cut that LeafRank dropped, as both its leaves went to one side: the rule, ascending, and the feature.
+    Shape (n_merged,)."""
     merged_gain: Annotated[Floats, _cut("merged_gain", "n_merged"), Ge(0), Le(MAX_MASS**2)]
+    """Its Λ, in masses. Shape (n_merged,)."""
 
     def __len__(self) -> int:
         return len(self.n_leaves)
@@ -356,18 +342,12 @@ def mean_values(tree: RankingTree, leaf_value: Floats) -> Floats:
 
 
 class FeatureGains(NamedTuple):
-    """The gains in training AUC of the splits on each feature.
-
-    Attributes
-    ----------
-    squared : ndarray of shape (n_features,), float64
-        I_j = Σ ΔAUC² over the cuts on feature j: the paper's squared importance.
-    linear : ndarray of shape (n_features,), float64
-        Σ ΔAUC, in units of AUC.
-    """
+    """The gains in training AUC of the splits on each feature."""
 
     squared: Floats
+    """I_j = Σ ΔAUC² over the cuts on feature j: the paper's squared importance. Shape (n_features,)."""
     linear: Floats
+    """Σ ΔAUC, in units of AUC. Shape (n_features,)."""
 
 
 def sum_gains(trees: Sequence[RankingTree], n_features: int) -> FeatureGains:
@@ -377,11 +357,6 @@ def sum_gains(trees: Sequence[RankingTree], n_features: int) -> FeatureGains:
     ----------
     trees : sequence of RankingTree
         With rules of class `CutRules`.
-    n_features : int
-
-    Returns
-    -------
-    FeatureGains
 
     Notes
     -----

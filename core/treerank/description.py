@@ -26,18 +26,15 @@ class NamedTree:
 
     Attributes
     ----------
-    tree : RankingTree
-    order : {"tree", "concave"}
-        How its leaves rank.
-    name : callable (int) -> str
-        Returns a feature's name.
     categories : sequence, one entry per feature
         None for a numeric feature, else the texts of its categories.
     """
 
     tree: RankingTree
     order: LeafOrder
+    """How its leaves rank."""
     name: Callable[[int], str]
+    """Returns a feature's name."""
     categories: Sequence[Sequence[str] | None]
 
     @property
@@ -82,10 +79,6 @@ class NamedTree:
 def list_rules(named: NamedTree) -> list[dict[str, Any]]:
     """Return each leaf with the conditions that lead to it, in ranking order.
 
-    Parameters
-    ----------
-    named : NamedTree
-
     Returns
     -------
     list of dict, ready for JSON
@@ -120,10 +113,6 @@ def list_rules(named: NamedTree) -> list[dict[str, Any]]:
 def subtree_curves(tree: RankingTree) -> list[tuple[Floats, Floats]]:
     """Return the training ROC curves of the tree truncated at depth 0, 1, 2, ..., ending with the whole tree.
 
-    Parameters
-    ----------
-    tree : RankingTree
-
     Returns
     -------
     list of (fpr, tpr), each ndarray of float64
@@ -135,10 +124,6 @@ def subtree_curves(tree: RankingTree) -> list[tuple[Floats, Floats]]:
 
 def to_text(named: NamedTree) -> str:
     """Return a tree as lines of text, children indented below their parent, the top child first.
-
-    Parameters
-    ----------
-    named : NamedTree
 
     Returns
     -------

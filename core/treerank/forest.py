@@ -143,20 +143,14 @@ def rank_leaves(tree: RankingTree, order: str) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Trees(State):
-    """Several ranking trees concatenated, as artifacts store them.
-
-    Attributes
-    ----------
-    n_nodes : ndarray of shape (n_trees,), int64
-    is_leaf, leaf_positive, leaf_negative, rules
-        Of all trees; see `RankingTree`.
-    """
+    """Several ranking trees concatenated, as artifacts store them."""
 
     n_nodes: Annotated[Integers, Array("n_trees"), Ge(1), Totals("n_all_nodes")]
     is_leaf: Annotated[Booleans, Array("n_all_nodes"), Totals("n_leaves")]
     leaf_positive: Annotated[Floats, Array("n_leaves"), Ge(0), Le(MAX_MASS)]
     leaf_negative: Annotated[Floats, Array("n_leaves"), Ge(0), Le(MAX_MASS)]
     rules: Annotated[CutRules, Nested(n_rules="n_all_nodes - n_leaves")]
+    """Of all trees; see `RankingTree`."""
 
     @classmethod
     def join(cls, trees: Sequence[RankingTree]) -> "Trees":
@@ -184,18 +178,12 @@ class Trees(State):
 
 @dataclass(frozen=True, eq=False)
 class TreeShare(State):
-    """A part of a forest's trees, grown separately, and the leaves of each tree's out-of-bag rows.
-
-    Attributes
-    ----------
-    trees : Trees
-    n_unseen : ndarray of shape (n_trees,), int64
-    leaf : ndarray of shape (Σ n_unseen,), uint32
-    """
+    """A part of a forest's trees, grown separately, and the leaves of each tree's out-of-bag rows."""
 
     trees: Annotated[Trees, Nested(n_trees="n_trees")]
     n_unseen: Annotated[Integers, Array("n_trees"), Totals("n_all_unseen")]
     leaf: Annotated[Indices, Array("n_all_unseen")]
+    """Shape (Σ n_unseen,), uint32."""
 
     @classmethod
     def join(cls, grown: Sequence[BaggedTree]) -> "TreeShare":
@@ -295,8 +283,6 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
     >>> ranker = TreeRankForest(n_trees=5).fit(X, y)
     >>> ranker.predict([[20.0, 20.0], [180.0, 180.0]])
     array([False,  True])
-    >>> len(ranker.trees_)
-    5
     """
 
     keeps_when_stopped = True
@@ -387,7 +373,6 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         Returns
         -------
         bytes
-            The share.
 
         Raises
         ------
@@ -427,7 +412,6 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         Returns
         -------
         self
-            The fitted forest.
 
         Raises
         ------

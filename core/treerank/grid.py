@@ -34,19 +34,13 @@ class Grid(State):
 
     A slice holds its lower end, not its upper one, but the last one holds both. Values beyond the
     ends belong to the first and last slice. Each category is a slice, and so is missing.
-
-    Attributes
-    ----------
-    level : ndarray of shape (1,), int64
-        J of the paper: cubes have sides of 2**-J of the rescaled features.
-    low, high : ndarray of shape (n_features,), float64
-        Ends of the range that is sliced; 0 for a categorical feature.
-    n_categories : ndarray of shape (n_features,), int64
     """
 
     level: Annotated[Integers, Array(1, name="grid_resolution"), Ge(1), Le(MAX_RESOLUTION)]
+    """J of the paper: cubes have sides of 2**-J of the rescaled features."""
     low: Annotated[Floats, Array("n_features", name="grid_low"), FINITE]
     high: Annotated[Floats, Array("n_features", name="grid_high"), FINITE]
+    """Ends of the range that is sliced; 0 for a categorical feature."""
     n_categories: Integers
 
     @property
@@ -113,22 +107,15 @@ def _look_up(wanted: npt.NDArray[Any], known: npt.NDArray[Any]) -> tuple[Integer
 
 
 class Union(NamedTuple):
-    """The best union of cubes for a node, and its gain.
-
-    Attributes
-    ----------
-    order : ndarray of shape (n_cells,), int64
-        The cells by β/α, the greatest first: cells without negatives come first, empty ones last; equal ones keep
-        their order.
-    n_top : int
-        k*: the union is the first k* of them; 0 if no union gains anything.
-    gain : float
-        Λ = β(L) - α(L) within the cell, from 0 to 1.
-    """
+    """The best union of cubes for a node, and its gain."""
 
     order: Integers
+    """The cells by β/α, the greatest first: cells without negatives come first, empty ones last; equal ones keep their
+    order. Shape (n_cells,)."""
     n_top: int
+    """k*: the union is the first k* of them; 0 if no union gains anything."""
     gain: float
+    """Λ = β(L) - α(L) within the cell, from 0 to 1."""
 
 
 def best_union(positive: Floats, negative: Floats) -> Union:
@@ -138,10 +125,6 @@ def best_union(positive: Floats, negative: Floats) -> Union:
     ----------
     positive, negative : ndarray of shape (n_cells,), float64
         Mass of each class in each cell; both sums above 0.
-
-    Returns
-    -------
-    Union
 
     Notes
     -----
@@ -168,7 +151,6 @@ class GridSplitter(Splitter):
 
     Parameters
     ----------
-    sample : TreeRows
     resolution : int
         J, 1 to 16. Only cubes with rows cost anything, but with q features their number grows as 2**(J q) as long as
         there are rows to fill them: use it for few features. The bound of Theorem 2 is smallest near
@@ -215,24 +197,16 @@ class GridSplitter(Splitter):
 
 @dataclass(frozen=True, eq=False)
 class GridRules(Rules):
-    """Split rules that list the cubes whose rows go to the top child.
-
-    Attributes
-    ----------
-    grid : Grid
-    cubes : ndarray of shape (n_cubes, n_features), uint32
-        The cubes with training rows, in the order of `_keys`.
-    start : ndarray of shape (n_rules + 1,), int64
-    top : ndarray of shape (start[-1],), int64
-        Numbers of the top cubes of rule r, increasing: top[start[r] : start[r + 1]].
-    """
+    """Split rules that list the cubes whose rows go to the top child."""
 
     kind: ClassVar[str] = "grid"
 
     grid: Annotated[Grid, Nested()]
     cubes: Annotated[Cubes, Array("n_cubes", "n_features", name="grid_cubes")]
+    """The cubes with training rows, in the order of `_keys`. Shape (n_cubes, n_features), uint32."""
     start: Annotated[Integers, Array("n_rules + 1", name="grid_start")]
     top: Annotated[Integers, Array("n_top", name="grid_top"), Index("n_cubes")]
+    """Numbers of the top cubes of rule r, increasing: top[start[r] : start[r + 1]]."""
 
     def __len__(self) -> int:
         return len(self.start) - 1

@@ -38,34 +38,22 @@ class TreeRows(TrainingData):
 
 
 class Cell(NamedTuple):
-    """The training rows of a node that may be split, with their class weights.
-
-    Attributes
-    ----------
-    rows : Any
-        Its rows, in the form of its `CellSplitter`; of a `Splitter` an ascending array of row indices.
-    positive, negative : float
-        Mass of each class.
-    """
+    """The training rows of a node that may be split, with their class weights."""
 
     rows: Any
+    """Its rows, in the form of its `CellSplitter`; of a `Splitter` an ascending array of row indices."""
     positive: float
     negative: float
+    """Mass of each class."""
 
 
 class CellSplit(NamedTuple):
-    """A split of a node's rows (cell) into a top and a bottom cell, with its rule.
-
-    Attributes
-    ----------
-    top, bottom : Cell
-    rule : Any
-        Which rows go to the top, in the form that `CellSplitter.collect` takes.
-    """
+    """A split of a node's rows (cell) into a top and a bottom cell, with its rule."""
 
     top: Cell
     bottom: Cell
     rule: Any
+    """Which rows go to the top, in the form that `CellSplitter.collect` takes."""
 
 
 class CellSplitter(Protocol):
@@ -86,27 +74,16 @@ class CellSplitter(Protocol):
 
 
 class CellDivision(NamedTuple):
-    """The result of `Splitter.split`: which rows of a cell go to the top, and the rule.
-
-    Attributes
-    ----------
-    top : ndarray of shape (n_rows,), bool
-        Which of the cell's rows go to the top child, that of the greater β/α.
-    rule : Any
-        The same for new rows, in the form that `Splitter.collect` takes.
-    """
+    """The result of `Splitter.split`: which rows of a cell go to the top, and the rule."""
 
     top: Booleans
+    """Which of the cell's rows go to the top child, that of the greater β/α. Shape (n_rows,)."""
     rule: Any
+    """The same for new rows, in the form that `Splitter.collect` takes."""
 
 
 class Splitter(ABC):
-    """Base class of splitters that split one cell at a time.
-
-    Parameters
-    ----------
-    sample : TreeRows
-    """
+    """Base class of splitters that split one cell at a time."""
 
     def __init__(self, sample: TreeRows) -> None:
         self.sample = sample
@@ -140,20 +117,13 @@ class Splitter(ABC):
 
 
 class TreeLimits(NamedTuple):
-    """The size limits of a ranking tree.
-
-    Attributes
-    ----------
-    max_depth : int
-    max_leaves : int or None
-        None: grow level by level. Else the leaf that gains most is split first.
-    min_mass : float
-        Smallest mass (sum of sample weight) of a leaf.
-    """
+    """The size limits of a ranking tree."""
 
     max_depth: int
     max_leaves: int | None
+    """None: grow level by level. Else the leaf that gains most is split first."""
     min_mass: float
+    """Smallest mass (sum of sample weight) of a leaf."""
 
 
 @dataclass(eq=False)
@@ -216,16 +186,10 @@ def grow(splitter: CellSplitter, limits: TreeLimits, callback: Callback) -> Rank
 
     Parameters
     ----------
-    splitter : CellSplitter
-    limits : TreeLimits
     callback : callable (step, of, info) -> None
         Called with the number of leaves and the training AUC: after each of max_depth levels, or after each of
         max_leaves - 1 splits. Where growth ends early, the last step is reported at once. StopFit ends growth, and the
         tree that there is is returned.
-
-    Returns
-    -------
-    Tree
 
     Notes
     -----

@@ -48,20 +48,12 @@ CUT_NODE = _record("feature cut missing_above node to_top")
 
 
 class CodedSample(NamedTuple):
-    """A training sample with its columns binned into codes.
-
-    Attributes
-    ----------
-    bins : Bins
-    table : Table
-    order : ndarray of shape (n_rows,), uint32
-        By row of `table`: its index in the sample. Positives come first.
-    n_categories : ndarray of shape (n_features,), int64
-    """
+    """A training sample with its columns binned into codes."""
 
     bins: Bins
     table: Table
     order: npt.NDArray[np.uint32]
+    """By row of `table`: its index in the sample. Positives come first. Shape (n_rows,)."""
     n_categories: Integers
 
 
@@ -206,24 +198,18 @@ def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses
 
 
 class CutTree(NamedTuple):
-    """The small tree of thresholds that splits one cell.
-
-    Attributes
-    ----------
-    nodes : ndarray of shape (n_nodes,), `CUT_NODE`
-        In preorder.
-    masses : ndarray of shape (n_leaves, 2), float64
-        Positive and negative.
-    above : ndarray of shape (n_categorical, n_codes), uint8
-        Which codes lie above each cut of a categorical feature, in the order of the nodes.
-    merged : ndarray of shape (n_merged, 2), float64
-        Feature and gain (in masses) of each cut that was dropped, as both its leaves went to one side.
-    """
+    """The small tree of thresholds that splits one cell."""
 
     nodes: npt.NDArray[np.void]
+    """In preorder. Shape (n_nodes,), `CUT_NODE`."""
     masses: Floats
+    """Positive and negative. Shape (n_leaves, 2)."""
     above: npt.NDArray[np.uint8]
+    """Which codes lie above each cut of a categorical feature, in the order of the nodes. Shape (n_categorical,
+    n_codes)."""
     merged: Floats
+    """Feature and gain (in masses) of each cut that was dropped, as both its leaves went to one side. Shape (n_merged,
+    2)."""
 
 
 def join(trees: Sequence[CutTree], table: CodedSample) -> CutRules:
@@ -290,21 +276,14 @@ def _sets(
 
 
 class Shape(NamedTuple):
-    """The size limits of LeafRank's small trees.
-
-    Attributes
-    ----------
-    max_depth : int
-        1 for a single cut.
-    max_leaves : int
-        If below 2**max_depth, the leaf that gains most is split first.
-    min_mass : float
-        Smallest mass (sum of sample weight) of a leaf.
-    """
+    """The size limits of LeafRank's small trees."""
 
     max_depth: int
+    """1 for a single cut."""
     max_leaves: int
+    """If below 2**max_depth, the leaf that gains most is split first."""
     min_mass: float
+    """Smallest mass (sum of sample weight) of a leaf."""
 
     @classmethod
     def of(
@@ -337,12 +316,10 @@ class LeafRank:
 
     Parameters
     ----------
-    coded : CodedSample
     rows : ndarray of shape (n_rows_in_use,), int64
         Rows of `coded.table` to grow on, ascending, of weight above 0.
     weight, count : ndarray of shape (n_rows,), float64
         By row of `coded.table`: its weight, and for how many rows it stands.
-    shape : Shape
     features : FeatureDraw or None
         Which features each cell may be split on; None: all.
 
@@ -445,19 +422,12 @@ class LeafRank:
 
 @dataclass(frozen=True)
 class CutGrower:
-    """Grows ranking trees by LeafRank or single thresholds, on subsets of one binned sample.
-
-    Attributes
-    ----------
-    coded : CodedSample
-    weight, count : ndarray of shape (n_rows,), float64
-        See `LeafRank`.
-    shape : Shape
-    """
+    """Grows ranking trees by LeafRank or single thresholds, on subsets of one binned sample."""
 
     coded: CodedSample
     weight: Floats
     count: Floats
+    """See `LeafRank`. Shape (n_rows,)."""
     shape: Shape
 
     @classmethod

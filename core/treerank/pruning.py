@@ -36,23 +36,16 @@ _RATE = Constraint("a rate, or NaN", lambda values: ~((values < -1.0) | (values 
 
 
 class PruningPath(NamedTuple):
-    """The sequence of subtrees that are optimal for some penalty, from the whole tree to the root (Theorem 3).
-
-    Attributes
-    ----------
-    penalty : ndarray of shape (n_subtrees,), float64
-        Each subtree is best from this λ up to the next one; the first is 0.
-    n_leaves : ndarray of shape (n_subtrees,), int64
-    auc : ndarray of shape (n_subtrees,), float64
-        On the training rows.
-    validation_auc : ndarray of shape (n_subtrees,), float64
-        Mean over the folds by which λ was chosen; NaN if there were none.
-    """
+    """The sequence of subtrees that are optimal for some penalty, from the whole tree to the root (Theorem 3)."""
 
     penalty: Annotated[Floats, _along("penalty"), Ge(0), Le(1)]
+    """Each subtree is best from this λ up to the next one; the first is 0. Shape (n_subtrees,)."""
     n_leaves: Annotated[Integers, _along("n_leaves"), Ge(1)]
+    """Shape (n_subtrees,)."""
     auc: Annotated[Floats, _along("auc"), _RATE]
+    """On the training rows. Shape (n_subtrees,)."""
     validation_auc: Annotated[Floats, _along("validation_auc"), _RATE]
+    """Mean over the folds by which λ was chosen; NaN if there were none. Shape (n_subtrees,)."""
 
     @classmethod
     def from_arrays(
@@ -73,10 +66,6 @@ _GAINS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 def critical_penalties(tree: RankingTree) -> Floats:
     """Return for each node the least penalty λ for which it is collapsed into a leaf (or gone) in the best subtree.
-
-    Parameters
-    ----------
-    tree : RankingTree
 
     Returns
     -------
@@ -194,19 +183,12 @@ MIN_RISE = (
 
 
 class PrunedTree(NamedTuple):
-    """The pruned tree, its pruning path, and the order of its leaves.
-
-    Attributes
-    ----------
-    tree : RankingTree
-    path : PruningPath
-    order : {"tree", "concave"}
-        The order of the leaves that ranked better on validation rows.
-    """
+    """The pruned tree, its pruning path, and the order of its leaves."""
 
     tree: RankingTree
     path: PruningPath
     order: LeafOrder
+    """The order of the leaves that ranked better on validation rows."""
 
 
 def validation_auc(chosen: PrunedTree) -> float:

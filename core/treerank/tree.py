@@ -40,20 +40,14 @@ _LINKS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
 
 class Links(NamedTuple):
-    """The parent and child indices of the nodes of one or more trees in preorder.
-
-    Attributes
-    ----------
-    parent, second : ndarray of shape (n_nodes,), int64
-        The parent, and the second child; -1 if there is none. The first child is the next node.
-    depth, k : ndarray of shape (n_nodes,), int64
-        The depth, and the index from the left among the 2**depth nodes of a full level.
-    """
+    """The parent and child indices of the nodes of one or more trees in preorder."""
 
     parent: Integers
     second: Integers
+    """The parent, and the second child; -1 if there is none. The first child is the next node. Shape (n_nodes,)."""
     depth: Integers
     k: Integers
+    """The depth, and the index from the left among the 2**depth nodes of a full level. Shape (n_nodes,)."""
 
 
 def are_trees(is_leaf: Booleans) -> bool:
@@ -165,24 +159,18 @@ class Rules(State, ABC):
 class RankingTree(State):
     """A ranking tree: of two sibling nodes, the top one ranks higher.
 
-    Attributes
-    ----------
-    is_leaf : ndarray of shape (n_nodes,), bool
-        By node, in preorder.
-    leaf_positive, leaf_negative : ndarray of shape (n_leaves,), float64
-        Mass (sum of sample weight) of each class of the training rows in each leaf, from the top.
-    rules : Rules
-        One per inside node, in the order of the nodes.
-
     Notes
     -----
     All other attributes are derived, once, when first asked for.
     """
 
     is_leaf: Annotated[Booleans, Array("n_nodes"), Totals("n_leaves")]
+    """By node, in preorder."""
     leaf_positive: Annotated[Floats, Array("n_leaves"), Ge(0), Le(MAX_MASS)]
     leaf_negative: Annotated[Floats, Array("n_leaves"), Ge(0), Le(MAX_MASS)]
+    """Mass (sum of sample weight) of each class of the training rows in each leaf, from the top."""
     rules: Annotated[Rules, Nested(n_rules="n_nodes - n_leaves")]
+    """One per inside node, in the order of the nodes."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -322,10 +310,6 @@ class RankingTree(State):
     def find_leaves(self, X: Floats) -> Integers:
         """Return the leaf of each row.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features), float64, C-contiguous
-
         Returns
         -------
         ndarray of shape (n_samples,), int64
@@ -338,7 +322,6 @@ class RankingTree(State):
 
         Parameters
         ----------
-        n : int
         goes_top : callable (rule, numbers) -> ndarray of bool
             Which of the items of these numbers go to the top child.
 

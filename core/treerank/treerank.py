@@ -116,8 +116,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
     │     └─ x0 <= 74: rank 3: 0 of 25 positive (0.0%)
     └─ x0 <= 24: rank 4: 0 of 25 positive (0.0%)
     <BLANKLINE>
-    >>> ranker.decision_function([[30.0], [60.0], [20.0]])
-    array([ 2.,  0., -1.])
     """
 
     keeps_when_stopped = True
@@ -267,7 +265,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         Returns
         -------
         str
-            One line per node.
         """
         return description.to_text(self.named_tree())
 

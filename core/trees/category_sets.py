@@ -22,11 +22,8 @@ def is_above(
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64
-    feature : int
     threshold : float
         A numeric x is above if x > threshold.
-    missing_above : bool
     members : ndarray of shape (n_categories,), bool, or None
         For a categorical feature the categories above the cut.
     """
@@ -81,7 +78,6 @@ def check_sets(features: Integers, firsts: Integers, words: Words, n_categories:
     features, firsts : ndarray of shape (n_cuts,), int64
         Feature of each cut, from -1 to n_features - 1, and the index of the first word of its set.
     words : ndarray of shape (n_words,), uint64
-    n_categories : ndarray of shape (n_features,), int64
     """
     if words.dtype != np.uint64 or words.ndim != 1:
         raise ArtifactError(f"sets must be a row of uint64, got {words.dtype} of {words.shape}")

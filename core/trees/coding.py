@@ -123,24 +123,21 @@ class Layout:
 
     Attributes
     ----------
-    groups : ndarray of shape (n_groups,), `GROUP`
-        Without rows `first_word` means nothing.
-    columns : ndarray of shape (n_groups, 8), `COLUMN`
     members : ndarray, `MEMBER`
         Of all bundles.
-    locations : ndarray of shape (n_features,), `LOCATION`
-        Group, lane and code of each feature.
-    cell_feature : ndarray of shape (n_cells,), int32
-        For each cell [code, column] of all groups the feature that is cut there, -1 for none. In an ordered column the
-        cut is between this code and the next, in a bundle between this code and all others, at the code of the missing
-        between the missing and all others.
     """
 
     groups: npt.NDArray[np.void]
+    """Without rows `first_word` means nothing. Shape (n_groups,), `GROUP`."""
     columns: npt.NDArray[np.void]
+    """Shape (n_groups, 8), `COLUMN`."""
     members: npt.NDArray[np.void]
     locations: npt.NDArray[np.void]
+    """Group, lane and code of each feature. Shape (n_features,), `LOCATION`."""
     cell_feature: npt.NDArray[np.int32]
+    """For each cell [code, column] of all groups the feature that is cut there, -1 for none. In an ordered column the
+    cut is between this code and the next, in a bundle between this code and all others, at the code of the missing
+    between the missing and all others. Shape (n_cells,), int32."""
 
     @property
     def n_features(self) -> int:
@@ -172,16 +169,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class Table(Layout):
-    """A coded table: the bin codes of all rows, with rows sorted by class, positives first.
-
-    Attributes
-    ----------
-    words : ndarray of uint64
-        Codes, group by group, row by row: eight uint8 in one word, or eight uint16 in two.
-    n_rows, n_positives : int
-    """
+    """A coded table: the bin codes of all rows, with rows sorted by class, positives first."""
 
     words: Words
+    """Codes, group by group, row by row: eight uint8 in one word, or eight uint16 in two."""
     n_rows: int
     n_positives: int
 
@@ -224,19 +215,11 @@ def code_table(
         stored, with the same weights and bins: the words of the table are then mapped to a file.
     rows : ndarray of shape (n_rows,), uint32
         All rows, positives first.
-    n_positives : int
     weight : ndarray of shape (n_rows,), float64
         Of the rows of X; above 0.
     max_bins : (int, int)
         Greatest number of bins of a numeric and of a categorical feature, at most 65,535, without the bin of the
         missing. If there are more categories than bins of a number, those of few rows are pooled.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-
-    Returns
-    -------
-    bins : Bins
-    table : Table
 
     Notes
     -----
@@ -283,26 +266,18 @@ def _code_stored(stored: StoredCodes, rows: npt.NDArray[np.uint32], n_positives:
 
 
 class _TwoValued(NamedTuple):
-    """The two-valued columns without missing values, as bits: candidates for bundling.
-
-    Attributes
-    ----------
-    features : ndarray of shape (n,), int64
-    bits : ndarray of shape (n, n_words), uint64
-        For each row whether it has the higher value.
-    n_above : ndarray of shape (n,), int64
-        Number of these rows.
-    n_features : int
-        Of the table.
-    folder : pathlib.Path or None
-        For arrays that are mapped to a file; None: they are in memory.
-    """
+    """The two-valued columns without missing values, as bits: candidates for bundling."""
 
     features: Integers
+    """Shape (n,)."""
     bits: Words
+    """For each row whether it has the higher value. Shape (n, n_words)."""
     n_above: Integers
+    """Number of these rows. Shape (n,)."""
     n_features: int
+    """Of the table."""
     folder: Path | None
+    """For arrays that are mapped to a file; None: they are in memory."""
 
     @classmethod
     def of(cls, bins: Bins, n_rows: int, folder: Path | None = None) -> "_TwoValued":
@@ -438,21 +413,14 @@ def _lay_out(bins: Bins, bundles: list[list[int]], on: Integers) -> Layout:
 
 
 class _Tables(NamedTuple):
-    """Lookup tables that map the values of every column to bins.
-
-    Attributes
-    ----------
-    values : ndarray of float64
-        One column after the other: edges, padded with infinity to 2**n_steps - 1; or the bin of
-        each category.
-    starts : ndarray of shape (n_features,), int64
-    n_steps : ndarray of shape (n_features,), int64
-        Of the search among the edges; -1 for a categorical column.
-    """
+    """Lookup tables that map the values of every column to bins."""
 
     values: Floats
+    """One column after the other: edges, padded with infinity to 2**n_steps - 1; or the bin of each category."""
     starts: Integers
+    """Shape (n_features,)."""
     n_steps: Integers
+    """Of the search among the edges; -1 for a categorical column. Shape (n_features,)."""
 
 
 def _tables(bins: Bins) -> _Tables:

@@ -90,80 +90,53 @@ def _work_in(region: Region, _arrays: FitArrays, layout: Integers, part: int) ->
 
 
 class Splits(NamedTuple):
-    """A grown tree: its splits, and sums of row weights per leaf.
-
-    Attributes
-    ----------
-    leaf, feature, cut : ndarray of shape (n_leaves - 1,), int64
-        The leaf that each split splits, the feature, and the greatest bin below the cut: -1 separates the missing from
-        all values, BY_SUBSET splits categories.
-    missing_above : ndarray of shape (n_leaves - 1,), int64
-    subsets : ndarray of shape (n_leaves - 1, n_codes), uint8
-        If the cut is BY_SUBSET, 1 for the codes above.
-    sums : ndarray of shape (2 + n_weights, n_leaves), float64
-        The weights, or gradients, of positives and of negatives; the Hessian, if there is one; then the sample weight,
-        as a number of rows.
-    """
+    """A grown tree: its splits, and sums of row weights per leaf."""
 
     leaf: Integers
     feature: Integers
     cut: Integers
+    """The leaf that each split splits, the feature, and the greatest bin below the cut: -1 separates the missing from
+    all values, BY_SUBSET splits categories. Shape (n_leaves - 1,)."""
     missing_above: Integers
+    """Shape (n_leaves - 1,)."""
     subsets: npt.NDArray[np.uint8]
+    """If the cut is BY_SUBSET, 1 for the codes above. Shape (n_leaves - 1, n_codes)."""
     sums: Floats
+    """The weights, or gradients, of positives and of negatives; the Hessian, if there is one; then the sample weight,
+    as a number of rows. Shape (2 + n_weights, n_leaves)."""
 
 
 class CodedSplits(NamedTuple):
-    """The splits of a tree as comparisons of bin codes.
-
-    Attributes
-    ----------
-    splits : ndarray of shape (n_splits,), `CODED_SPLIT`
-        Their subsets begin at multiples of n_codes.
-    columns : ndarray of shape (n_columns,), int64
-        See `TreeArrays.split_columns`.
-    subsets : ndarray of shape (n_subsets, n_bytes), uint8
-        A bit for each code: 1 above. Codes behind the last bit are as it is: no category has them.
-    """
+    """The splits of a tree as comparisons of bin codes."""
 
     splits: npt.NDArray[np.void]
+    """Their subsets begin at multiples of n_codes. Shape (n_splits,), `CODED_SPLIT`."""
     columns: Integers
+    """See `TreeArrays.split_columns`. Shape (n_columns,)."""
     subsets: npt.NDArray[np.uint8]
+    """A bit for each code: 1 above. Codes behind the last bit are as it is: no category has them. Shape (n_subsets,
+    n_bytes)."""
 
 
 class TreeStep(NamedTuple):
-    """One boosting step: a tree, and the change of row weights or scores in each leaf.
-
-    Attributes
-    ----------
-    splits : CodedSplits
-    factors : ndarray of shape (2, n_leaves) or (1, n_leaves), float64
-        For `TreeGrower.rescale`, or `step`.
-    """
+    """One boosting step: a tree, and the change of row weights or scores in each leaf."""
 
     splits: CodedSplits
     factors: Floats
+    """For `TreeGrower.rescale`, or `step`. Shape (2, n_leaves) or (1, n_leaves)."""
 
 
 class CellTrees(NamedTuple):
-    """The trees grown in the cells of a ranking tree, and their rows.
-
-    Attributes
-    ----------
-    nodes : ndarray of shape (n_nodes,), `NODE`
-        The roots, one of each cell, then the other nodes.
-    splits : ndarray of shape (n_nodes,), `SPLIT`
-        Of the nodes that are split.
-    subsets : ndarray of shape (n_nodes, n_codes), uint8
-        For nodes that are split BY_SUBSET 1 for the codes above.
-    rows : ndarray of uint32
-        Rows of a leaf are together, its positives first.
-    """
+    """The trees grown in the cells of a ranking tree, and their rows."""
 
     nodes: npt.NDArray[np.void]
+    """The roots, one of each cell, then the other nodes. Shape (n_nodes,), `NODE`."""
     splits: npt.NDArray[np.void]
+    """Of the nodes that are split. Shape (n_nodes,), `SPLIT`."""
     subsets: npt.NDArray[np.uint8]
+    """For nodes that are split BY_SUBSET 1 for the codes above. Shape (n_nodes, n_codes)."""
     rows: npt.NDArray[np.uint32]
+    """Rows of a leaf are together, its positives first."""
 
 
 def count_leaves(table: Layout) -> int:
@@ -176,12 +149,8 @@ class TreeGrower:
 
     Parameters
     ----------
-    table : Table
-    weight : ndarray of shape (n_rows,), float64
-        Sample weights, above 0.
     n_weights : int
         1: one weight per row, summed by class. 2: gradient and Hessian per row, summed over all rows.
-    max_depth : int
     max_leaves : int or None
         None: the tree grows level by level.
     rows : ndarray of uint32, optional
@@ -198,12 +167,10 @@ class TreeGrower:
 
     Attributes
     ----------
-    table : Table
     weights : ndarray of shape (n_rows, n_weights), float64
         Written by the loss.
     scores : ndarray of shape (n_rows,) or (0,), float64
         Written by the loss, if there are two weights.
-    division : Division
 
     Raises
     ------
@@ -336,7 +303,6 @@ class TreeGrower:
 
         Parameters
         ----------
-        criterion : SplitCriterion
         features : ndarray of shape (n_features,), bool
             Features that it may split on.
         fraction : float
@@ -440,7 +406,6 @@ class TreeGrower:
 
         Parameters
         ----------
-        criterion : SplitCriterion
         cells : ndarray of shape (n_cells,)
             With the fields `start` and `stop`, the range of their rows in `rows`, positives first; and `positive` and
             `negative`, their masses.

@@ -42,19 +42,17 @@ class LeafRegions(NamedTuple):
 
     Attributes
     ----------
-    features : ndarray of shape (n_used,), int64
-    low, high : ndarray of shape (n_used, n_leaves), float64
-        Of a numeric feature: low < x <= high.
-    missing : ndarray of shape (n_used, n_leaves), bool
-        Whether a missing value lies inside.
     categories : list of ndarray of shape (n_leaves, n_categories), bool, or None
         Of a categorical feature the categories inside.
     """
 
     features: Integers
+    """Shape (n_used,)."""
     low: Floats
     high: Floats
+    """Of a numeric feature: low < x <= high. Shape (n_used, n_leaves)."""
     missing: npt.NDArray[np.bool_]
+    """Whether a missing value lies inside. Shape (n_used, n_leaves)."""
     categories: list[npt.NDArray[np.bool_] | None]
 
 
@@ -104,7 +102,6 @@ def order_leaves(regions: LeafRegions, directions: Directions) -> Relation | Non
 
     Parameters
     ----------
-    regions : LeafRegions
     directions : ndarray of shape (n_features,), int8
     """
     signs = directions[regions.features]

@@ -129,34 +129,25 @@ def find_leaves(columns, splits, subsets, spare, leaf_numbers):  # type: ignore[
 
 
 class BinnedTrees(NamedTuple):
-    """Trees whose splits compare codes.
-
-    Attributes
-    ----------
-    features : ndarray of shape (n_asked,), int64
-        Features that the trees split on.
-    tables : ndarray of float64
-        Their thresholds, as `coding.find_bins` reads them.
-    starts, n_steps, missing : ndarray of shape (n_asked,), int64
-        For each feature the start of its table, the steps of its search, and the code of a missing value.
-    n_splits : ndarray of shape (n_trees,), int64
-    splits : ndarray of shape (n_splits,), `CODED_SPLIT`
-        Columns are indices of `features`.
-    subsets : ndarray of uint8
-        For each split by a subset 1 for each category above, then for the missing.
-    values : ndarray of shape (n_splits + n_trees,), float64
-        Values of the leaves.
-    """
+    """Trees whose splits compare codes."""
 
     features: Any
+    """Features that the trees split on. Shape (n_asked,), int64."""
     tables: Any
+    """Their thresholds, as `coding.find_bins` reads them."""
     starts: Any
     n_steps: Any
     missing: Any
+    """For each feature the start of its table, the steps of its search, and the code of a missing value. Shape
+    (n_asked,), int64."""
     n_splits: Any
+    """Shape (n_trees,), int64."""
     splits: Any
+    """Columns are indices of `features`. Shape (n_splits,), `CODED_SPLIT`."""
     subsets: Any
+    """For each split by a subset 1 for each category above, then for the missing."""
     values: Any
+    """Values of the leaves. Shape (n_splits + n_trees,), float64."""
 
 
 _I1, _F1 = numba.int64[::1], numba.float64[::1]
@@ -284,33 +275,23 @@ def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # ty
 
 
 class Nodes(NamedTuple):
-    """Trees as linked nodes. All arrays but `root`, `depth` and `sets` have a value per node.
-
-    Attributes
-    ----------
-    root, depth : ndarray of shape (n_trees,), int64
-    feature : ndarray of int32
-    threshold : ndarray of float64
-        For a categorical feature its number of categories.
-    missing_above : ndarray of bool
-    set : ndarray of int64
-        For a categorical feature the index of the first word of the set above, else -1.
-    child : ndarray of int32
-        Children of node k: below at 2k, above at 2k + 1.
-    mean : ndarray of float64
-        Value of a leaf; for another node the mean of its leaves, weighted by mass.
-    sets : ndarray of shape (n_words,), uint64
-    """
+    """Trees as linked nodes. All arrays but `root`, `depth` and `sets` have a value per node."""
 
     root: Any
     depth: Any
+    """Shape (n_trees,), int64."""
     feature: Any
     threshold: Any
+    """For a categorical feature its number of categories."""
     missing_above: Any
     set: Any
+    """For a categorical feature the index of the first word of the set above, else -1."""
     child: Any
+    """Children of node k: below at 2k, above at 2k + 1."""
     mean: Any
+    """Value of a leaf; for another node the mean of its leaves, weighted by mass."""
     sets: Any
+    """Shape (n_words,), uint64."""
 
 
 _I1, _I4, _F1 = numba.int64[::1], numba.int32[::1], numba.float64[::1]
@@ -478,9 +459,6 @@ def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-    nodes : Nodes
-    first, last : int
     scores : ndarray of shape (n_rows,), float64
         The sum of a row does not depend on the other rows.
 
@@ -612,7 +590,6 @@ def add_shapley(X: Floats, nodes: Nodes, cover: Floats, parts: Floats) -> None:
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
     nodes : Nodes
         Trees; no node has two parents.
     cover : ndarray of shape (n_nodes,), float64
@@ -912,7 +889,6 @@ def add_mixed_scores(mixed: MixedRows, nodes: Nodes, scores: Floats) -> None:
 
     Parameters
     ----------
-    mixed : MixedRows
     nodes : Nodes
         `mean` of the leaves is all that is read of it. The nodes of a tree follow its root.
     scores : ndarray of shape (n_mixed,), float64

@@ -130,152 +130,107 @@ WORK, GROW, PLANT, ADVANCE, LIST_ROWS, ADD_ROOT, DIVIDE, ADD_SIBLINGS = range(15
 
 
 class CodeArrays(NamedTuple):
-    """The coded table, and which columns and codes a tree may split on.
-
-    Attributes
-    ----------
-    words, groups, columns, members
-        Of the table; see `coding.Table`.
-    features : ndarray of shape (n_trees, n_features), bool
-        Features that each tree may split on.
-    cuttable : ndarray of shape (n_cells,), bool
-        Cells at which this tree may cut, if it may split on their column; see `coding.Table.cell_feature`.
-    allowed : ndarray of shape (n_groups, 8), bool
-        Columns that this tree may split on.
-    """
+    """The coded table, and which columns and codes a tree may split on."""
 
     words: Any
     groups: Any
     columns: Any
     members: Any
+    """Of the table; see `coding.Table`."""
     features: Any
+    """Features that each tree may split on. Shape (n_trees, n_features), bool."""
     cuttable: Any
+    """Cells at which this tree may cut, if it may split on their column; see `coding.Table.cell_feature`. Shape
+    (n_cells,), bool."""
     allowed: Any
+    """Columns that this tree may split on. Shape (n_groups, 8), bool."""
 
 
 class RowArrays(NamedTuple):
-    """The rows of a fit: their weights and scores, and the node and leaf that hold them.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_rows * n_weights,), float64
-        One weight per row, or gradient and Hessian.
-    units : ndarray of shape (n_rows * n_weights,), uint32
-        The weights in units of the histograms; see `round_weights`.
-    sample_weight, scores : ndarray of shape (n_rows,) or (0,), float64
-    leaves : ndarray of shape (n_rows,), uint16
-        Leaf of each row in the last tree.
-    listed : ndarray of shape (n_rows,), uint32
-        The rows drawn; rows of a node are together, ascending.
-    partitioned : ndarray of shape (n_rows,), uint32
-        Rows after they were partitioned, before they are copied to `listed`; in the memory of `SumArrays.spare`.
-    passes : ndarray of shape (n_passes,), `PASS`
-        Runs of rows of one class.
-    n_drawn : ndarray of shape (n_passes,), int64
-        Number of rows drawn from each run.
-    """
+    """The rows of a fit: their weights and scores, and the node and leaf that hold them."""
 
     weights: Any
+    """One weight per row, or gradient and Hessian. Shape (n_rows * n_weights,), float64."""
     units: Any
+    """The weights in units of the histograms; see `round_weights`. Shape (n_rows * n_weights,), uint32."""
     sample_weight: Any
     scores: Any
+    """Shape (n_rows,) or (0,), float64."""
     leaves: Any
+    """Leaf of each row in the last tree. Shape (n_rows,), uint16."""
     listed: Any
+    """The rows drawn; rows of a node are together, ascending. Shape (n_rows,), uint32."""
     partitioned: Any
+    """Rows after they were partitioned, before they are copied to `listed`; in the memory of `SumArrays.spare`. Shape
+    (n_rows,), uint32."""
     passes: Any
+    """Runs of rows of one class. Shape (n_passes,), `PASS`."""
     n_drawn: Any
+    """Number of rows drawn from each run. Shape (n_passes,), int64."""
 
 
 class SumArrays(NamedTuple):
-    """Sums over rows: histograms, and sums of weights per leaf, pass and shard.
-
-    Attributes
-    ----------
-    histograms, spare : ndarray of shape (n_histograms, n_cells), int64
-        For each group the cells [code, column]: sums of weights in units, exact in any order. The upper half of a cell
-        is the mass of positives, or the gradient, the lower that of negatives, or the Hessian; see
-        `splitting.unpack_masses`. `spare` holds parts that are added up to histograms.
-    by_leaf : ndarray of shape (n_passes, 2 + n_weights, n_leaves), float64
-        See `Splits.sums`.
-    by_pass : ndarray of shape (n_passes, 3), float64
-        What `LIST`, `DRAW`, `RESCALE` and `STEP` sum up; and the least Hessian that `LIST` and `DRAW` find.
-    by_shard : ndarray of shape (n_shards, 2), float64
-        Sums of the weights from which the units are chosen.
-    factors : ndarray of shape (2, n_leaves), float64
-        What `RESCALE` multiplies weights by, or `STEP` adds to scores.
-    """
+    """Sums over rows: histograms, and sums of weights per leaf, pass and shard."""
 
     histograms: Any
     spare: Any
+    """For each group the cells [code, column]: sums of weights in units, exact in any order. The upper half of a cell
+    is the mass of positives, or the gradient, the lower that of negatives, or the Hessian; see
+    `splitting.unpack_masses`. `spare` holds parts that are added up to histograms. Shape (n_histograms, n_cells),
+    int64."""
     by_leaf: Any
+    """See `Splits.sums`. Shape (n_passes, 2 + n_weights, n_leaves), float64."""
     by_pass: Any
+    """What `LIST`, `DRAW`, `RESCALE` and `STEP` sum up; and the least Hessian that `LIST` and `DRAW` find. Shape
+    (n_passes, 3), float64."""
     by_shard: Any
+    """Sums of the weights from which the units are chosen. Shape (n_shards, 2), float64."""
     factors: Any
+    """What `RESCALE` multiplies weights by, or `STEP` adds to scores. Shape (2, n_leaves), float64."""
 
 
 class TreeArrays(NamedTuple):
-    """The tree under construction: its nodes and splits, and the nodes being split.
-
-    Attributes
-    ----------
-    nodes : ndarray of shape (n_nodes,), `NODE`
-        The roots of all trees, then their other nodes.
-    node_splits : ndarray of shape (n_nodes,), `SPLIT`
-        Best split of each node.
-    subsets : ndarray of shape (n_nodes, n_codes), uint8
-        For a node that is split BY_SUBSET 1 for the codes above. Without categories n_codes is 0.
-    open_leaves : ndarray of shape (n_leaves,), int64
-        Node of each leaf; -1 if the leaf will not be split.
-    open_gains : ndarray of shape (n_leaves,), float64
-        Gain of the best split of each leaf; below 0 if the leaf will not be split.
-    free : ndarray of shape (n_nodes,), int64
-        Histograms that no node needs any more: the first `n_free`.
-    batch : ndarray of shape (n_batch,), int64
-        Nodes that are split at present.
-    above : ndarray of shape (n_batch, n_codes), uint8
-        For each of them 1 for the codes above its split.
-    siblings : ndarray of shape (n_batch,), `SIBLINGS`
-    runs : ndarray, `RUN`
-    group_splits : ndarray of shape (2 * n_batch, n_groups), `SPLIT`
-        Best split by the columns of each group, of both nodes of each two siblings.
-    splits : ndarray of shape (n_leaves - 1,), `TREE_SPLIT`
-    coded_splits : ndarray of shape (n_leaves - 1,), `CODED_SPLIT`
-        The same splits as `find_leaves` compares codes; columns are indices of `split_columns`.
-    split_columns : ndarray of shape (n_leaves - 1,), int64
-        Columns that the tree has split on: 8 · group + lane.
-    """
+    """The tree under construction: its nodes and splits, and the nodes being split."""
 
     nodes: Any
+    """The roots of all trees, then their other nodes. Shape (n_nodes,), `NODE`."""
     node_splits: Any
+    """Best split of each node. Shape (n_nodes,), `SPLIT`."""
     subsets: Any
+    """For a node that is split BY_SUBSET 1 for the codes above. Without categories n_codes is 0. Shape (n_nodes,
+    n_codes), uint8."""
     open_leaves: Any
+    """Node of each leaf; -1 if the leaf will not be split. Shape (n_leaves,), int64."""
     open_gains: Any
+    """Gain of the best split of each leaf; below 0 if the leaf will not be split. Shape (n_leaves,), float64."""
     free: Any
+    """Histograms that no node needs any more: the first `n_free`. Shape (n_nodes,), int64."""
     batch: Any
+    """Nodes that are split at present. Shape (n_batch,), int64."""
     above: Any
+    """For each of them 1 for the codes above its split. Shape (n_batch, n_codes), uint8."""
     siblings: Any
+    """Shape (n_batch,), `SIBLINGS`."""
     runs: Any
     group_splits: Any
+    """Best split by the columns of each group, of both nodes of each two siblings. Shape (2 * n_batch, n_groups),
+    `SPLIT`."""
     splits: Any
+    """Shape (n_leaves - 1,), `TREE_SPLIT`."""
     coded_splits: Any
+    """The same splits as `find_leaves` compares codes; columns are indices of `split_columns`. Shape (n_leaves - 1,),
+    `CODED_SPLIT`."""
     split_columns: Any
+    """Columns that the tree has split on: 8 · group + lane. Shape (n_leaves - 1,), int64."""
 
 
 class FitArrays(NamedTuple):
-    """The arrays of a fit, shared by its kernels and threads.
-
-    Attributes
-    ----------
-    settings, criterion, progress : ndarray of shape (1,), `SETTINGS`, `CRITERION` and `PROGRESS`
-    codes : CodeArrays
-    rows : RowArrays
-    sums : SumArrays
-    tree : TreeArrays
-    """
+    """The arrays of a fit, shared by its kernels and threads."""
 
     settings: Any
     criterion: Any
     progress: Any
+    """Shape (1,), `SETTINGS`, `CRITERION` and `PROGRESS`."""
     codes: CodeArrays
     rows: RowArrays
     sums: SumArrays

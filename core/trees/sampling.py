@@ -25,10 +25,6 @@ def find_threshold(weights: Floats, fraction: float) -> float:
     weights : ndarray of shape (n_rows,), float64
     fraction : float
         Above 0, below 1.
-
-    Returns
-    -------
-    float
     """
     some = np.abs(weights[:: max(len(weights) // THRESHOLD_ROWS, 1)])
     some.sort()

@@ -42,23 +42,16 @@ Histograms = npt.NDArray[np.int64]
 
 
 class NodeSplits(NamedTuple):
-    """A batch of nodes to split, and the children whose histograms the leader needs.
-
-    Attributes
-    ----------
-    nodes, group, lane : ndarray of shape (n_nodes,), int64
-        Each node, and the column that it is split by.
-    above : ndarray of shape (n_nodes, n_codes), uint8
-        1 for the codes above.
-    wanted : ndarray of shape (n_wanted,), int64
-        The children below of some of these nodes, in the same order.
-    """
+    """A batch of nodes to split, and the children whose histograms the leader needs."""
 
     nodes: Integers
     group: Integers
     lane: Integers
+    """Each node, and the column that it is split by. Shape (n_nodes,)."""
     above: npt.NDArray[np.uint8]
+    """1 for the codes above. Shape (n_nodes, n_codes)."""
     wanted: Integers
+    """The children below of some of these nodes, in the same order. Shape (n_wanted,)."""
 
 
 Lists = tuple[Integers, Integers, Integers]
@@ -168,23 +161,16 @@ class TreeShards(TreeGrower):
 
 @dataclass(frozen=True)
 class MakeTreeShards:
-    """Factory that builds the `TreeShards` of a host; see `core.base.shards.MakeJointShard`.
-
-    Attributes
-    ----------
-    layout : Layout
-    division : Division
-        Of the whole table.
-    n_weights, max_depth, max_leaves, loss
-        See `TreeGrower`.
-    """
+    """Factory that builds the `TreeShards` of a host; see `core.base.shards.MakeJointShard`."""
 
     layout: Layout
     division: Division
+    """Of the whole table."""
     n_weights: int
     max_depth: int
     max_leaves: int | None
     loss: type[HasDerivatives]
+    """See `TreeGrower`."""
 
     def __call__(
         self, pieces: Sequence[Piece], codes: Sequence[Sequence[tuple[Codes, ...]]], folder: Path
@@ -218,7 +204,6 @@ class ShardedGrower(TreeGrower):
 
     Parameters
     ----------
-    make : MakeTreeShards
     shards : Shards
         What it has made, wherever they are.
     """

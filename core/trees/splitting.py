@@ -94,43 +94,29 @@ BY_SUBSET = -2
 
 
 class SplitCriterion(NamedTuple):
-    """The criterion for the best split: the objective, its parameters and minimum leaf weights.
-
-    Attributes
-    ----------
-    objective : int
-    push : float
-    smoothing : float
-        λ of the Newton objectives.
-    least_mass : float
-        Minimum mass of each side.
-    category_penalty : float
-        Taken off the gain for each category beyond two; see the module.
-    category_mass : float
-        Minimum mass of a category that has a place in the order.
-    category_smoothing : float
-        Mass, divided among the classes as in the leaf, that is added to each category before they are sorted.
-    class_positive, class_negative : float
-        YOUDEN: mass of each class in all rows.
-    inverse_ess_positive, inverse_ess_negative : float
-        YOUDEN: see `core.coding.categories.InverseESS`.
-    first_unit, second_unit : float
-        What 1 in the upper and in the lower half of a cell stands for; powers of two.
-    """
+    """The criterion for the best split: the objective, its parameters and minimum leaf weights."""
 
     objective: int
     push: float
     smoothing: float
+    """λ of the Newton objectives."""
     least_mass: float
+    """Minimum mass of each side."""
     category_penalty: float
+    """Taken off the gain for each category beyond two; see the module."""
     category_mass: float
+    """Minimum mass of a category that has a place in the order."""
     category_smoothing: float
+    """Mass, divided among the classes as in the leaf, that is added to each category before they are sorted."""
     class_positive: float = 1.0
     class_negative: float = 1.0
+    """YOUDEN: mass of each class in all rows."""
     inverse_ess_positive: float = 0.0
     inverse_ess_negative: float = 0.0
+    """YOUDEN: see `core.coding.categories.InverseESS`."""
     first_unit: float = 1.0
     second_unit: float = 1.0
+    """What 1 in the upper and in the lower half of a cell stands for; powers of two."""
 
 
 CRITERION_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 12), SplitCriterion)
@@ -154,53 +140,41 @@ _F1, _I1 = numba.float64[::1], numba.int64[::1]
 
 
 class Scratch(NamedTuple):
-    """Scratch memory of one thread for scanning columns of up to n_codes codes.
-
-    Attributes
-    ----------
-    whole, sums : ndarray of shape (8,), int64
-        The sum of all cells of each column, and of those below a cut.
-    below_p, below_q, above_p, above_q : ndarray of shape (BLOCK,), float64
-        Masses below and above the cut at each cell of a block.
-    cells, cuttable : ndarray of shape (8 * (n_codes + 1),), int64 and bool
-        The codes with rows of the leaf, then the missing.
-    kept : ndarray of shape (n_codes,), int64
-        The numbers of these codes.
-    value : ndarray of shape (2 * 8 * (n_codes + 1),), float64
-        Value of the cuts of all columns, see `_value_of`: first with the missing below, beginning with the cut -1 which
-        separates the missing from all values, then with the missing above.
-    total : ndarray of shape (2 * 8,), float64
-        Both masses of each column.
-    best, gain : ndarray of shape (8,), float64
-        The greatest value of each column, and the gain of its best split.
-    feature, cut, side : ndarray of shape (8,), int64
-        Best split of each column.
-    share : ndarray of shape (n_codes,), float64
-    codes, order : ndarray of shape (n_codes,), int64
-    sum_p, sum_q : ndarray of shape (n_codes + 1,), float64
-    """
+    """Scratch memory of one thread for scanning columns of up to n_codes codes."""
 
     whole: Any
     sums: Any
+    """The sum of all cells of each column, and of those below a cut. Shape (8,), int64."""
     below_p: Any
     below_q: Any
     above_p: Any
     above_q: Any
+    """Masses below and above the cut at each cell of a block. Shape (BLOCK,), float64."""
     cells: Any
     cuttable: Any
+    """The codes with rows of the leaf, then the missing. Shape (8 * (n_codes + 1),), int64 and bool."""
     kept: Any
+    """The numbers of these codes. Shape (n_codes,), int64."""
     value: Any
+    """Value of the cuts of all columns, see `_value_of`: first with the missing below, beginning with the cut -1 which
+    separates the missing from all values, then with the missing above. Shape (2 * 8 * (n_codes + 1),), float64."""
     total: Any
+    """Both masses of each column. Shape (2 * 8,), float64."""
     best: Any
     gain: Any
+    """The greatest value of each column, and the gain of its best split. Shape (8,), float64."""
     feature: Any
     cut: Any
     side: Any
+    """Best split of each column. Shape (8,), int64."""
     share: Any
+    """Shape (n_codes,), float64."""
     codes: Any
     order: Any
+    """Shape (n_codes,), int64."""
     sum_p: Any
     sum_q: Any
+    """Shape (n_codes + 1,), float64."""
 
 
 SCRATCH_TYPE = numba.types.NamedTuple(

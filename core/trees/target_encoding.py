@@ -28,20 +28,18 @@ class Encoded(NamedTuple):
 
     Attributes
     ----------
-    X : ndarray of shape (n_rows, n_columns), float64
-        Fractions of positives replace such a feature; its numbers of rows follow the last feature.
-    n_categories : ndarray of shape (n_columns,), int64
-        0 for a numeric column.
-    feature : ndarray of shape (n_columns,), int64
-        The feature that each column comes from.
     numbers : list of ndarray of shape (n_categories + 1,), float64, or None
         The number of a new row of each category, then of an unknown category; NaN for a category without training rows.
         None if the column is the feature itself.
     """
 
     X: Floats
+    """Fractions of positives replace such a feature; its numbers of rows follow the last feature. Shape (n_rows,
+    n_columns)."""
     n_categories: Integers
+    """0 for a numeric column. Shape (n_columns,)."""
     feature: Integers
+    """The feature that each column comes from. Shape (n_columns,)."""
     numbers: list[Floats | None]
 
     def above(

@@ -48,11 +48,6 @@ class WindowArea(Metric):
     fpr_min, fpr_max : float in [0, 1]
         The window of false positive rates, fpr_min < fpr_max.
 
-    Raises
-    ------
-    InvalidParameter
-        The window is empty or leaves [0, 1].
-
     Examples
     --------
     >>> from core.metrics import WindowArea, measure
@@ -159,11 +154,6 @@ class EmpiricalArea(Metric):
     fpr_min, fpr_max : float in [0, 1]
         The window of false positive rates, fpr_min < fpr_max.
 
-    Raises
-    ------
-    InvalidParameter
-        The window is empty or leaves [0, 1].
-
     Examples
     --------
     >>> from core.metrics import EmpiricalArea, measure
@@ -233,18 +223,6 @@ class TwoWayArea(Metric):
     The area is divided by that of the rectangle. It is the fraction of pairs in order, of the negatives with the
     highest scores and the positives with the lowest.
 
-    Parameters
-    ----------
-    fpr_max : float in (0, 1]
-        Right end of the rectangle.
-    tpr_min : float in [0, 1)
-        Lower end of the rectangle.
-
-    Raises
-    ------
-    InvalidParameter
-        A parameter is out of range.
-
     Examples
     --------
     >>> from core.metrics import TwoWayArea, measure
@@ -253,7 +231,9 @@ class TwoWayArea(Metric):
     """
 
     fpr_max: float
+    """Right end of the rectangle. In (0, 1]."""
     tpr_min: float
+    """Lower end of the rectangle. In [0, 1)."""
 
     def __post_init__(self) -> None:
         check_window(0.0, self.fpr_max)

@@ -166,7 +166,6 @@ class Metric(ABC):
         Returns
         -------
         float
-            The value.
         """
 
     @abstractmethod
@@ -181,7 +180,6 @@ class Metric(ABC):
         Returns
         -------
         float
-            The number of trials.
         """
 
     @property
@@ -227,7 +225,6 @@ class Metric(ABC):
         Returns
         -------
         float or None
-            The probability.
         """
         return None
 
@@ -257,7 +254,6 @@ class Metric(ABC):
         Returns
         -------
         float
-            The variance.
         """
         return 0.0
 
@@ -285,7 +281,6 @@ class Metric(ABC):
         Returns
         -------
         float
-            The factor.
         """
         return 1.0
 
@@ -302,7 +297,6 @@ class Metric(ABC):
         Returns
         -------
         Interval or None
-            The interval.
         """
         return None
 

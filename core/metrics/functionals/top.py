@@ -166,11 +166,9 @@ class PrecisionAt(Metric):
 
     Examples
     --------
-    >>> from core.metrics import PrecisionAt, measure
+    >>> from core.metrics import PrecisionAt
     >>> PrecisionAt(count=100).name, PrecisionAt(share=0.01).name
     ('precision@100', 'precision@1%')
-    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAt(count=2)])[0].interval.value
-    0.75
     """
 
     count: float | None = None
@@ -342,16 +340,6 @@ class PrecisionAtRecall(Metric):
 
     That is the shortest list of whole ties which contains this fraction: rows with the threshold's score are all in it.
 
-    Parameters
-    ----------
-    recall : float in [1e-9, 1]
-        The fraction of the positives.
-
-    Raises
-    ------
-    InvalidParameter
-        `recall` is out of range.
-
     Examples
     --------
     >>> from core.metrics import PrecisionAtRecall, measure
@@ -360,6 +348,7 @@ class PrecisionAtRecall(Metric):
     """
 
     recall: float
+    """The fraction of the positives. In [1e-9, 1]."""
 
     def __post_init__(self) -> None:
         if not check_rate("recall", self.recall) >= MIN_WIDTH:
