@@ -321,24 +321,15 @@ def fit_classifier(
 ) -> Stack:
     """Return a built-in classifier fitted to weighted rows, as a stack of one.
 
-    Parameters
-    ----------
-    name : {"linear_svm", "logistic", "random_forest"}
-    X : ndarray of shape (n_rows, n_features), float64
-        NaN is missing. A linear classifier replaces it by the mean of these rows, as the paper does in trees (§5); a
-        forest sends it to the better side of each split.
-    positive : ndarray of shape (n_rows,), bool
-        Has both classes.
-    weight : ndarray of shape (n_rows,), float64
-        Above 0, in rows: a linear classifier treats a row of weight k as k rows, relative to its penalty. For a forest,
-        which draws rows, only the ratios of weights matter.
-    seed : int
-        From 0 to 2³² - 1; used by the forest only.
+    name: {"linear_svm", "logistic", "random_forest"}.
+    X: (n_rows, n_features); NaN is missing. A linear classifier replaces it by the mean of these rows, as the paper
+        does in trees (§5); a forest sends it to the better side of each split.
+    positive: (n_rows,), bool; has both classes.
+    weight: (n_rows,); above 0, in rows: a linear classifier treats a row of weight k as k rows, relative to its
+        penalty. For a forest, which draws rows, only the ratios of weights matter.
+    seed: from 0 to 2³² - 1; used by the forest only.
 
-    Returns
-    -------
-    Stack
-        With one classifier.
+    Result: with one classifier.
     """
     from core.linear.design import column_scales, standardise
 

@@ -76,9 +76,7 @@ class Ranks(State):
 
         Returns ndarray of shape (n_rows,), float64, in [0, 1]. A greater score never has a lower rank.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,), float64
+        scores: (n_rows,).
         """
         low, high = self.scores[0], self.scores[-1]
         unit = high - low if high > low else 1.0
@@ -94,16 +92,10 @@ class Ranks(State):
 def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Ranks:
     """Return the rank function of a ranker's training scores; O(n_rows log n_rows).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,), float64
-        Scores of the training rows.
+    scores: (n_rows,); scores of the training rows.
 
-    Returns
-    -------
-    Ranks
-        The rank of a score is its mid-rank: the fraction of the weight below it, plus half of the weight at it. Of more
-        than 2048 distinct scores 2048 are knots, evenly spaced by a weight of which each class has half.
+    Result: the rank of a score is its mid-rank: the fraction of the weight below it, plus half of the weight at it. Of
+        more than 2048 distinct scores 2048 are knots, evenly spaced by a weight of which each class has half.
     """
     values, index = np.unique(scores, return_inverse=True)
     mass = np.bincount(index, weights=weight)
@@ -488,13 +480,10 @@ def fit_together(
 
     The results do not depend on `at_once`.
 
-    Parameters
-    ----------
-    fits : sequence of callable (callback) -> Result
-        Each gives the callback to a ranker's fit.
-    report : callable (index, step, of, info) -> None
-        Called at every step of every fit, by one thread at a time. What it raises, `StopFit` too, or what a fit raises
-        by itself, or Ctrl-C, stops all other fits, each at its next step, and reaches the caller.
+    fits: sequence of callable (callback) -> Result; each gives the callback to a ranker's fit.
+    report: callable (index, step, of, info) -> None; called at every step of every fit, by one thread at a time. What
+        it raises, `StopFit` too, or what a fit raises by itself, or Ctrl-C, stops all other fits, each at its next
+        step, and reaches the caller.
     """
     shared = _Shared(report)
     caller = find_caller()

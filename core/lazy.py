@@ -15,10 +15,7 @@ def lazy_names(
     Who wants one ranker does not wait for the others. Python looks for a missing name of a module in its `__getattr__`
     (PEP 562), and this one imports it.
 
-    Parameters
-    ----------
-    package : dict
-        The package's `globals()`. A name that was asked for is stored there.
+    package: the package's `globals()`. A name that was asked for is stored there.
     """
     name, source = package["__name__"], Path(package["__file__"]).read_text(encoding="utf-8")
     guarded = [each for each in ast.parse(source).body if isinstance(each, ast.If)]

@@ -66,10 +66,7 @@ def identify_fit(ranker: Ranker, X: Floats | ColumnTable, *columns: npt.NDArray[
     ArtifactError: a parameter is no JSON value, such as an estimator. O(n_rows · n_features), whatever the layout of X
     in memory.
 
-    Parameters
-    ----------
-    *columns : ndarray
-        Classes and weights; pairs. The same number, of the same types, for every fit of an algorithm.
+    columns: ndarray; classes and weights; pairs. The same number, of the same types, for every fit of an algorithm.
     """
     named = [type(ranker).__name__, ranker.get_params(deep=False), X.shape]
     digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=_plain).encode())
@@ -191,15 +188,8 @@ class Resumable:
 class Checkpoints:
     """Context that takes checkpoints of the fits inside it, and lets a fit resume from an earlier checkpoint.
 
-    Parameters
-    ----------
-    resume : bytes, optional
-        From `take`, in any process. The fit that it belongs to uses it, once; others ignore it.
-
-    Attributes
-    ----------
-    resumed : bool
-        Whether a fit has gone on from `resume`.
+    resume: from `take`, in any process. The fit that it belongs to uses it, once; others ignore it.
+    resumed: bool; whether a fit has gone on from `resume`.
     """
 
     def __init__(self, resume: bytes | None = None) -> None:
@@ -223,10 +213,7 @@ class Checkpoints:
 
         Returns bytes, or None if the fit has no checkpoint or its state is larger than `max_bytes`.
 
-        Parameters
-        ----------
-        max_bytes : float
-            Size of the state's arrays.
+        max_bytes: size of the state's arrays.
         """
         if self._offer is None:
             return None
@@ -266,18 +253,11 @@ _CURRENT: ContextVar[Checkpoints | None] = ContextVar("checkpoints", default=Non
 def offered(fit: Resumable, identify: Identify) -> Iterator[bool]:
     """Run a fit's steps as resumable: restore its checkpoint, if there is one, and let `Checkpoints.take` save it.
 
-    Parameters
-    ----------
-    fit : Resumable
-        At its start. If there is a checkpoint of it, it is set to that. Whenever the callback is called, its state must
-        be one that the next step can start from.
-    identify : callable () -> bytes
-        Returns a hash of what determines the fit; see `identify_fit`.
+    fit: at its start. If there is a checkpoint of it, it is set to that. Whenever the callback is called, its state
+        must be one that the next step can start from.
+    identify: callable () -> bytes; returns a hash of what determines the fit; see `identify_fit`.
 
-    Yields
-    ------
-    bool
-        Whether a checkpoint may be taken.
+    Result: whether a checkpoint may be taken.
     """
     checkpoints = _CURRENT.get()
     if checkpoints is None:
@@ -368,12 +348,8 @@ def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tupl
     ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice. Returns list of (int,
     dict of str to ndarray): for each share, in the order of the pieces, the number of its pieces, and its arrays.
 
-    Parameters
-    ----------
-    shares : sequence of bytes
-        In any order.
-    fit : bytes
-        From `identify_fit`.
+    shares: in any order.
+    fit: from `identify_fit`.
     """
     opened = sorted((_open(share, fit) for share in shares), key=lambda share: share[:2])
     expected = 0

@@ -39,10 +39,7 @@ def are_kinds(n_distinct: int, n_rows: int) -> bool:
 class ColumnSource(ABC):
     """Base class of the sources from which a `ColumnTable` reads its columns.
 
-    Attributes
-    ----------
-    categories : tuple, one entry per column
-        None for a numeric column; for a categorical one its categories, ascending.
+    categories: none for a numeric column; for a categorical one its categories, ascending.
     """
 
     names: tuple[str, ...]
@@ -64,10 +61,7 @@ class ColumnTable:
 
     InvalidData: the source has no rows or no columns, or its names are not text, each once.
 
-    Attributes
-    ----------
-    placement : Placement, optional
-        Where the rounds of a fit run; None: here. The ranker is the same, bit for bit, on machines of one kind.
+    placement: where the rounds of a fit run; None: here. The ranker is the same, bit for bit, on machines of one kind.
 
     Examples
     --------

@@ -91,10 +91,8 @@ def walk_slopes(
 ) -> Verification:
     """Verify the sign of each constrained column's coefficient in a linear score.
 
-    Parameters
-    ----------
-    slope, center, spread : ndarray of shape (n_features,), float64
-        An example of a violation has all columns at `center`, and the constrained one at `center` ± `spread`.
+    slope, center, spread: (n_features,); an example of a violation has all columns at `center`, and the constrained one
+        at `center` ± `spread`.
     """
     violations = []
     for j in np.flatnonzero(directions * slope < 0.0).tolist():
@@ -172,12 +170,8 @@ def find_directions(
 
     InvalidParameter: a key is no column, names one twice, or is of a categorical column; or a direction is unknown.
 
-    Parameters
-    ----------
-    names : sequence of str or None
-        Of the columns; None if they have none: keys are then indices, which JSON writes as text.
-    n_categories : sequence of int
-        Of each column; 0 for a numeric one.
+    names: of the columns; None if they have none: keys are then indices, which JSON writes as text.
+    n_categories: of each column; 0 for a numeric one.
     """
     if not monotone:
         return None
@@ -204,10 +198,7 @@ def find_column(parameter: str, key: str | int, names: Sequence[str] | None, n_c
 
     InvalidParameter: it is no column; the message has the parameter.
 
-    Parameters
-    ----------
-    names : sequence of str or None
-        Of the columns; None if they have none: keys are then indices, which JSON writes as text.
+    names: of the columns; None if they have none: keys are then indices, which JSON writes as text.
     """
     j = (
         _index(key)

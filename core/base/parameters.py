@@ -132,10 +132,7 @@ def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:
     A numpy scalar counts as the Python value that it holds, see `plain_value`. InvalidParameter: a name is unknown, or
     a value breaks its rule; the message has the name and the rule.
 
-    Parameters
-    ----------
-    values : mapping of str to Any
-        Any subset of the parameters.
+    values: any subset of the parameters.
     """
     parameters = {parameter.name: parameter for parameter in list_parameters(estimator_class)}
     for name, value in values.items():

@@ -938,11 +938,6 @@ class PathEstimator(Ranker):
         -------
         self
             The ranker of the last value.
-
-        Raises
-        ------
-        InvalidParameter, InvalidData
-            As for `fit`.
         """
         with self._refitting() as fresh:
             fresh._path_values = tuple(float(value) for value in values)

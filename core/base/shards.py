@@ -143,10 +143,7 @@ class MakeJointShard(Protocol):
 class ShardHost:
     """Holds some shards of a fit in some process, and calls their methods on request.
 
-    Parameters
-    ----------
-    folder : str, optional
-        For files without names; None: the folder for temporary files.
+    folder: for files without names; None: the folder for temporary files.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -322,12 +319,8 @@ class Placement(ABC):
     ) -> Shards:
         """Build the shards of a fit on the hosts, replacing those of the previous fit; return them.
 
-        Parameters
-        ----------
-        read : callable (digest) -> bytes
-            Returns the bytes of a file that a host cannot see.
-        is_joint : bool
-            Whether each host makes one shard of all its pieces; the other methods of `Shards` are as without.
+        read: callable (digest) -> bytes; returns the bytes of a file that a host cannot see.
+        is_joint: whether each host makes one shard of all its pieces; the other methods of `Shards` are as without.
         """
         fit, n = next(Placement._fits), len(pieces)  # atomic: fits run in several threads
         bounds = [n * h // self.n_hosts for h in range(self.n_hosts + 1)]

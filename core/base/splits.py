@@ -42,12 +42,8 @@ def hold_out(
     O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), bool, or None if a class has fewer
     than two distinct rows.
 
-    Parameters
-    ----------
-    fraction : float
-        This fraction of each class's weight is held out, or a little less; at least one distinct row.
-    group : ndarray of shape (n_rows,), uint64, optional
-        Rows with equal values are never separated, in place of equal rows.
+    fraction: this fraction of each class's weight is held out, or a little less; at least one distinct row.
+    group: (n_rows,), uint64; rows with equal values are never separated, in place of equal rows.
     """
     drawn = scramble_keys(row_keys(X, positive, weight) if group is None else group, seed)
     validation_mask = np.zeros(len(drawn), dtype=np.bool_)
@@ -90,18 +86,11 @@ def split_rows(
     InvalidData: a split would leave a side without one of the classes. InvalidParameter: n_splits is below 1, or
     fraction is not between 0 and 1. Returns list of ndarray of shape (n_rows,), bool, one per split.
 
-    Parameters
-    ----------
-    n_splits : int
-        1: one validation part. From 2 on: the number of folds, each held out once.
-    fraction : float in (0, 1), default=0.25
-        Fraction of the rows that is held out if n_splits is 1.
-    group : ndarray of shape (n_rows,), uint64, optional
-        Rows with equal values are never separated. Without groups equal rows are not, unless there are few kinds of
-        rows: see `MIN_DISTINCT_ROWS`.
+    n_splits: 1: one validation part. From 2 on: the number of folds, each held out once.
+    fraction: float in (0, 1), default=0.25; fraction of the rows that is held out if n_splits is 1.
+    group: (n_rows,), uint64; rows with equal values are never separated. Without groups equal rows are not, unless
+        there are few kinds of rows: see `MIN_DISTINCT_ROWS`.
 
-    Notes
-    -----
     Groups with a positive row are put in random order and cut into folds of about equal numbers of positive rows;
     groups without one into folds of about equal numbers of rows. The draw depends on the rows' values and the seed, not
     on the order of the rows. O(n_rows · n_features + n_rows log n_rows).
@@ -152,12 +141,8 @@ def even_parts(mass: npt.NDArray[np.integer[Any]], n_parts: int) -> Integers:
     Returns the part of each unit, ascending from 0, ndarray of shape (n_units,), int64. If there are as many units as
     parts no part is empty, however large one unit is.
 
-    Parameters
-    ----------
-    mass : ndarray of shape (n_units,), int
-        Above 0.
-    n_parts : int
-        At least 1.
+    mass: (n_units,), int; above 0.
+    n_parts: at least 1.
 
     Examples
     --------
@@ -187,9 +172,7 @@ def number_inseparable(
     O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), int64, numbered by first occurrence;
     or None if every row is a unit of its own, or if there are few kinds of rows and no groups: see `MIN_DISTINCT_ROWS`.
 
-    Parameters
-    ----------
-    group : ndarray of shape (n_rows,), uint64, optional
+    group: (n_rows,), uint64.
     """
     keys = group
     if keys is None:
@@ -213,9 +196,7 @@ def join_units(group: _Words | None, query: _Words | None) -> _Words | None:
     Rows are in one group if a chain of rows leads from one to the other, each with the group or the query of the one
     before. O(n_rows).
 
-    Parameters
-    ----------
-    group, query : ndarray of shape (n_rows,), uint64, optional
+    group, query: (n_rows,), uint64.
     """
     if group is None or query is None:
         return query if group is None else group
@@ -292,10 +273,8 @@ def draw_folds(
 
     Returns ndarray of shape (n_rows,), int64.
 
-    Parameters
-    ----------
-    unit : ndarray of shape (n_rows,), int64, optional
-        From `number_inseparable`. Units with a positive row, and units without, are distributed evenly.
+    unit: (n_rows,), int64; from `number_inseparable`. Units with a positive row, and units without, are distributed
+        evenly.
     """
     rng = np.random.Generator(np.random.Philox(seed))
     strata = _strata(positive, unit)
@@ -313,13 +292,10 @@ def draw_part(
     Returns ndarray of shape (n_rows,), bool: which rows are drawn. None if the drawn rows, or the others, would have no
     row of a class.
 
-    Parameters
-    ----------
-    fraction : float
-        At least one row is drawn, and not all.
-    unit : ndarray of shape (n_rows,), int64, optional
-        From `number_inseparable`. Whole units are drawn: of those with a positive row as many as come nearest to the
-        fraction of the positive rows, of the others as many as come nearest to the fraction of their rows.
+    fraction: at least one row is drawn, and not all.
+    unit: (n_rows,), int64; from `number_inseparable`. Whole units are drawn: of those with a positive row as many as
+        come nearest to the fraction of the positive rows, of the others as many as come nearest to the fraction of
+        their rows.
     """
     rng = np.random.Generator(np.random.Philox(seed))
     classes = [positive, ~positive] if positive.ndim == 1 else [np.ones(len(positive), np.bool_)]

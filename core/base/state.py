@@ -339,10 +339,7 @@ class State:
 
         ArtifactError: a field is missing or breaks its declaration.
 
-        Parameters
-        ----------
-        known : mapping of str to Any
-            Sizes by name, the fields that are not stored, and classes of nested states by their attributes.
+        known: sizes by name, the fields that are not stored, and classes of nested states by their attributes.
         """
         values = read_state(cls, arrays, meta or {}, known)
         if is_dataclass(cls):

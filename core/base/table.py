@@ -114,21 +114,13 @@ def to_matrix(
     InvalidData: a column is of another type, or of another kind than at fit; a column has too many categories; two
     columns share a name, or some names only are text. The message names them.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame, pyarrow.Table, polars.DataFrame or CodedTable
-        Of shape (n_samples, n_features). Integer, float, decimal and boolean columns are numeric,
-        those of text or of a categorical type categorical; a column without any value fits both.
-        Integers beyond 2**53 are rounded.
-    categories : tuple, one entry per column, optional
-        From the fit. A value that is not among a column's categories counts as missing. None: learn them from this
-        table.
+    table: of shape (n_samples, n_features). Integer, float, decimal and boolean columns are numeric, those of text or
+        of a categorical type categorical; a column without any value fits both. Integers beyond 2**53 are rounded.
+    categories: from the fit. A value that is not among a column's categories counts as missing. None: learn them from
+        this table.
 
-    Returns
-    -------
-    matrix : ndarray of shape (n_samples, n_features), float64
-        In Fortran order, unless it is that of a coded table.
-    categories : tuple, one entry per column
+    matrix: (n_samples, n_features), float64; in Fortran order, unless it is that of a coded table.
+    categories: tuple, one entry per column.
     """
     import narwhals.stable.v2 as nw
 
@@ -163,17 +155,11 @@ def keep_present(
 ) -> tuple[npt.NDArray[np.float64], Categories]:
     """Return the matrix without the categories that no row (or none of `rows`) has.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_samples, n_features), float64
-        Not changed: if a category is dropped, a copy is returned.
-    rows : ndarray of int64, optional
-        The rows whose categories are kept; None: all.
+    matrix: (n_samples, n_features), float64; not changed: if a category is dropped, a copy is returned.
+    rows: the rows whose categories are kept; None: all.
 
-    Returns
-    -------
-    matrix : ndarray of shape (n_samples, n_features), float64
-    categories : tuple, one entry per column
+    matrix: (n_samples, n_features), float64.
+    categories: tuple, one entry per column.
     """
     kept = list(categories)
     given = matrix

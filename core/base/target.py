@@ -247,14 +247,9 @@ def check_pairs(pairs: Any, pair_weight: Any, n_items: int) -> Pairs:
 
     InvalidData: a pair or a weight breaks one of the rules below; the message names it. O(n_pairs) time and memory.
 
-    Parameters
-    ----------
-    pairs : array-like of int, shape (n_pairs, 2)
-        Rows (better, worse). Cycles, contradictions and repetitions are allowed.
-    pair_weight : array-like of float, shape (n_pairs,), or None
-        0 or between 1e-100 and 1e100, as of rows, and not all 0; None is 1 for each pair.
-    n_items : int
-        Number of rows that pairs may name.
+    pairs: (n_pairs, 2); rows (better, worse). Cycles, contradictions and repetitions are allowed.
+    pair_weight: (n_pairs,), or None; 0 or between 1e-100 and 1e100, as of rows, and not all 0; None is 1 for each pair.
+    n_items: number of rows that pairs may name.
     """
     rows = _check_rows(pairs, n_items)
     better, worse = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)

@@ -52,10 +52,7 @@ class TrainingData:
     def take(self, rows: npt.NDArray[Any]) -> Self:
         """Return the training data of the given rows.
 
-        Parameters
-        ----------
-        rows : ndarray of bool, shape (n_rows,), or of int
-            A mask, or ascending indices.
+        rows: (n_rows,), or of int; a mask, or ascending indices.
         """
         X, weight = self.X, self.weight
         if isinstance(X, ColumnTable):
@@ -101,10 +98,7 @@ class TrainingData:
 
         A group of the result is one of whole queries, so that neither is separated. Queries are numbered from 0.
 
-        Raises
-        ------
-        InvalidData
-            No query has rows of two classes, or grades.
+        InvalidData: no query has rows of two classes, or grades.
         """
         group = self.group
         if self.query is not None:
@@ -131,10 +125,7 @@ class TrainingData:
         Rows of a group stay on one side, or without groups equal rows: see `core.base.splits.number_inseparable`. If
         equal rows leave a part without a class, they are parted, and a UserWarning says so.
 
-        Raises
-        ------
-        InvalidData
-            A class has only one row, or group, or a part would have no row of a class; with queries, no pairs.
+        InvalidData: a class has only one row, or group, or a part would have no row of a class; with queries, no pairs.
         """
         unit = self.number_inseparable()
         validation_mask = draw_part(self.positive, fraction, seed, unit)

@@ -40,14 +40,8 @@ class AdaBoost(ExponentialBooster):
     f_skew_ : ndarray of shape (n_taken,), float64
         F₊ - F₋ after each round: the loss of the positives minus that of the negatives. With the constant classifier it
         tends to 0, and the AUC tends to that of RankBoost.
-    f_, f_tilde_ : ndarray of shape (n_taken,), float64
-        F, and RankBoost's loss F̃ = F₊ F₋ = (F² - F-skew²)/4 of the same scores.
     intercept_ : float
         The part of the score that the weak classifiers give to every row; `predict` has its threshold at 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why boosting ended.
-    validation_auc_ : ndarray of shape (n_tried,), float64
-        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----

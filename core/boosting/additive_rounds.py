@@ -396,14 +396,9 @@ def screen_pairs(  # type: ignore[no-untyped-def]
 class _Stage(Resumable):
     """One stage of the fit: boosting rounds of all bags over given columns, with the current and the best functions.
 
-    Attributes
-    ----------
-    best : ndarray of shape (n_bags, n_columns, n_slots), float64
-        The functions of the columns after the round of the lowest loss of the rows left out.
-    best_loss, best_round : ndarray of shape (n_bags,), float64 and int64
-    first : int
-        Number of rounds before this stage.
-    ended : ndarray of shape (n_bags,), bool
+    best: (n_bags, n_columns, n_slots), float64; the functions of the columns after the round of the lowest loss of the
+        rows left out.
+    first: number of rounds before this stage.
     """
 
     changing = ("odds", "shapes", "best", "best_loss", "best_round", "first", "ended")
@@ -475,12 +470,8 @@ class _Axis(NamedTuple):
 class Bags(Resumable):
     """The bags of a fit: draws of the rows, and their rounds over single columns and then over pairs.
 
-    Attributes
-    ----------
-    losses : list of float
-        Mean loss of the rows left out after each round; NaN if no bag could leave any out.
-    columns, pairs : _Stage
-        `pairs` is None until all bags have ended their rounds over single columns.
+    losses: list of float; mean loss of the rows left out after each round; NaN if no bag could leave any out.
+    columns, pairs: _Stage; `pairs` is None until all bags have ended their rounds over single columns.
     """
 
     changing = ("losses", "columns", "pairs")

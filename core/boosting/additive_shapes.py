@@ -69,10 +69,8 @@ class Shapes(State):
 
     The mean of each over the training rows is 0, also of each row and each column of a table.
 
-    Attributes
-    ----------
-    axis_features, n_axis_thresholds, axis_thresholds : ndarray of int64, int64 and float64
-        The same of the step functions that give the cell of a value in tables; the features of at least one pair.
+    axis_features, n_axis_thresholds, axis_thresholds: the same of the step functions that give the cell of a value in
+        tables; the features of at least one pair.
     """
 
     n_categories: Integers
@@ -253,8 +251,6 @@ def purify(tables: Floats, mass: npt.NDArray[Any]) -> tuple[Floats, Floats]:
 
     tables: (n_bags, CELLS, CELLS). Both functions are (n_bags, CELLS). mass: (CELLS, CELLS), of the training rows.
 
-    References
-    ----------
     B. Lengerich et al., "Purifying interaction effects with the functional ANOVA", AISTATS 2020.
     """
     moved = np.zeros((2, *tables.shape[:2]))

@@ -70,13 +70,7 @@ class StumpAlgorithm(BoostingAlgorithm):
 
     @abstractmethod
     def hypothesis(self, masses: CutMasses, share_p: float) -> Hypothesis:
-        """Return the weak ranker that the algorithm derives from a split.
-
-        Parameters
-        ----------
-        share_p : float
-            Fraction of the weight of all rows that is on positives.
-        """
+        """Return the weak ranker derived from a split; `share_p` is the fraction of all weight on positives."""
 
     def constant_hypothesis(self, share_p: float) -> Hypothesis | None:
         """Return a weak ranker with the same value for every row; None if the algorithm does not use one."""
@@ -91,8 +85,6 @@ class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
     negatives k: those that stand highest weigh more. It factorises as F̃ does. Along a cut its least value is at the
     step ln(d+/d-)/(1 + r).
 
-    References
-    ----------
     C. Rudin, "The P-Norm Push", JMLR 10, 2009: Section 3.
     """
 
@@ -137,14 +129,7 @@ class Losses(NamedTuple):
 
 
 def exponential_losses(log_f: Floats, intercepts: Floats) -> Losses:
-    """Return the exponential losses of f + intercept after each round.
-
-    Parameters
-    ----------
-    log_f : ndarray of shape (n, 2), float64
-        ln F₊ and ln F₋ of f.
-    intercepts : ndarray of shape (n,), float64
-    """
+    """Return the exponential losses of f + intercept after each round; log_f: (n, 2), ln F₊ and ln F₋ of f."""
     with np.errstate(over="ignore", invalid="ignore"):
         plus, minus = np.exp(log_f[:, 0] - intercepts), np.exp(log_f[:, 1] + intercepts)
         return Losses(plus + minus, plus - minus, np.exp(log_f.sum(axis=1)))

@@ -264,12 +264,6 @@ class AUCBoost(ExponentialBooster):
         Z_t, the factor by which each round multiplies that loss.
     intercept_ : float
         The part of the score that is the same for all rows; `predict` has its threshold at 0.
-    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, F₊ - F₋, and F̃ = F₊ F₋.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why boosting ended.
-    validation_auc_ : ndarray of shape (n_tried,), float64
-        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----

@@ -229,11 +229,6 @@ class Booster(ContributionRanker):
         ndarray of shape (n_tried,), float64
             The metric after each round that was tried; NaN where it was not computed. The ranker keeps the rounds up to
             the first maximum.
-
-        Raises
-        ------
-        InvalidData
-            X, y, sample_weight, groups or X_valid break their rules.
         """
         patience, every = plain_value((patience, every))
         for name, given in (("patience", patience), ("every", every)):
@@ -314,13 +309,7 @@ class Booster(ContributionRanker):
             yield scores + algorithm.intercept(log_f)
 
     def check_path_parameters(self) -> None:
-        """Check that one fit can return the rankers of all smaller numbers of rounds.
-
-        Raises
-        ------
-        InvalidParameter
-            The parameters do not allow it.
-        """
+        """Raise InvalidParameter unless one fit can return the rankers of all smaller numbers of rounds."""
         if self.early_stopping_rounds is not None:
             raise InvalidParameter(
                 "early_stopping_rounds must be None if n_rounds is searched, because both choose the number "
@@ -796,13 +785,7 @@ class PairBooster(ExponentialBooster):
         self._fit_data(listed, callback)
 
     def check_pair_parameters(self) -> None:
-        """Check that the parameters allow `fit_pairs`.
-
-        Raises
-        ------
-        InvalidParameter
-            A parameter has no meaning for pairs, or parameters contradict each other.
-        """
+        """Raise InvalidParameter unless the parameters allow `fit_pairs`."""
         self.check_parameters()
         if self.push != 1.0:
             raise InvalidParameter(f"push must be 1 for pairs, got {self.push}")

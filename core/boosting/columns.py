@@ -55,14 +55,9 @@ class LineSearch:
     For listed pairs it is one sum over the pairs, for two classes a sum per class. With a push r it is
     (Σ_i w_i e^{-α h(x_i)})^r Σ_k w_k e^{r α h(x_k)}.
 
-    Parameters
-    ----------
-    factors : sequence of (h, w), each an ndarray of float64
-        w sums to 1 in each.
-    spread : float
-        A bound of |h(x_i) - h(x_k)|, above 0.
-    push : float
-        r: the first factor is to this power, and the others have h times r.
+    factors: w sums to 1 in each.
+    spread: a bound of |h(x_i) - h(x_k)|, above 0.
+    push: r: the first factor is to this power, and the others have h times r.
     """
 
     def __init__(
@@ -308,10 +303,7 @@ class ColumnSearch(WeakLearner):
 class ColumnLearner(ColumnSearch):
     """Weak learner on training rows: their weights, and the choice of the best column.
 
-    Notes
-    -----
-    A round is O(n_features · n_rows); under eq. 5 each column whose values are not 0 and 1 alone
-    takes a line search of some tens of such passes over it.
+    A round is O(n_features · n_rows); a line search (eq. 5, values other than 0 and 1) takes some tens of such passes.
     """
 
     changing = ("_f", "_weights")
@@ -377,11 +369,8 @@ class ColumnLearner(ColumnSearch):
 class PairColumnLearner(ColumnSearch):
     """Weak learner on listed pairs: their weights, and the choice of the best column of the items.
 
-    Notes
-    -----
-    Under eq. 3 a round is O(n_pairs + n_features · n_items), for the slope of a column needs no more
-    than the items' potentials Σ_k d_ik - Σ_k d_ki. Under eq. 5 it is O(n_features · n_pairs), and each
-    column whose values are not 0 and 1 alone takes a line search of some tens of passes.
+    Under eq. 3 a round is O(n_pairs + n_features · n_items): the slope of a column needs only the items' potentials
+    Σ_k d_ik - Σ_k d_ki. Under eq. 5 it is O(n_features · n_pairs), and a line search takes some tens of passes.
     """
 
     changing = ("_f", "_weights", "_log_loss")

@@ -45,8 +45,7 @@ def evaluate(
 ) -> Evaluation:
     """Return an `Evaluation` of validation or sampled rows, by default with the AUC.
 
-    By the AUC; for several labels over all (row, label) pairs; with queries by the mean over them of a metric, by
-    default of the fraction of pairs in order.
+    For several labels it is over all (row, label) pairs; with queries it is the mean of the metric over them.
     """
     n_rows, n_labels = len(data.positive), data.positive.size // len(data.positive)
     X = data.X if isinstance(data.X, ColumnTable) else np.ascontiguousarray(data.X)

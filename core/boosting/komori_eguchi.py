@@ -1,12 +1,9 @@
 """Boosting for the partial AUC by splines, after Komori & Eguchi 2010.
 
-A column of many values has natural cubic splines, each of which bends at one knot: those that agree
-at the knots t with max(x - t_l, 0); the first is the straight line. Outside of the training range
-they are constant. A column of few values has a step at each gap. Missing values have a step of
-their own; every other shape is 0 there, and 0 on average over the values that are known.
-
-All are piecewise cubic between breaks, so that one table of powers by piece, Σ g u^p, gives the
-slope of the objective along every shape of a column at once.
+A column of many values has natural cubic splines, each of which bends at one knot: those that agree at the knots t with
+max(x - t_l, 0); the first is the straight line. They are constant outside the training range. A column of few values
+has a step at each gap, and missing values have a step of their own. All shapes are piecewise cubic between breaks, so
+that one table of powers by piece, Σ g u^p, gives the slope of the objective along every shape of a column at once.
 """
 
 import math
@@ -81,19 +78,8 @@ def local_scale(breaks: Floats) -> tuple[Floats, Floats]:
 class ColumnShapes:
     """The basis functions (shapes) of one column, evaluated on its training rows.
 
-    Parameters
-    ----------
-    column : ndarray of shape (n_rows,), float64, C-contiguous
-    weight : ndarray of shape (n_rows,), float64
-        The mean of each shape under these weights is 0; they sum to 1.
-    pieces : Pieces
-        Not centred.
-
-    Attributes
-    ----------
-    pieces : Pieces
-        Centred, without shapes of hardly any variance.
-    variance : ndarray of shape (n_shapes,), float64
+    weight: (n_rows,); sums to 1. The mean of each shape under it is 0.
+    pieces: not centred; the attribute of this name is, without shapes of hardly any variance.
     """
 
     def __init__(self, column: Floats, weight: Floats, pieces: Pieces) -> None:
@@ -367,12 +353,8 @@ _READ_ONLY_CELLS = numba.types.Array(numba.int64, 1, "C", readonly=True)
     )
 )
 def contribute(X, starts, breaks, left, slope, pieces, missing, parts):  # type: ignore[no-untyped-def]
-    """Write the value of the piecewise cubic of each feature at each row to parts, (n_rows, n_features) float64.
-
-    X: (n_rows, n_features) float64; starts: (n_features + 1,) int64; breaks: (n_breaks,) float64; left, slope:
-    (n_pieces,) float64; pieces: (n_pieces, 4) float64; missing: (n_features,) float64. Feature j has the breaks from
-    starts[j] to starts[j + 1], and one piece more: piece c holds the x with breaks[c-1] < x <= breaks[c].
-    """
+    """Write the value of the piecewise cubic of each feature at each row to `parts`; arrays as in
+    `AdditiveFunction`."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             x = X[i, j]
@@ -599,16 +581,8 @@ class KomoriEguchiBoost(ContributionRanker):
 class _Climb(Resumable):
     """The coordinate ascent on the objective: its current coefficients and scores, and the next round.
 
-    Attributes
-    ----------
-    features, knots, alphas, areas, losses : list of float
-        One value per round.
-    theta : list of ndarray
-        Weights of the shapes of each column.
-    reached : Smoothed
-        The area at the present scores.
-    price : float
-        The penalty times the roughness so far.
+    `features`, `knots`, `alphas`, `areas` and `losses` have one value per round. `theta` has the weights of the shapes
+    of each column, `reached` the area at the present scores, `price` the penalty times the roughness so far.
     """
 
     changing = ("features", "knots", "alphas", "areas", "losses", "theta", "price", "_scores")

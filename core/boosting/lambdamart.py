@@ -69,16 +69,12 @@ class LambdaMART(Booster):
 
     Attributes
     ----------
-    rounds_ : structured ndarray of shape (n_taken,)
-        alpha, n_leaves.
     loss_ : ndarray of shape (n_taken,), float64
         1 - NDCG of the training rows after each round, the mean over queries. Of tied rows, the lower grade comes
         first.
     intercept_ : float
         With two classes, the value at which Σ e^{-f} over the positives equals Σ e^{f} over the negatives. 0 with
         grades.
-    stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}
-        Why boosting ended.
     validation_ndcg_ : ndarray of shape (n_tried,), float64
         NDCG of the validation part after each round, including rounds that early stopping dropped. NaN where it was not
         computed; empty without early stopping.
@@ -195,13 +191,7 @@ class LambdaMART(Booster):
 
 
 class LambdaLoss(TreeLoss):
-    """LambdaMART's loss for growing trees: the gradient (lambda) and Hessian of each row; positives come first.
-
-    Parameters
-    ----------
-    data : TrainingData
-        Its rows in their own order.
-    """
+    """LambdaMART's loss for growing trees: the gradient (lambda) and Hessian of each row; positives come first."""
 
     n_weights = 2
     changing: ClassVar[tuple[str, ...]] = (

@@ -44,16 +44,10 @@ class LogitBoost(Booster):
 
     Attributes
     ----------
-    rounds_ : structured ndarray of shape (n_taken,)
-        alpha, n_leaves.
     loss_ : ndarray of shape (n_taken,), float64
         The logistic loss after each round, a sum over rows.
     intercept_ : float
         The log-odds of the classes, with which boosting starts.
-    stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}
-        Why boosting ended.
-    validation_auc_ : ndarray of shape (n_tried,), float64
-        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----

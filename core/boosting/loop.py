@@ -34,10 +34,7 @@ EPS_MASS = 2.0**-52
 class WeakRanker(Protocol):
     """Interface of a weak ranker h: its values on rows, and its weights d+ and d- of correct and wrong pairs.
 
-    Attributes
-    ----------
-    d_plus, d_minus : float
-        Mass that h gets right and wrong, under the weights that it was chosen by; NaN for a tree.
+    d_plus, d_minus: float; mass that h gets right and wrong, under the weights that it was chosen by; NaN for a tree.
     """
 
     @property
@@ -86,12 +83,8 @@ class BoostingHistory(NamedTuple):
 class Ensemble(State, ABC):
     """The weighted sum Σ α_t h_t of the weak rankers of a run.
 
-    Attributes
-    ----------
-    constant : float, or ndarray of shape (n_labels,)
-        The part of the sum that is equal for all rows.
-    mean : float, or ndarray of shape (n_labels,)
-        Weighted mean of the sum over the training rows.
+    constant: float, or shape (n_labels,); the part of the sum that is equal for all rows.
+    mean: float, or shape (n_labels,); weighted mean of the sum over the training rows.
     """
 
     type: ClassVar[str]
@@ -194,14 +187,9 @@ def log_ratio(d_plus: float, d_minus: float, smoothing: float = 0.0) -> float:
 class WeakLearner(Resumable, ABC):
     """Base class of weak learners: the weighted training rows or pairs, and the search for the best weak ranker.
 
-    Parameters
-    ----------
-    parameters : object
-        A booster; a weak learner reads the parameters that it knows.
-    algorithm : BoostingAlgorithm
-        Of the class that the weak learner needs.
-    data : TrainingData or ListedPairs
-        Training data; the weights are those at f = 0.
+    parameters: a booster; a weak learner reads the parameters that it knows.
+    algorithm: of the class that the weak learner needs.
+    data: training data; the weights are those at f = 0.
     """
 
     ensemble: type[Ensemble]
@@ -290,16 +278,10 @@ class Boosting(Resumable):
 
     A checkpoint holds the rounds as an artifact does: the arrays of the sum of their weak rankers, each with step 1.
 
-    Parameters
-    ----------
-    learner : WeakLearner
-        Before the first round; changed in place.
-    history : BoostingHistory
-        Empty; filled in place.
-    monitor : Monitor
-        Of the same `history`.
-    known : mapping
-        What is needed to read the learner's ensemble, but for the number of rounds; see `State.from_arrays`.
+    learner: before the first round; changed in place.
+    history: empty; filled in place.
+    monitor: of the same `history`.
+    known: what is needed to read the learner's ensemble, but for the number of rounds; see `State.from_arrays`.
     """
 
     changing = ("learner", "_monitor")
@@ -385,31 +367,18 @@ class Boosting(Resumable):
 class Monitor(Resumable):
     """Monitors a run: reports progress, and stops it on the validation metric or at the callback's request.
 
-    Parameters
-    ----------
-    history : BoostingHistory
-        Of the run; filled by it.
-    callback : callable (step, of, info) -> None
-        Called after each round with the loss, the training AUC on a sample (both computed when they are read), and the
-        validation AUC if it was computed.
-    loss : callable (log_f) -> float
-    sample : callable () -> Evaluation
-        Returns the sample; called if there is a callback.
-    collect : callable BoostingHistory -> Ensemble
-        Returns the sum of rounds, to score the sample.
-    patience : int
-        Rounds without a higher validation AUC before the run ends.
-    every : int, optional
-        Rounds from one validation AUC to the next; None: by `VALIDATED_EVERY_ROUND`.
-
-    Attributes
-    ----------
-    validation_auc : list of float
-        One value per round, NaN if it was not computed; empty without a validation part.
-    best_round : int
-        Number of rounds with the highest validation AUC, the first among equals; 0 if it was never computed.
-    ended : bool
-        Whether validation says that the run should end.
+    history: of the run; filled by it.
+    callback: callable (step, of, info) -> None; called after each round with the loss, the training AUC on a sample
+        (both computed when they are read), and the validation AUC if it was computed.
+    loss: callable (log_f) -> float.
+    sample: callable () -> Evaluation; returns the sample; called if there is a callback.
+    collect: callable BoostingHistory -> Ensemble; returns the sum of rounds, to score the sample.
+    patience: rounds without a higher validation AUC before the run ends.
+    every: rounds from one validation AUC to the next; None: by `VALIDATED_EVERY_ROUND`.
+    validation_auc: list of float; one value per round, NaN if it was not computed; empty without a validation part.
+    best_round: int; number of rounds with the highest validation AUC, the first among equals; 0 if it was never
+        computed.
+    ended: bool; whether validation says that the run should end.
     """
 
     changing = ("_scores", "_best", "validation_auc", "best_round", "ended")
@@ -476,12 +445,8 @@ class Monitor(Resumable):
 class SampleScores:
     """The AUC of a sample after any number of rounds, computed on request; any thread may ask during the fit.
 
-    Parameters
-    ----------
-    history : BoostingHistory
-        Of the run; filled by it.
-    collect : callable BoostingHistory -> Ensemble
-        Returns the sum of rounds.
+    history: of the run; filled by it.
+    collect: callable BoostingHistory -> Ensemble; returns the sum of rounds.
     """
 
     def __init__(

@@ -100,10 +100,6 @@ class LabelWeights(Resumable):
     """The boosting weights of (row, label) pairs: v ∝ w e^{-f} if the row has the label, v ∝ w e^{f} if not.
 
     Each of the two kinds sums to 1, so that nothing underflows; F₊ and F₋ are stored as logarithms.
-
-    Parameters
-    ----------
-    has : ndarray of shape (n_rows, n_labels), bool
     """
 
     changing = ("v", "_log_f_plus", "_log_f_minus")
@@ -151,11 +147,6 @@ class ExampleWeights(LabelWeights):
     Their loss is L = Σ_i w_i/(|Y_i| |Ȳ_i|) Σ_{l in Y_i} Σ_{l' not in Y_i} e^{-(f(x_i, l) - f(x_i, l'))},
     over Σ_i w_i; rows without such a pair do not count. With V_i the sums of the v of a row, of either kind, a row
     weighs c_i V_i₊ V_i₋ times F₊F₋, and no pair is listed.
-
-    Raises
-    ------
-    InvalidData
-        No row has some labels but not all.
     """
 
     def __init__(self, has: Bools, weight: Floats) -> None:
@@ -323,14 +314,7 @@ def _stump_rounds(
 
 
 class LabelLearner(WeakLearner):
-    """Weak learner of multilabel boosting: the weights of (row, label) pairs, and the search for the best stump.
-
-    Its algorithm is a `LabelAlgorithm`.
-
-    Notes
-    -----
-    A round is O(n_features · n_rows · n_labels).
-    """
+    """Weak learner of a `LabelAlgorithm`: finds the best stump in O(n_features · n_rows · n_labels) a round."""
 
     ensemble = LabelSum
     changing = ("_weights",)
@@ -478,8 +462,6 @@ class AdaBoostMH(MultilabelBooster):
         F, F₊ - F₋, and the product F₊F₋ that `AdaBoostMR` minimises.
     intercept_ : ndarray of shape (n_labels_,), float64
         The part of a label's score that is the same for all rows; `predict` has its threshold at 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why boosting ended.
 
     Notes
     -----
@@ -544,8 +526,6 @@ class AdaBoostMR(MultilabelBooster):
         that loss.
     intercept_ : ndarray of shape (n_labels_,), float64
         ½ ln(F₊/F₋) by Corollary 13, plus what the votes add to every row; `predict` has its threshold at 0.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why boosting ended.
 
     Notes
     -----

@@ -34,19 +34,8 @@ class CategoryOrder:
     T' = T P'N'/(PN), with T/(PN) = 1 where it is 0/0. For the pairs of two classes T = PN, and all of it is what their
     scan does.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_items), uint8 or uint16
-
-    Attributes
-    ----------
-    features : list of int
-        The categorical ones.
-    codes : ndarray of shape (n_features, n_items)
-        Bins without mass are coded as missing.
-    n_bins : ndarray of shape (n_features,), int64
-    bins : dict of int to ndarray of int64
-        Of each categorical feature the bins in order.
+    Of the attributes, `codes` has bins without mass as missing, and `bins` the ordered bins of each categorical
+    feature.
     """
 
     def __init__(self, codes: Codes, bins: Bins) -> None:
@@ -78,14 +67,9 @@ class CategoryOrder:
             self.n_bins[j] = max(n, 1)
 
     def shrink(self, j: int, masses: Floats) -> None:
-        """Shrink the weights of the pairs that a categorical feature's splits order correctly and wrongly.
+        """Shrink the weights of the pairs that a categorical feature's splits order correctly and wrongly, in place.
 
-        Parameters
-        ----------
-        j : int
-            A categorical feature, in its present order.
-        masses : ndarray of shape (2, 2, n_slots), float64
-            Changed in place; [missing above?, wrongly?, cut + 1].
+        masses: (2, 2, n_slots) float64, by [missing above?, wrongly?, cut + 1].
         """
         true, mixed, missing = self._masses[j]
         n = true.shape[1]
@@ -109,10 +93,7 @@ def _sum_above(masses: Floats) -> Floats:
 class PairStumpLearner(WeakLearner):
     """Weak learner that finds the best stump under the weights of pairs; each row counts once for the bins.
 
-    Notes
-    -----
     A round is O(n_features · n_pairs) for listed pairs, O(n_features · n_rows · levels of a query) within queries.
-    Memory, beside that of the weights: 4 kB a feature, and a code for each row and feature.
     """
 
     ensemble = StumpSum
@@ -200,23 +181,10 @@ class PairStumpLearner(WeakLearner):
 def find_best_cut(
     right: Floats, wrong: Floats, n_bins: Integers, has_missing: Bools, criterion: Criterion
 ) -> tuple[int, int, bool, float]:
-    """Return the best split of all features, given the pair weights that each split orders correctly and wrongly.
+    """Return the best split of all features as (feature, cut, missing_above, gain); feature -1 if none has a gain.
 
-    Parameters
-    ----------
-    right, wrong : ndarray of shape (n_features, 2, n_slots), float64
-        d+ and d- by [feature, missing above?, cut + 1].
-    n_bins : ndarray of shape (n_features,), int64
-        Number of cuts of each feature.
-    has_missing : ndarray of shape (n_features,), bool
-    criterion : Criterion
-        YOUDEN (eq. 3) or LOSS (eq. 5).
-
-    Returns
-    -------
-    feature, cut, missing_above, gain
-        The feature is -1 if no cut has a gain. Of cuts of equal gain, but for rounding, the lowest feature is taken,
-        then the lowest cut, then missing below.
+    right, wrong: (n_features, 2, n_slots) float64, d+ and d- by [feature, missing above?, cut + 1]. Of cuts of equal
+    gain, up to rounding, the lowest feature is taken, then the lowest cut, then missing below.
     """
     if criterion is Criterion.YOUDEN:
         gains = np.abs(right - wrong)

@@ -23,14 +23,10 @@ from .tree_losses import PairLoss, RankingTreeAlgorithm
 
 
 class WeightedPairLoss(PairLoss):
-    """The exponential loss of pairs, bounded leaf by leaf; each row of the pairs occurs as better and as worse one.
+    """The exponential loss of pairs, bounded leaf by leaf.
 
-    Parameters
-    ----------
-    grower : TreeGrower
-        Over the rows that are better in some pair, then over those that are worse in some.
-    rows : ndarray of shape (n_roles,), int64
-        The row of the pairs of each of these.
+    The grower's rows are those that are better in some pair, then those that are worse in some; `rows`, (n_roles,)
+    int64, has the row of the pairs of each.
     """
 
     changing = ("_weights", "_unit", "log_f_plus", "log_f_minus", "_pairs")

@@ -93,19 +93,13 @@ class ListedPairs(NamedTuple):
     def split_off(self, fraction: float, seed: int) -> tuple["ListedPairs", "ListedPairs"]:
         """Return training and validation pairs that share no item, if there are enough pairs.
 
-        All pairs of an item, of its copies and of the other items of its group tell of it. So items are held out, equal
-        ones and groups together: pairs of held-out items validate, pairs of the others train, pairs between the two are
-        not used. Holding out rows does the same to the pairs of two classes. A fraction s of the items leaves about
-        (1 - s)² of the pairs for training and s² for validation. If either part has fewer than `MIN_PAIRS`, pairs are
-        held out instead, all pairs of the same two items together; the validation part then tells of new pairs of known
-        items, and a UserWarning says so.
+        All pairs of an item, its copies and its group are informative about it, so whole items are held out. Pairs
+        between held-out items and others are not used: a fraction s of the items leaves about (1 - s)² of the pairs for
+        training and s² for validation. If either part has fewer than `MIN_PAIRS`, pairs are held out instead, those of
+        the same two items together; a UserWarning says that validation then concerns known items.
 
-        The draw depends on the seed, on the items and on which of them are paired, not on the order of the list.
-
-        Raises
-        ------
-        InvalidData
-            All pairs are of the same two items.
+        The draw depends on the seed, the items and which of them are paired, not on the order of the list. InvalidData:
+        all pairs are of the same two items.
         """
         rng = np.random.Generator(np.random.Philox(seed))
         X, ends, n_items = self.X[self.rows], self._ends(), len(self.rows)
@@ -159,15 +153,12 @@ class ListedPairWeights(PairWeights):
     An item's potential Σ_k d_ik - Σ_k d_ki would be enough for d+ - d-, the slope of eq. 3, but not for eqs. 4, 5 and
     12, which need d+ and d- apart.
 
-    **What each cut orders.** A pair whose better item has code a and whose worse one has code b is ordered rightly by
-    the cuts b <= c < a, wrongly by a <= c < b: an interval of cuts either way. So a pair is two entries, at its lower
-    and its upper end, of an array of differences over the bins, and running sums of that array give d+ and d- of every
-    cut: O(pairs) for a feature, whatever the number of cuts. The missing have no place in that order. Pairs with one
-    missing item are kept apart, by the code of the other: with the missing above all values such a pair is ordered
-    rightly or wrongly from that code on, with the missing below up to it.
+    **What each cut orders.** A pair whose better item has code a and whose worse item has code b is ordered correctly
+    by the cuts b <= c < a, and wrongly by a <= c < b. So each pair adds to an array of differences over the bins at
+    both ends of its interval, and cumulative sums give d+ and d- of every cut: O(n_pairs) per feature, whatever the
+    number of cuts. Pairs with one missing item are kept separately, by the code of the other item: with missing values
+    above all others such a pair is ordered from that code on, with missing values below up to it.
 
-    Notes
-    -----
     A step is O(n_pairs). Memory: 16 bytes a pair.
     """
 

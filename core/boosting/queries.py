@@ -78,19 +78,9 @@ class QueryWeights(PairWeights):
     Rows are in the order of `Levels`. A level's shares sum to 1, and so do the weights of the pairs of levels: however
     large scores are, no level and no sum of weights underflows.
 
-    Attributes
-    ----------
-    better, worse : ndarray of shape (n_rows,), float64
-        a and b of the module: shares of e^{-f} and of e^{f} in the row's level.
-    pair : ndarray of shape (n_level_pairs,), float64
-        A_l B_m / F̃.
-    log_loss : float
-        ln F̃, a sum over pairs.
-
-    Notes
-    -----
-    A step is O(n_rows), the sums of cuts O(n_features · n_rows · levels of a query). Memory: for each row 48 bytes, and
-    4 a feature (its place in the order of its query) if cuts are summed up.
+    better, worse: (n_rows,), float64; a and b of the module: shares of e^{-f} and of e^{f} in the row's level.
+    pair: (n_level_pairs,), float64; a_l B_m / F̃.
+    log_loss: float; ln F̃, a sum over pairs.
     """
 
     changing = ("better", "worse", "pair", "_logs", "log_loss")
@@ -290,12 +280,13 @@ _FILL = (
 def _add_queries(  # type: ignore[no-untyped-def]
     column, places, starts, level, of_query, pairs, better, worse, sums, pair, gains, side
 ):
-    """Add the pair weight that each row orders correctly and wrongly as it moves above the split to `gains`.
+    """Add to `gains` the weight of the pairs that each split of one feature orders correctly, or wrongly.
 
-    column: (n_rows,) uint8 or uint16; places: (n_rows,) uint32; starts, of_query, pairs: (n_queries + 1,) int64; level:
-    (n_rows,) int64; better, worse: (n_rows,) float64; sums: (n_levels,) float64, of both over each level; pair:
-    (n_level_pairs,) float64; gains: (2, 2, n_slots) float64; side: (4, 32) float64, for the sums by level of what is
-    above and below.
+    Rows of a query move above the split one by one, by descending code. A row that moves up then orders correctly its
+    pairs with lower levels that are still below, and no longer misorders those with higher levels: `side` holds the
+    sums by level of what is above and below. It is (4, 32) float64; gains: (2, 2, n_slots) float64; places: (n_rows,)
+    uint32, rows as `_sort_column` orders them; level: (n_rows,) int64; better, worse, pair: see `QueryWeights`; sums:
+    (n_levels,) float64, of better and worse together; starts, of_query, pairs: see `Levels`.
     """
     last = np.uint64(gains.shape[2] - 1)
     for q in range(len(starts) - 1):

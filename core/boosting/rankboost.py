@@ -68,19 +68,11 @@ class RankBoost(PairBooster):
 
     Attributes
     ----------
-    rounds_ : structured ndarray of shape (n_taken,)
-        Stumps and columns: feature, threshold, sign, missing_above, alpha, d_plus, d_minus. Trees: alpha, n_leaves.
     loss_ : ndarray of shape (n_taken,), float64
         F̃, the sum over pairs, after each round. With `push` and very large or small weights it may be inf or 0.
     intercept_ : float
         ½ ln(F₊/F₋) by Corollary 13, part of every score. With it the scores also minimise AdaBoost's loss, and
         `predict` has its threshold at 0.
-    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, F₊ - F₋, and F̃ = F₊ F₋.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why boosting ended.
-    validation_auc_ : ndarray of shape (n_tried,), float64
-        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----
@@ -208,18 +200,10 @@ class CoordinateRankBoost(PairBooster):
 
     Attributes
     ----------
-    rounds_ : structured ndarray of shape (n_taken,)
-        feature, threshold, sign, missing_above, alpha, d_plus, d_minus.
     loss_ : ndarray of shape (n_taken,), float64
         F̃, the sum over pairs, after each round.
     intercept_ : float
         ½ ln(F₊/F₋) by Corollary 13, part of every score, so that `predict` has its threshold at 0.
-    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, F₊ - F₋, and F̃ = F₊ F₋.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why boosting ended.
-    validation_auc_ : ndarray of shape (n_tried,), float64
-        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----

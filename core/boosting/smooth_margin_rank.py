@@ -39,8 +39,6 @@ class SmoothMarginRank(PairBooster):
 
     Attributes
     ----------
-    rounds_ : structured ndarray of shape (n_taken,)
-        feature, threshold, sign, missing_above, alpha, d_plus, d_minus.
     margin_ : ndarray of shape (n_taken,), float64
         μ after each round, on the training rows; below 0 while a pair is out of order.
     smooth_margin_ : ndarray of shape (n_taken,), float64
@@ -52,12 +50,6 @@ class SmoothMarginRank(PairBooster):
         F̃ after each round, the sum over pairs, with weights scaled so that the smallest is 1.
     intercept_ : float
         ½ ln(F₊/F₋) by Corollary 13.
-    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, F₊ - F₋, and F̃ = F₊ F₋.
-    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why boosting ended.
-    validation_auc_ : ndarray of shape (n_tried,), float64
-        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----
@@ -149,14 +141,9 @@ class SmoothMarginAlgorithm(RankingAlgorithm):
 
 
 def smooth_step(g: float, d_plus: float, d_minus: float) -> float:
-    """Return the step of eq. 12, computed in a form that is finite at d- = 0.
+    """Return the step of eq. 12, in a form that is finite at d- = 0; g is the smooth margin, in [0, 1).
 
-    Parameters
-    ----------
-    g : float
-        The smooth margin, in [0, 1).
-    d_plus, d_minus : float
-        With d+ - d- > g the step is above 0; else 0 is given.
+    With d+ - d- > g the step is above 0; otherwise it is 0.
     """
     d_zero = max(1.0 - d_plus - d_minus, 0.0)
     root = math.sqrt((g * d_zero) ** 2 + 4.0 * (1.0 - g * g) * d_plus * d_minus)

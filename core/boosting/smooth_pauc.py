@@ -55,15 +55,7 @@ MIN_DENSITY = 1e-200
 
 
 class SmoothArea:
-    """The smoothed partial AUC as a function of scores.
-
-    Parameters
-    ----------
-    positive : ndarray of shape (n_rows,), bool
-        Both classes are present.
-    fpr_min, fpr_max : float
-        The window.
-    """
+    """The smoothed partial AUC of rows of both classes, as a function of scores."""
 
     def __init__(
         self, positive: npt.NDArray[np.bool_], weight: Floats, fpr_min: float, fpr_max: float
@@ -81,13 +73,7 @@ class SmoothArea:
 
 
 class Smoothed:
-    """The smoothed partial AUC at given scores.
-
-    Attributes
-    ----------
-    value : float
-        The area, from 0 to 1.
-    """
+    """The smoothed partial AUC at given scores; `value` is the area, from 0 to 1."""
 
     def __init__(self, area: SmoothArea, scores: Floats) -> None:
         self._area = area

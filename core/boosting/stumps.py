@@ -439,10 +439,7 @@ class StumpSum(Ensemble):
 class StumpMaker:
     """Builds stumps from splits of bin codes, and sums of stumps from a run.
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_features, n_slots), float64
-        Fraction of the weight in each bin, the missing last.
+    shares: (n_features, n_slots) float64, the fraction of the weight in each bin, that of missing values last.
     """
 
     def __init__(self, bins: Bins, n_categories: Integers, shares: Floats) -> None:
@@ -534,15 +531,8 @@ class Listing:
 class StumpShard:
     """One shard of the training rows, positives first: bin codes, weights, and weight histograms per feature.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_rows), uint8 or uint16
-    n_slots : int
-        Of the histograms.
-    listing : Listing
-        For the rows of the side of a cut that changes; without room for a small table: its histograms are filled anew.
-    has_squares : bool
-        Whether squared weights are summed, too.
+    `listing` is for the rows of the side of a split that changes; it has no room if the table is small, and histograms
+    are then filled anew. `has_squares`: squared weights are summed, too.
     """
 
     def __init__(
@@ -570,10 +560,8 @@ class StumpShard:
     def start(self, total_p: float, total_n: float, scale: float | None) -> Floats:
         """Normalise the weights of each class, and return the shard's histogram sums.
 
-        Sums are the histograms in one row, (n_features 2 n_slots,) float64, and behind them, if there are categories,
-        the squared weights per row, summed over the positives and over the negatives.
-
-        scale: what weights are divided by to be numbers of rows; None: nobody asks for squares, or all are 1.
+        They are the histograms as one row, (n_features · 2 · n_slots,), followed, if there are categories, by the sums
+        of squared weights of positives and negatives. Weights divided by `scale` are numbers of rows; None: no squares.
         """
         m, weights = self._n_positives, self._weights
         self._per_row = None if scale is None else np.asarray(scale / weights)
@@ -679,8 +667,6 @@ class StumpLearner(WeakLearner):
 
     Its algorithm is a `algorithms.StumpAlgorithm`.
 
-    Notes
-    -----
     A round is O(n_features · n_rows). Memory per row: its codes, and 20 bytes; 8 of a shard beyond the first.
     """
 

@@ -30,16 +30,11 @@ from .tree_sum import SPLITS, CrossedTreeSum, Tree, TreeSum
 
 
 class TreeLearner(WeakLearner):
-    """Weak learner that grows the next tree on the weighted training rows.
+    """Weak learner that grows the next tree on the weighted training rows; its algorithm is a `TreeAlgorithm`.
 
-    Its parameters are those of `core.trees.options`; its algorithm is a `TreeAlgorithm`. The callback is called while
-    crosses are sought, as if that were step 0.
-
-    Notes
-    -----
-    A round is O(n_features · n_drawn · depth + n_rows · n_leaves), where n_drawn is the number of
-    rows that the tree is grown on. Memory per row: the codes, row by row, and 17 bytes; 25 while they are laid out.
-    Before, each cross takes 32 bytes, and each feature 8: its numbers are copied beside those of the crosses.
+    The callback is called during the search for crosses, as if that were step 0. A round is
+    O(n_features · n_drawn · depth + n_rows · n_leaves) for trees grown on n_drawn rows. Memory per row: the codes, and
+    17 bytes; 25 while they are laid out. Before, each cross takes 32 bytes, and each feature 8.
     """
 
     ensemble: type[Ensemble] = TreeSum

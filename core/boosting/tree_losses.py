@@ -66,15 +66,8 @@ class Leaves(NamedTuple):
 class TreeLoss(Resumable, ABC):
     """Base class of losses of a sum of trees; it keeps the weight (or gradient and Hessian) of each row.
 
-    It writes the weight (or gradient and Hessian) of each row by which the next tree is grown, computes the step of
-    each leaf, and takes the step.
-
-    Parameters
-    ----------
-    smoothing : float
-        Rows of mean mass that are added to those of a leaf.
-    small_leaf_smoothing : float or None
-        Smoothing in place of the other if there are `MANY_ROWS`; then leaves may be small. None: never.
+    smoothing: rows of mean mass that are added to those of a leaf.
+    small_leaf_smoothing: replaces `smoothing` if there are `MANY_ROWS`; leaves may then be small. None: never.
     """
 
     n_weights: ClassVar[int] = 1
@@ -148,19 +141,12 @@ class PairLoss(TreeLoss):
     r = 1 it is RankBoost's F̃, the sum over all pairs of w_i w_k e^{-(f(x_i) - f(x_k))}; a greater r
     lets the negatives that stand highest weigh more. The weights of each class sum to 1.
 
-    Parameters
-    ----------
-    leaf : {"closed", "newton"}
-        The step of a leaf: to the minimum of the loss, ln(P/N) / (1 + r), or a Newton step, (P - N) / (P + rN).
-    smoothing : float
-        κ: mass added to P and to N (closed) or to the denominator (newton), in rows of mean mass,
-        u = ½(1/ESS₊ + 1/ESS₋), where ESS = (Σv)²/Σv² is the number of rows that the weights v of a
-        class amount to.
-    push : float
-        r, at least 1.
+    leaf: {"closed", "newton"}; the step of a leaf: to the minimum of the loss, ln(P/N) / (1 + r), or a Newton step, (P
+        - N) / (P + rN).
+    smoothing: κ: mass added to P and to N (closed) or to the denominator (newton), in rows of mean mass, u = ½(1/ESS₊ +
+        1/ESS₋), where ESS = (Σv)²/Σv² is the number of rows that the weights v of a class amount to.
+    push: r, at least 1.
 
-    References
-    ----------
     C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
     RankBoost", JMLR 10, 2009: F̃ of Section 4.1, Corollary 13.
     C. Rudin, "The P-Norm Push", JMLR 10, 2009.
@@ -234,42 +220,17 @@ def bounded_steps(
 ) -> Floats:
     """Return the Newton steps of leaves on the logistic loss, bounded so that no fraction of them raises the loss.
 
-    Parameters
-    ----------
-    up, down : ndarray of shape (n_leaves,), float64
-        A, the sum of w_i (1 - p_i) over the positives of a leaf, and B, that of w_i p_i over its negatives.
-    curvature : ndarray of shape (n_leaves,), float64
-        H, the sum of w_i p_i (1 - p_i) over both.
-    smoothing : float
-        λ, at least 0.
-    relation : Relation or None
-        The order that monotone constraints ask for.
+    up, down: (n_leaves,), A = Σ w_i (1 - p_i) over the positives of a leaf and B = Σ w_i p_i over its negatives;
+    curvature: H = Σ w_i p_i (1 - p_i) over both; smoothing: λ; relation: the order that monotone constraints require.
 
-    Returns
-    -------
-    ndarray of shape (n_leaves,), float64
-        In log odds.
+    As ln(1 + x) <= x, a step s changes the loss of a leaf by at most A (e^{-s} - 1) + B (e^s - 1), which is at most 0
+    from s = 0 to ln(A/B) (Collins, Schapire & Singer, "Logistic regression, AdaBoost and Bregman distances", 2002).
+    Newton's step (A - B)/(H + λ) may be far beyond that if positives are rare: it is bounded by ln((A + λ)/(B + λ)),
+    which is nearer to 0, and by ± `MAX_LOGISTIC_STEP`.
 
-    Notes
-    -----
-    As ln(1 + x) <= x, a step s changes the loss of a leaf by at most
-
-        A (e^{-s} - 1) + B (e^s - 1),
-
-    which is at most 0 from s = 0 to ln(A/B). Newton's step (A - B)/(H + λ) may lie far beyond where positives are rare:
-    it ends at ln((A + λ)/(B + λ)), which is nearer to 0, and at ± `MAX_LOGISTIC_STEP`.
-
-    With an order both are isotonic regressions. Up to the second one the sum over leaves of what is above is at most 0,
+    With an order both are isotonic regressions. Up to the second one the sum of the bound over leaves is at most 0,
     too, as long as leaves with one value of it move alike. If Newton's steps move them apart and raise the sum above 0,
     the second one is the step.
-
-    References
-    ----------
-    J. Friedman, T. Hastie and R. Tibshirani, "Additive logistic regression: a statistical view of
-    boosting", Annals of Statistics 28(2), 2000: LogitBoost bounds its working response.
-
-    M. Collins, R. Schapire and Y. Singer, "Logistic regression, AdaBoost and Bregman distances", Machine Learning 48,
-    2002: the bound of the loss.
     """
     smoothing = max(smoothing, EPS_MASS * float((up + down).sum()), TINY)
     newton = pool_ratios(up - down, curvature + smoothing, relation)
@@ -286,25 +247,15 @@ class RowLoss(TreeLoss):
 
     A new loss of this kind gives the kernel of its derivatives and the best constant.
 
-    Parameters
-    ----------
-    grower : TreeGrower
-        Its weights are the gradient, towards higher scores, and the Hessian.
-    smoothing : float
-        κ: rows whose Hessian is added to each leaf. That of one row is u = ¼ Σh (1/ESS₊ + 1/ESS₋), where
-        ESS = (Σh)²/Σh² is the number of rows that the Hessians h of a class amount to: the mean Hessian if the classes
-        are alike; more if one is rare, so that κ rows outweigh its few rows, too.
-    sizes_leaves : bool
-        Whether leaves are small, with `small_leaf_smoothing`, if there are many rows.
+    grower: its weights are the gradient, towards higher scores, and the Hessian.
+    smoothing: κ: rows whose Hessian is added to each leaf. That of one row is u = ¼ Σh (1/ESS₊ + 1/ESS₋), where ESS =
+        (Σh)²/Σh² is the number of rows that the Hessians h of a class amount to: the mean Hessian if the classes are
+        alike; more if one is rare, so that κ rows outweigh its few rows, too.
+    sizes_leaves: whether leaves are small, with `small_leaf_smoothing`, if there are many rows.
 
-    Raises
-    ------
-    ValueError
-        The kernel writes a Hessian below 0, or a derivative that is not finite. It is raised when a tree is grown, and
-        gives the loss, both derivatives, and the class and score of the row.
+    ValueError: the kernel writes a Hessian below 0, or a derivative that is not finite. It is raised when a tree is
+        grown, and gives the loss, both derivatives, and the class and score of the row.
 
-    Notes
-    -----
     Per row and unit of sample weight the kernel writes -y l'(y f) and a curvature h with 0 <= h < ∞; h = l'' if l is
     convex. Each cell of a histogram packs the sum of the gradients, signed, and that of the curvatures, unsigned, into
     64 bits, so a negative h would read as a huge positive one.
@@ -316,8 +267,6 @@ class RowLoss(TreeLoss):
     - |l''|, with a small part of the bound as its minimum: steps are longer where the loss is flat, and may overshoot
       at an inflection, where |l''| is near 0 (Dauphin et al. 2014).
 
-    References
-    ----------
     D. Böhning and B. Lindsay, "Monotonicity of quadratic-approximation algorithms", Annals of the Institute of
     Statistical Mathematics 40, 1988: Theorem 4.1.
 
@@ -391,8 +340,6 @@ class RowLoss(TreeLoss):
 class LogisticLoss(RowLoss):
     """The logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}), by bounded Newton steps from the log-odds of the classes.
 
-    References
-    ----------
     J. Friedman, T. Hastie and R. Tibshirani, "Additive logistic regression: a statistical view of
     boosting", Annals of Statistics 28(2), 2000: LogitBoost (Algorithm 3).
     """

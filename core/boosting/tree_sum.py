@@ -83,13 +83,7 @@ MAX_LEAF_VALUE = 1e300
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A grown tree: h(x) is the full step of the leaf of x.
-
-    Attributes
-    ----------
-    members : list of ndarray of shape (n_categories,), bool, or None
-        For each split the categories above; None if it has a threshold.
-    """
+    """A grown tree: h(x) is the full step of the leaf of x. `members` has the categories above each split, or None."""
 
     splits: npt.NDArray[np.void]
     """Their field `set` is not yet set. Shape (n_splits,), `SPLITS`."""
@@ -227,11 +221,10 @@ class TreeSum(Ensemble):
             yield scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Return each feature's contribution to each row's score, in the shape of X, by the method of Saabas 2014.
+        """Return each feature's contribution to each row's score (Saabas 2014).
 
-        From a node to its child the mean score of the training rows changes; the feature of the node gets that change.
-        A row's contributions sum to its score less `mean`, but unlike Shapley values they depend on the order of the
-        splits.
+        The feature of a node gets the change of the mean training score from the node to its child. Contributions sum
+        to the score minus `mean`, but unlike Shapley values they depend on the order of the splits.
         """
         parts = np.zeros(X.shape)
         add_parts(X, self.nodes, parts)

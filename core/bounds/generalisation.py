@@ -411,8 +411,6 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
 
     It is ln C(N + |H| - 1, N) with N = ⌊|H|/(4θ)⌋ + 1, for open balls of radius θ.
 
-    Notes
-    -----
     The paper leaves N∞ open; this count is ours. Round λ to multiples of 1/N by largest remainders:
     ‖λ - λ'‖₁ <= |H|/(2N). As both sum to 1 and the h_j lie in [0, 1], f moves by at most half of
     that, |H|/(4N), which is below θ. There are C(N + |H| - 1, N) such λ'. It grows with |H|, not

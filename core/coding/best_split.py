@@ -78,28 +78,20 @@ def find_best_split(
 ) -> Split:
     """Return the best split over all features.
 
-    Parameters
-    ----------
-    histograms : ndarray of shape (n_features, 2, n_slots), float64
-        Positive and negative mass per code; the last slot is that of the missing.
-    n_bins : ndarray of shape (n_features,), int64
-    has_missing : ndarray of shape (n_features,), bool
-        If true, each cut is tried with the missing on both sides, and the missing are also tried against all values.
-        If false, missing values of later rows go to the side with the greater mass, P + N against 2 - P - N.
-    share_p : float
-        Fraction of all weight that is on positives, for `Criterion.EDGE`.
-    is_categorical : ndarray of shape (n_features,), bool, optional
-        None: all features are numeric.
-    inverse_ess : InverseESS
-        Of the weights; it decides how far the shares of categories are shrunk.
-    directions : ndarray of shape (n_features,), int8, optional
-        Of monotone constraints: 1 if the stump of a cut of a numeric feature must be higher above it, -1 if below it, 0
-        for either. The cut that separates the missing from all values is always free.
-    push : float
-        r of `Criterion.PUSH`, at least 1.
+    histograms: (n_features, 2, n_slots), float64; positive and negative mass per code; the last slot is that of the
+        missing.
+    n_bins: (n_features,), int64.
+    has_missing: (n_features,), bool; if true, each cut is tried with the missing on both sides, and the missing are
+        also tried against all values. If false, missing values of later rows go to the side with the greater mass, P +
+        N against 2 - P - N.
+    share_p: fraction of all weight that is on positives, for `Criterion.EDGE`.
+    is_categorical: (n_features,), bool; none: all features are numeric.
+    inverse_ess: of the weights; it decides how far the shares of categories are shrunk.
+    directions: (n_features,), int8; of monotone constraints: 1 if the stump of a cut of a numeric feature must be
+        higher above it, -1 if below it, 0 for either. The cut that separates the missing from all values is always
+        free.
+    push: r of `Criterion.PUSH`, at least 1.
 
-    Notes
-    -----
     O(n_features · n_slots), and a sort of the bins of each categorical feature.
 
     A stump and its reverse have the same gain; the one with d+ >= d-, that

@@ -68,16 +68,10 @@ PARALLEL_CELLS = 200_000
 class Bins:
     """The bins of each column: edges of numeric columns, bin numbers of categories.
 
-    Attributes
-    ----------
-    edges : tuple of ndarray of float64, one per feature
-        Strictly increasing. Bin c of a feature holds the values x with edges[c-1] < x <= edges[c];
-        so code(x) > c is the same as x > edges[c], for every float64 x. Empty for a categorical
-        feature.
-    category_bins : tuple of ndarray of int64, one per feature, or None
-        For a categorical feature the bin of each category, -1 if no row has it; None for a numeric one.
-    dtype : numpy.dtype
-        Of the codes.
+    edges: strictly increasing. Bin c of a feature holds the values x with edges[c-1] < x <= edges[c]; so code(x) > c is
+        the same as x > edges[c], for every float64 x. Empty for a categorical feature.
+    category_bins: for a categorical feature the bin of each category, -1 if no row has it; None for a numeric one.
+    dtype: of the codes.
     """
 
     edges: tuple[npt.NDArray[np.float64], ...]
@@ -126,27 +120,16 @@ def fit_bins(
 ) -> tuple[Bins, Codes]:
     """Fit the bins of every column, and return them with the codes of the rows.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features), float64
-        Finite values or NaN; for a categorical feature the indices of categories.
-    rows : ndarray of shape (n_rows,), int64 or uint32
-        The rows to take, in that order.
-    weight : ndarray of shape (n_rows,), float64
-        Positive weight of each row of `rows`; a weight k bins as k equal rows do.
-    max_bins : int
-        At most 65,535; the missing bin comes on top.
-    n_categories : ndarray of shape (n_features,), int64, optional
-        Number of categories of each feature, 0 for a numeric one. None: all are numeric.
+    X: (n_samples, n_features), float64; finite values or NaN; for a categorical feature the indices of categories.
+    rows: (n_rows,), int64 or uint32; the rows to take, in that order.
+    weight: (n_rows,), float64; positive weight of each row of `rows`; a weight k bins as k equal rows do.
+    max_bins: at most 65,535; the missing bin comes on top.
+    n_categories: (n_features,), int64; number of categories of each feature, 0 for a numeric one. None: all are
+        numeric.
 
-    Returns
-    -------
-    bins : Bins
-    codes : ndarray of shape (n_features, n_rows), uint8 if max_bins <= 255, else uint16
-        Column-major; the greatest value is missing.
+    bins: Bins.
+    codes: (n_features, n_rows), uint8 if max_bins <= 255, else uint16; column-major; the greatest value is missing.
 
-    Notes
-    -----
     O(n_features · n_rows log n_rows). Memory: that of `learn_bins`, and then the codes.
 
     Examples
@@ -197,8 +180,6 @@ def learn_bins(
 
     The result does not depend on the order of the rows; ascending rows are read fastest.
 
-    Notes
-    -----
     One sort per numeric column, or of the rows near its edges. Columns are shared among as many threads as numba is set
     to use; each column is done by one thread, so that the result does not depend on their number. Memory: 32 bytes per
     row, for four columns; with unequal weights as much again for each thread.
@@ -273,18 +254,11 @@ def fit_categories(
 ) -> npt.NDArray[np.int64]:
     """Return the bin of each category.
 
-    Parameters
-    ----------
-    column : ndarray of shape (n_rows,), float64
-        Indices of categories, or NaN.
-    max_categories : int
-        Number of bins instead of `max_bins`, if that is more, for categories of at least `least_mass`.
+    column: (n_rows,), float64; indices of categories, or NaN.
+    max_categories: number of bins instead of `max_bins`, if that is more, for categories of at least `least_mass`.
 
-    Returns
-    -------
-    ndarray of shape (n_categories,), int64
-        Bins in the order of the categories; -1 for a category that no row has. Of more than `max_bins` categories the
-        heaviest, among equals the first, have a bin each, and the others share the last.
+    Result: (n_categories,), int64; bins in the order of the categories; -1 for a category that no row has. Of more than
+        `max_bins` categories the heaviest, among equals the first, have a bin each, and the others share the last.
     """
     mass = np.zeros(n_categories)
     for start in range(0, len(column), COUNTED_ROWS):  # a copy of the column would be three of them
@@ -388,16 +362,10 @@ def fit_edges(
 ) -> npt.NDArray[np.float64]:
     """Return the edges of one column.
 
-    Parameters
-    ----------
-    column : ndarray of shape (n_rows,), float64
-    weight : ndarray of shape (n_rows,), float64, or None
-        None if all are equal.
+    column: (n_rows,), float64.
+    weight: (n_rows,), float64, or None; none if all are equal.
 
-    Returns
-    -------
-    ndarray of shape (n_bins - 1,), float64
-        Empty for a constant or wholly missing column.
+    Result: (n_bins - 1,), float64; empty for a constant or wholly missing column.
     """
     if weight is None:
         return _find_edges(*_order(column.copy(), None), np.empty(0), max_bins)

@@ -86,12 +86,8 @@ def measure_inverse_ess(
 ) -> InverseESS:
     """Return the inverse effective sample size of each class.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_rows,), float64
-        Present weights, positives first.
-    rows : ndarray of shape (n_rows,), float64, or None
-        The number of rows that each row stands for; None: one.
+    weights: (n_rows,), float64; present weights, positives first.
+    rows: (n_rows,), float64, or None; the number of rows that each row stands for; None: one.
 
     Examples
     --------

@@ -204,16 +204,10 @@ class Crosses(State):
     def extend(self, X: Floats, *, logs: bool = False) -> Floats:
         """Return the rows with the crosses' columns appended; O(n_rows · n_crosses · log n_pairs).
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features), float64
-            A value that is no category counts as missing.
-        logs : bool
-            Return log odds beyond those of both categories, and log(1 + rows), in place of fractions and rows.
+        X: (n_rows, n_features); a value that is no category counts as missing.
+        logs: return log odds beyond those of both categories, and log(1 + rows), in place of fractions and rows.
 
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features + n_columns), float64, C-contiguous
+        Result: (n_rows, n_features + n_columns), float64.
         """
         extended = np.empty((len(X), X.shape[1] + self.n_columns))
         extended[:, : X.shape[1]] = X
@@ -240,12 +234,9 @@ class Crosses(State):
         Rows differ in the code of that feature, by one; a row for each category of the other one is tried, if they are
         not too many. Where no score falls, other rows might still.
 
-        Parameters
-        ----------
-        read : iterable of int
-            The crosses that scores depend on.
-        directions : ndarray of shape (n_features,), int8
-        score : callable (X) -> ndarray of shape (n_rows,), float64
+        read: the crosses that scores depend on.
+        directions: (n_features,), int8.
+        score: callable (X) -> shape (n_rows,), float64.
         """
         n_features = len(directions)
         for k in read:
@@ -458,22 +449,14 @@ def find_crosses(
     If `report` raises StopFit, the crosses that are learnt by then are returned, none if it was the screen that ended;
     a UserWarning says how many.
 
-    Parameters
-    ----------
-    data : TrainingData
-        Weights may be in any unit: a row of mean weight counts as one. Rows of a group are in one fold; see
+    data: weights may be in any unit: a row of mean weight counts as one. Rows of a group are in one fold; see
         `folds.Folds`. X may be a scipy.sparse matrix if no feature is categorical.
-    at_most : int
-        Maximum number of crosses.
-    is_free : ndarray of shape (n_features,), bool
-        Features that may be crossed.
-    seed : int
-        Of the folds, and of the draw of the screen's rows.
-    report : callable () -> None, optional
-        Called after each numeric feature, when folds are drawn, after each feature and each pair of the screen, and
-        after each cross.
-    logs : bool
-        Whether the columns are logarithms: see `Crosses.extend`.
+    at_most: maximum number of crosses.
+    is_free: (n_features,), bool; features that may be crossed.
+    seed: of the folds, and of the draw of the screen's rows.
+    report: callable () -> None; called after each numeric feature, when folds are drawn, after each feature and each
+        pair of the screen, and after each cross.
+    logs: whether the columns are logarithms: see `Crosses.extend`.
     """
     n_categories = data.n_categories
     weight = data.weight / float(data.weight.mean())
@@ -568,10 +551,7 @@ def _screen(
 class _Data:
     """The training rows, and statistics of single categories, used to search for crosses.
 
-    Attributes
-    ----------
-    edges : dict of int to ndarray of float64
-        See `Crosses`: of the numeric features that may be crossed.
+    edges: see `Crosses`: of the numeric features that may be crossed.
     """
 
     def __init__(
@@ -667,16 +647,12 @@ class _Data:
 class _Cross:
     """One cross fitted on the training rows.
 
-    Attributes
-    ----------
-    odds : ndarray of shape (n_rows,), float64
-        Sum of the log odds of both categories, by the rows of the other folds.
-    share : ndarray of shape (n_rows,), float64
-        The fraction of positives of the pair of categories, by the rows of the other folds.
-    mass : ndarray of shape (n_rows,), float32
-        Its number of rows in the other folds, and as many more as if they were all folds. A row's own weight would tell
-        its label if weights differ by class. For logarithms rows are counted without their weights: the coefficients of
-        the categories know the weights of all folds, so that those of the other folds would tell the row's own.
+    odds: (n_rows,), float64; sum of the log odds of both categories, by the rows of the other folds.
+    share: (n_rows,), float64; the fraction of positives of the pair of categories, by the rows of the other folds.
+    mass: (n_rows,), float32; its number of rows in the other folds, and as many more as if they were all folds. A row's
+        own weight would tell its label if weights differ by class. For logarithms rows are counted without their
+        weights: the coefficients of the categories know the weights of all folds, so that those of the other folds
+        would tell the row's own.
     """
 
     def __init__(self, data: _Data, folds: Folds, first: int, second: int, *, logs: bool) -> None:

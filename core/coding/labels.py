@@ -56,26 +56,17 @@ def find_best_label_split(
     O(n_features · n_labels · (n_rows + n_bins)). A feature is summed by one thread in the order of the rows, so the
     result is the same for any number of threads.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_rows), uint8 or uint16, C-contiguous
-    signed : ndarray of shape (n_rows, n_labels), float64, C-contiguous
-        Signed mass, in all Σ |signed| = 1.
-    n_bins : ndarray of shape (n_features,), int64
-    has_missing : ndarray of shape (n_features,), bool
-        If true, each cut is tried with the missing on both sides, and the missing are also tried against all values.
-        If false, missing values of later rows go below.
-    is_categorical : ndarray of shape (n_features,), bool, optional
-        None: all features are numeric.
-    rows : ndarray of shape (n_rows,), float64, optional
-        The number of rows that each row stands for (`categories.effective_counts`); None: the shares of categories
-        are not shrunk.
+    codes: (n_features, n_rows), uint8 or uint16.
+    signed: (n_rows, n_labels), float64; signed mass, in all Σ |signed| = 1.
+    n_bins: (n_features,), int64.
+    has_missing: (n_features,), bool; if true, each cut is tried with the missing on both sides, and the missing are
+        also tried against all values. If false, missing values of later rows go below.
+    is_categorical: (n_features,), bool; none: all features are numeric.
+    rows: (n_rows,), float64; the number of rows that each row stands for (`categories.effective_counts`); None: the
+        shares of categories are not shrunk.
 
-    Returns
-    -------
-    Split
-        Its gain is the edge. The feature is -1 if no cut is best: votes that are the same for all rows have the edge
-        Σ_l |S_l|. Among equals no cut comes first, then the lowest feature, the lowest cut, the missing below.
+    Result: its gain is the edge. The feature is -1 if no cut is best: votes that are the same for all rows have the
+        edge Σ_l |S_l|. Among equals no cut comes first, then the lowest feature, the lowest cut, the missing below.
     """
     n_slots = N_CODES if codes.dtype == np.uint8 else int(n_bins.max()) + 1
     if is_categorical is None:
@@ -134,11 +125,9 @@ def _cut_categories(
 def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
     """Return the `Scatter` of signed row weights.
 
-    Parameters
-    ----------
-    signed : ndarray of shape (n_rows, n_labels), float64
-    rows : ndarray of shape (n_rows,), float64, or None
-        The number of rows that each row stands for; None: infinitely many, so that chance explains nothing.
+    signed: (n_rows, n_labels).
+    rows: (n_rows,), or None; the number of rows that each row stands for; None: infinitely many, so that chance
+        explains nothing.
     """
     mass = np.abs(signed).sum(axis=1)
     mass /= mass.sum()
@@ -156,13 +145,9 @@ def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
 
     Returns ndarray of shape (n_bins, n_labels), float64.
 
-    Parameters
-    ----------
-    sums : ndarray of shape (n_bins, n_labels), float64
-    masses : ndarray of shape (n_bins,), float64
-        Above 0.
-    chance : float
-        Scatter that chance alone gives to bins of total mass 1.
+    sums: (n_bins, n_labels).
+    masses: (n_bins,); above 0.
+    chance: scatter that chance alone gives to bins of total mass 1.
     """
     means = masses[:, None] * (sums.sum(axis=0) / masses.sum())
     scatter = float(((sums - means) ** 2).sum())

@@ -71,11 +71,8 @@ class Division:
     ) -> Division:
         """Return the division of a whole table into shards.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n_rows,), uint32, optional
-            Their numbers in the table, ascending in each class: shards are runs of `SHARD_ROWS` of them. None: all rows
-            are in one shard.
+        rows: (n_rows,), uint32; their numbers in the table, ascending in each class: shards are runs of `SHARD_ROWS` of
+            them. None: all rows are in one shard.
         """
         n_rows = len(weight)
         ends = np.array([[0, 0], [n_positives, n_rows - n_positives]])

@@ -70,10 +70,8 @@ PART = ".part"
 class Shard:
     """A block of consecutive rows of the source table, and the files of their codes.
 
-    Attributes
-    ----------
-    codes : tuple of ndarray of shape (stop - start,), uint8 or uint16
-        Of each column; the greatest value is missing. Mapped to a file, read-only.
+    codes: tuple of shape (stop - start,), uint8 or uint16; of each column; the greatest value is missing. Mapped to a
+        file, read-only.
     """
 
     start: int
@@ -239,15 +237,9 @@ def store_codes(
 
     InvalidData: a column holds an infinite value. OSError: the folder has no room.
 
-    Parameters
-    ----------
-    weight : ndarray of shape (n_rows,), float64
-        Of the rows of the table.
-    max_bins, n_categories, max_categories, least_mass
-        See `learn_bins`.
+    weight: (n_rows,); of the rows of the table.
+    max_bins, n_categories, max_categories, least_mass: see `learn_bins`.
 
-    Notes
-    -----
     Memory: 16 bytes per row of the source, with unequal weights or a categorical column 40. Each column is read once.
     """
     is_weighted = bool((weight != weight[0]).any())
@@ -350,10 +342,7 @@ def _name(table: ColumnTable, weight: Floats, learning: tuple[Any, ...]) -> byte
 class _Writer:
     """Writes the codes of all shards, column by column.
 
-    Attributes
-    ----------
-    digests : list of hash objects
-        Of each shard.
+    digests: list of hash objects; of each shard.
     """
 
     def __init__(self, folder: Path, n_rows: int) -> None:

@@ -38,10 +38,7 @@ TEAM_CELLS = 100_000
 class ThreadPool:
     """A pool of as many threads as numba is set to use; a single one if the computation is small.
 
-    Parameters
-    ----------
-    n_cells : int
-        Size of the computation: the number of table cells that it reads.
+    n_cells: size of the computation: the number of table cells that it reads.
     """
 
     def __init__(self, n_cells: int) -> None:
@@ -140,17 +137,9 @@ def open_region() -> Region:
 class WorkerTeam:
     """The worker threads of a leader in a parallel region.
 
-    Parameters
-    ----------
-    n_cells : int
-        Size of the computation: see `ThreadPool`. From `TEAM_CELLS` on there are workers.
-    work : kernel (region, *arguments)
-        Does tasks until the region has ended, or there has been no task for a while.
-
-    Attributes
-    ----------
-    n_threads : int
-        Including the leader.
+    n_cells: size of the computation: see `ThreadPool`. From `TEAM_CELLS` on there are workers.
+    work: does tasks until the region has ended, or there has been no task for a while.
+    n_threads: int; including the leader.
     """
 
     def __init__(self, n_cells: int, work: Callable[..., None], *arguments: object) -> None:

@@ -28,23 +28,13 @@ class TwoSided(NamedTuple):
 def two_sided(p_plus: float, p_minus: float) -> TwoSided:
     """Return the classifier with equal errors on both classes: a threshold, randomised on one of its sides.
 
-    Parameters
-    ----------
-    p_plus : float
-        Fraction of the positives' weight that is below the cut.
-    p_minus : float
-        Fraction of the negatives' weight that is above the cut; p_plus + p_minus <= 1.
+    p_plus: fraction of the positives' weight that is below the cut.
+    p_minus: fraction of the negatives' weight that is above the cut; p_plus + p_minus <= 1.
 
-    Returns
-    -------
-    TwoSided
-        Where p_minus <= p_plus, 1 above and, below, 1 with probability
-        ζ = (p_plus - p_minus)/(1 + p_plus - p_minus), else -1. Where p_minus > p_plus the same with
-        the sides' roles exchanged. Its advantage ½ - error is at least a quarter of the ranking's
-        γ = AUC - ½ if the cut is the one of greatest TPR - FPR.
+    Result: where p_minus <= p_plus, 1 above and, below, 1 with probability ζ = (p_plus - p_minus)/(1 + p_plus -
+        p_minus), else -1. Where p_minus > p_plus the same with the sides' roles exchanged. Its advantage ½ - error is
+        at least a quarter of the ranking's γ = AUC - ½ if the cut is the one of greatest TPR - FPR.
 
-    References
-    ----------
     P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Lemma 4.
 
     Examples
@@ -75,11 +65,8 @@ def youden_threshold(
     Differences within 1e-12 of the greatest count as equal; among those the threshold whose errors differ least is
     chosen. Its value is a score of the data. O(n_rows log n_rows).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,), float64
-    weight : ndarray of shape (n_rows,), float64
-        Each class has a weight above 0.
+    scores: (n_rows,).
+    weight: (n_rows,); each class has a weight above 0.
 
     Examples
     --------

@@ -106,14 +106,9 @@ def in_words(
 ) -> str:
     """Return a condition on a feature as text.
 
-    Parameters
-    ----------
-    name : str
-        Name of the feature.
-    categories : sequence of str, or None
-        Names of the categories; None for a numeric feature.
-    mentions_missing : bool
-        Whether to add "or missing" if missing values satisfy the condition beside others.
+    name: name of the feature.
+    categories: names of the categories; None for a numeric feature.
+    mentions_missing: whether to add "or missing" if missing values satisfy the condition beside others.
     """
     if isinstance(condition, CategorySet):
         words = f"{name} {name_set(condition.category_mask, categories or ())}"

@@ -52,17 +52,11 @@ _PACKAGES = ("core", "app", "workers")
 class KernelCache:
     """The file cache of one kernel's machine code, which replaces numba's own.
 
-    Parameters
-    ----------
-    function : callable
-        The kernel as Python.
-    options : dict
-        The options of `numba.njit`.
-    is_only_linked : bool
-        Whether only other kernels take it in: its files have no machine code.
-    about_to_compile : callable
-        Called with the kernel's name if no folder has it: it is then compiled here, or by another process that is doing
-        so already.
+    function: the kernel as Python.
+    options: the options of `numba.njit`.
+    is_only_linked: whether only other kernels take it in: its files have no machine code.
+    about_to_compile: called with the kernel's name if no folder has it: it is then compiled here, or by another process
+        that is doing so already.
     """
 
     def __init__(
@@ -215,10 +209,7 @@ def _write(path: Path, contents: bytes) -> None:
 def stamp_of(function: FunctionType) -> str:
     """Return a hash of everything that a kernel is made of, as 16 hexadecimal digits.
 
-    Parameters
-    ----------
-    function : function
-        The kernel as Python.
+    function: the kernel as Python.
     """
     files: dict[str, str] = {}
     values: dict[str, set[str]] = {}

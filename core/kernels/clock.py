@@ -14,10 +14,7 @@ class WorkClock:
 
     It must listen to compilations: `when_compiling(clock.listen)`.
 
-    Attributes
-    ----------
-    compiling : float
-        Seconds of compiling so far, without a compilation that is under way.
+    compiling: float; seconds of compiling so far, without a compilation that is under way.
 
     Examples
     --------

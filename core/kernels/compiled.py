@@ -26,12 +26,8 @@ def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
     ValueError: a name is none of the levels. Returns None if none fits, so that kernels are compiled for this very
     processor.
 
-    Parameters
-    ----------
-    levels : str
-        Names of `CPU_LEVELS` with commas between them.
-    must_run : bool
-        Whether this processor must be able to run the level. An image is built for others than its builder's.
+    levels: names of `CPU_LEVELS` with commas between them.
+    must_run: whether this processor must be able to run the level. An image is built for others than its builder's.
     """
     features = llvmlite.binding.get_host_cpu_features()
     fitting = levels_that_fit(
@@ -48,14 +44,9 @@ def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
 class Kernel:
     """A declared kernel: the function, its signatures, and whether its machine code is loaded.
 
-    Attributes
-    ----------
-    name : str
-        The function's module and name.
-    signatures : tuple of numba signature
-        The types that it is compiled for.
-    is_loaded : bool
-        Whether a call runs machine code at once.
+    name: str; the function's module and name.
+    signatures: the types that it is compiled for.
+    is_loaded: bool; whether a call runs machine code at once.
     """
 
     def __init__(self, dispatcher: Any, signatures: tuple[Any, ...], cache: KernelCache) -> None:
@@ -112,17 +103,11 @@ def kernel(
 
     Called with arguments of other types it raises TypeError: nothing is compiled behind the caller's back.
 
-    Parameters
-    ----------
-    *signatures : numba signature
-        Types of arguments and result; one or more.
-    inner : bool
-        Whether only other kernels call it, by its name. Python then cannot call it, and it compiles in less time:
+    signatures: numba signature; types of arguments and result; one or more.
+    inner: whether only other kernels call it, by its name. Python then cannot call it, and it compiles in less time:
         without code to read arguments from Python objects, and with machine code only as a part of its callers.
-    by_address : bool
-        Whether only other kernels call it, by its address (`address_of_kernel`). Python cannot call it either.
-    **options : object
-        More options of `numba.njit`.
+    by_address: whether only other kernels call it, by its address (`address_of_kernel`). Python cannot call it either.
+    options: object; more options of `numba.njit`.
     """
 
     def declare(function: Callable[..., Any]) -> Any:

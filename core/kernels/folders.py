@@ -53,12 +53,8 @@ def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]
 
     ValueError: a name is none of the levels.
 
-    Parameters
-    ----------
-    levels : str
-        Names of `CPU_LEVELS` with commas between them.
-    has : callable or None
-        Returns whether the processor has a feature, by LLVM's name; None: check the family of the machine only.
+    levels: names of `CPU_LEVELS` with commas between them.
+    has: returns whether the processor has a feature, by LLVM's name; None: check the family of the machine only.
     """
     fitting = []
     for name in filter(None, (part.strip() for part in levels.split(","))):
@@ -98,12 +94,8 @@ def folders(state_dir: Path | None = None) -> list[Path]:
 def write_list(stamp: str, kernels: list[list[str]]) -> None:
     """Write the list of all kernels of a source and processor, from which other processes count compiled ones.
 
-    Parameters
-    ----------
-    stamp : str
-        Of the source and the processor.
-    kernels : list of list of str
-        Names of the files of each kernel.
+    stamp: of the source and the processor.
+    kernels: names of the files of each kernel.
     """
     text = "".join(f"{' '.join(files)}\n" for files in kernels)
     for folder in folders():
@@ -125,12 +117,8 @@ def write_list(stamp: str, kernels: list[list[str]]) -> None:
 def n_compiled(stamp: str = "*", state_dir: Path | None = None) -> tuple[int, int] | None:
     """Return the numbers of compiled and of all kernels, from the folders; None without a list of kernels.
 
-    Parameters
-    ----------
-    stamp : str
-        What the list was written for; ``*``: the newest list.
-    state_dir : Path or None
-        See `folders`.
+    stamp: what the list was written for; ``*``: the newest list.
+    state_dir: see `folders`.
     """
     present: set[str] = set()
     lists = []

@@ -41,11 +41,8 @@ def attach(dispatcher: Any, cache: Cache, load: Callable[[], None]) -> Callable[
 
     Returns the dispatcher's own `compile`: it takes a signature, and loads from the cache or compiles.
 
-    Parameters
-    ----------
-    dispatcher : Dispatcher
-        What `numba.njit` returns.
-    load : callable () -> None
+    dispatcher: what `numba.njit` returns.
+    load: callable () -> None.
     """
     compile_one: Callable[[Any], Any] = dispatcher.compile
 

@@ -97,12 +97,8 @@ def fit_crossed(
 ) -> tuple[CrossedCoordinates, TableRows]:
     """Fit the coordinates of a table's columns and crosses; return them and the training rows in them.
 
-    Parameters
-    ----------
-    crossed : Crossed
-        Of the same rows; with logarithms.
-    standardize : bool
-        See `fit_design`.
+    crossed: of the same rows; with logarithms.
+    standardize: see `fit_design`.
     """
     crosses = crossed.crosses
     if crosses.n_columns:

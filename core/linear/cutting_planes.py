@@ -205,14 +205,10 @@ class ProximalTerm(NamedTuple):
 class Planes:
     """A set of k tangent planes of R: lower bounds of R that together model it.
 
-    Attributes
-    ----------
-    losses : ndarray of shape (k,), float64
-    gradients : ndarray of shape (k, size), float64
-    gram : ndarray of shape (k, k), float64
-        Products of the gradients, each coordinate divided by the metric.
-    idle : ndarray of shape (k,), int64
-        Iterations in a row in which each plane had no weight.
+    losses: (k,), float64.
+    gradients: (k, size), float64.
+    gram: (k, k), float64; products of the gradients, each coordinate divided by the metric.
+    idle: (k,), int64; iterations in a row in which each plane had no weight.
     """
 
     def __init__(self, size: int) -> None:
@@ -402,17 +398,11 @@ def solve_signed_model(
 
     The model is Σ_j (w_j - between_j)²/(2 step_j) + max_k (losses_k + gradients_k·w).
 
-    Parameters
-    ----------
-    losses : ndarray of shape (k,), float64
-    gradients : ndarray of shape (k, size), float64
-    between, step : ndarray of shape (size,), float64
-        Steps above 0.
-    signs : ndarray of shape (size,), int8
-        1: w_j >= 0; -1: w_j <= 0; 0: free.
+    losses: (k,).
+    gradients: (k, size).
+    between, step: (size,); steps above 0.
+    signs: (size,), int8; 1: w_j >= 0; -1: w_j <= 0; 0: free.
 
-    Notes
-    -----
     w = clip(between - step · Σ u_k gradients_k). The dual is concave, and its pieces are quadratic: the solution of a
     piece's program is a direction of ascent unless it is the optimum. O(k² · size + k³) per program; some five are
     usual.
@@ -627,10 +617,7 @@ def find_axes(
 
     None if the covariance overflows. Without `turn` the axes are the coordinates, with their variances.
 
-    Parameters
-    ----------
-    positive, negative : ndarray of shape (n_rows,), float64
-        Weight of each row in its class; 0 for rows of the other class.
+    positive, negative: (n_rows,); weight of each row in its class; 0 for rows of the other class.
     """
     wanted = min(ROWS_PER_COORDINATE * rows.size, MAX_ROWS, MAX_CELLS // max(rows.width, 1))
     n_rows = max(wanted, MIN_ROWS) // 2  # of each class
@@ -701,24 +688,14 @@ def _solve(U, right, x):  # type: ignore[no-untyped-def]
 def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
     """Return the minimum of ½ u'Hu + q'u over the simplex.
 
-    Parameters
-    ----------
-    H : ndarray of shape (k, k), float64
-        Positive semidefinite; rows may be equal.
-    q : ndarray of shape (k,), float64
+    H: (k, k), float64; positive semidefinite; rows may be equal.
+    q: (k,), float64.
 
-    Returns
-    -------
-    ndarray of shape (k,), float64
-        u >= 0, Σ u = 1; within about 1e-13 of the largest number in H and q of the minimum.
+    Result: (k,), float64; u >= 0, Σ u = 1; within about 1e-13 of the largest number in H and q of the minimum.
 
-    Notes
-    -----
     Mehrotra's predictor-corrector interior point method with one step length for u and its multipliers, so that both
     stay feasible and the duality gap is known. O(k³) per step, about 15 steps.
 
-    References
-    ----------
     S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM J. Optimization 2, 1992.
     """
     k = len(q)

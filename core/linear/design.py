@@ -363,12 +363,8 @@ class StoredRows(TableRows):
 
     A column of mostly zeros is stored uncentered, and its center is subtracted from sums: zeros then cost nothing.
 
-    Parameters
-    ----------
-    points : scipy.sparse CSR or ndarray of shape (n_rows, size), float64
-        An ndarray if hardly any coordinate is 0.
-    shift : ndarray of shape (n_features,), float64
-        Subtracted from the first n_features coordinates of every row.
+    points: scipy.sparse CSR or shape (n_rows, size), float64; an ndarray if hardly any coordinate is 0.
+    shift: (n_features,); subtracted from the first n_features coordinates of every row.
     """
 
     def __init__(self, points: Any, shift: Floats, coordinates: Coordinates) -> None:
@@ -540,15 +536,9 @@ def find_clip_limits(effects: Coefficients, n_categories: Ints) -> Floats:
 def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) -> TableRows:
     """Fit the coordinates of a table's columns, and return its rows in them.
 
-    Parameters
-    ----------
-    standardize : bool
-        Whether to divide numbers by their standard deviation.
+    standardize: whether to divide numbers by their standard deviation.
 
-    Returns
-    -------
-    TableRows
-        Stored as a sparse matrix if a column is of categories or at least half of the numbers are 0; else the table
+    Result: stored as a sparse matrix if a column is of categories or at least half of the numbers are 0; else the table
         itself is read.
     """
     coordinates, span = learn_coordinates(X, weight, n_categories, standardize=standardize)
@@ -599,10 +589,8 @@ class Moments(NamedTuple):
 def column_moments(X: Any, weight: Floats) -> Moments:
     """Return each column's weighted moments; three passes over X.
 
-    Parameters
-    ----------
-    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
-        NaN is missing; a value that a sparse matrix does not store is 0.
+    X: ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64; NaN is missing; a value that a sparse matrix
+        does not store is 0.
     """
     p = X.shape[1]
     mass, absent, unstored = np.zeros(p), np.zeros(p), np.zeros(p)
@@ -708,19 +696,12 @@ def score_rows(X, center, clip_limit, slope, missing, first, table, scores):  # 
     A score never falls as a number with a slope above 0 grows, also where sums of other numbers are infinite: the fast
     loop's sum is then NaN up to some number and inf above it, or -inf and NaN above it, or NaN for all.
 
-    Parameters
-    ----------
-    center, slope : ndarray of shape (n_features,), float64
-        The number x adds slope · (x - center).
-    clip_limit : ndarray of shape (n_features,), float64
-        x - center is clipped to ± this; for a column of categories, their number.
-    missing : ndarray of shape (n_features,), float64
-        Added for a missing value, and for a value that is no category of its column.
-    first : ndarray of shape (n_features,), int64
-        The category c adds table[first + c]; -1 for a column of numbers.
-    table : ndarray of shape (n_categories,), float64
-    scores : ndarray of shape (n_rows,), float64
-        Written.
+    center, slope: (n_features,), float64; the number x adds slope · (x - center).
+    clip_limit: (n_features,), float64; x - center is clipped to ± this; for a column of categories, their number.
+    missing: (n_features,), float64; added for a missing value, and for a value that is no category of its column.
+    first: (n_features,), int64; the category c adds table[first + c]; -1 for a column of numbers.
+    table: (n_categories,), float64.
+    scores: (n_rows,), float64; written.
     """
     p = X.shape[1]
     whole = p - p % 8
@@ -758,18 +739,12 @@ def score_rows(X, center, clip_limit, slope, missing, first, table, scores):  # 
 def sum_rows(X, row_weight, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
     """Add up the coordinates of the rows of X, weighted by row: the transpose of `score_rows`.
 
-    Parameters
-    ----------
-    row_weight : ndarray of shape (n_rows,), float64
-        A row of weight 0 is not read.
-    center, unit : ndarray of shape (n_features,), float64
-        The number x has the coordinate (x - center) · unit.
-    first : ndarray of shape (n_features,), int64
-        Index of each column's first category in `table`; -1 for a column of numbers.
-    sums, absent : ndarray of shape (n_features,), float64
-        Σ weight · coordinate over the numbers of each column, and Σ weight over its missing values, are added.
-    table : ndarray of shape (n_categories,), float64
-        Σ weight of each category is added.
+    row_weight: (n_rows,), float64; a row of weight 0 is not read.
+    center, unit: (n_features,), float64; the number x has the coordinate (x - center) · unit.
+    first: (n_features,), int64; index of each column's first category in `table`; -1 for a column of numbers.
+    sums, absent: (n_features,), float64; Σ weight · coordinate over the numbers of each column, and Σ weight over its
+        missing values, are added.
+    table: (n_categories,), float64; Σ weight of each category is added.
     """
     p = X.shape[1]
     for i in range(len(X)):
@@ -797,12 +772,8 @@ def sum_rows(X, row_weight, center, unit, first, sums, absent, table):  # type: 
 def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
     """Add the weights of each column's present and missing values to `mass` and `absent`; update `low` and `high`.
 
-    Parameters
-    ----------
-    mass, absent : ndarray of shape (n_features,), float64
-        The weight of the rows with a value, and of those without one, are added.
-    low, high : ndarray of shape (n_features,), float64
-        Least and greatest value so far; updated.
+    mass, absent: (n_features,), float64; the weight of the rows with a value, and of those without one, are added.
+    low, high: (n_features,), float64; least and greatest value so far; updated.
     """
     p = X.shape[1]
     for i in range(len(X)):
@@ -826,14 +797,9 @@ def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
 def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyped-def]
     """Add Σ weight · (½ (x - center) · scale)^order over each column's values to `sums`, leaving missing ones out.
 
-    Parameters
-    ----------
-    center, scale : ndarray of shape (n_features,), float64
-        No sum overflows if 1 / scale is half the column's range.
-    sums : ndarray of shape (n_features,), float64
-        Added to.
-    order : int
-        1 or 2.
+    center, scale: (n_features,), float64; no sum overflows if 1 / scale is half the column's range.
+    sums: (n_features,), float64; added to.
+    order: int; 1 or 2.
     """
     p = X.shape[1]
     for i in range(len(X)):

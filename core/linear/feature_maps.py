@@ -589,14 +589,10 @@ def fit_nystroem(
 def score_codes(codes, first, effect, scores):  # type: ignore[no-untyped-def]
     """Add effect[first[j] + codes[j, i]], summed over the columns j, to scores[i].
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_rows), uint8
-    first : ndarray of shape (n_features,), int64
-        Index of the first bin of each column in `effect`.
-    effect : ndarray of shape (n_bins,), float64
-    scores : ndarray of shape (n_rows,), float64
-        Added to.
+    codes: (n_features, n_rows), uint8.
+    first: (n_features,), int64; index of the first bin of each column in `effect`.
+    effect: (n_bins,), float64.
+    scores: (n_rows,), float64; added to.
     """
     for j in range(len(codes)):
         for i in range(len(scores)):
@@ -607,15 +603,11 @@ def score_codes(codes, first, effect, scores):  # type: ignore[no-untyped-def]
 def sum_codes(codes, rows, row_weight, first, sums):  # type: ignore[no-untyped-def]
     """Add the weight of each listed row to the sums of the bins that hold its values.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_rows), uint8
-    rows : ndarray of shape (n_taken,), int64
-    row_weight : ndarray of shape (n_rows,), float64
-    first : ndarray of shape (n_features,), int64
-        Index of the first bin of each column in `sums`.
-    sums : ndarray of shape (n_bins,), float64
-        Added to.
+    codes: (n_features, n_rows), uint8.
+    rows: (n_taken,), int64.
+    row_weight: (n_rows,), float64.
+    first: (n_features,), int64; index of the first bin of each column in `sums`.
+    sums: (n_bins,), float64; added to.
     """
     for j in range(len(codes)):
         for i in rows:
@@ -634,17 +626,12 @@ def _coordinate(x, center, unit):  # type: ignore[no-untyped-def]
 def fill_waves(X, center, unit, first, missing, frequencies, out):  # type: ignore[no-untyped-def]
     """Write the cosine and the sine of each row along each frequency, divided by √K, to `out`.
 
-    Parameters
-    ----------
-    center, unit : ndarray of shape (n_features,), float64
-        The number x has the coordinate (x - center) · unit. For a column of categories unit is their number; a value
-        that is none of them counts as missing.
-    first, missing : ndarray of shape (n_features,), int64
-        Rows of `frequencies` of each column's first category and of its missing values; -1 if there are none. Numbers
-        have the first n_features rows.
-    frequencies : ndarray of shape (n_coordinates, K), float64
-    out : ndarray of shape (n_rows, 2K), float64
-        Written: cosines, then sines.
+    center, unit: (n_features,), float64; the number x has the coordinate (x - center) · unit. For a column of
+        categories unit is their number; a value that is none of them counts as missing.
+    first, missing: (n_features,), int64; rows of `frequencies` of each column's first category and of its missing
+        values; -1 if there are none. Numbers have the first n_features rows.
+    frequencies: (n_coordinates, K), float64.
+    out: (n_rows, 2K), float64; written: cosines, then sines.
     """
     n_waves = frequencies.shape[1]
     angles = np.empty(n_waves)
@@ -675,21 +662,14 @@ def fill_waves(X, center, unit, first, missing, frequencies, out):  # type: igno
 def fill_squares(X, center, unit, n_categories, counts, points, gaps, bandwidth, out):  # type: ignore[no-untyped-def]
     """Write exp(-d² / 2 bandwidth²) of the distance d of each row to each point; d² itself if the bandwidth is inf.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-        NaN is missing; a category is its index. A value that is no category of its column counts as missing.
-    center, unit : ndarray of shape (n_features,), float64
-        The number x has the coordinate (x - center) · unit.
-    counts : ndarray of shape (n_features,), float64
-        1 if missing values of the column have a coordinate, else 0.
-    points : ndarray of shape (n_features, n_points), float64
-        A number's coordinate, 0 if missing; a category's index, -1 if missing.
-    gaps : ndarray of shape (n_features, n_points), float64
-        1 if the point's value is missing, else 0.
-    bandwidth : float
-    out : ndarray of shape (n_rows, n_points), float64
-        Written.
+    X: (n_rows, n_features), float64; NaN is missing; a category is its index. A value that is no category of its column
+        counts as missing.
+    center, unit: (n_features,), float64; the number x has the coordinate (x - center) · unit.
+    counts: (n_features,), float64; 1 if missing values of the column have a coordinate, else 0.
+    points: (n_features, n_points), float64; a number's coordinate, 0 if missing; a category's index, -1 if missing.
+    gaps: (n_features, n_points), float64; 1 if the point's value is missing, else 0.
+    bandwidth: float.
+    out: (n_rows, n_points), float64; written.
     """
     n_points = points.shape[1]
     for i in range(len(X)):

@@ -134,27 +134,16 @@ def minimise(
 
     O(n_rows · n_features) for each conjugate gradient direction of each step.
 
-    Parameters
-    ----------
-    rows : LinearRows
-        Those of a table (`TableRows`).
-    positive : ndarray of shape (n_rows,), bool
-        y_i = 1 where True, else -1.
-    cost : ndarray of shape (n_rows,), float64
-        Not negative; a row of cost 0 has no effect.
-    loss : callable (margins) -> Loss
-        ℓ and its derivatives.
-    C : float
-        Above 0.
-    start : Affine, optional
-        Where to start; w = 0, b = 0 if None.
-    tol : float
-        End when the gradient is at most this times that at w = 0, b = 0, or when rounding prevents further decrease.
-    report : callable, optional
-        See `Report`.
-    signs : ndarray of shape (size,), int8, optional
-        1 for a coefficient that must not be below 0, -1 for one that must not be above it, 0 for a free one. The
-        minimum under these bounds is found by projected Newton steps.
+    rows: those of a table (`TableRows`).
+    positive: (n_rows,), bool; y_i = 1 where True, else -1.
+    cost: (n_rows,); not negative; a row of cost 0 has no effect.
+    loss: callable (margins) -> Loss; ℓ and its derivatives.
+    C: above 0.
+    start: where to start; w = 0, b = 0 if None.
+    tol: end when the gradient is at most this times that at w = 0, b = 0, or when rounding prevents further decrease.
+    report: see `Report`.
+    signs: (size,), int8; 1 for a coefficient that must not be below 0, -1 for one that must not be above it, 0 for a
+        free one. The minimum under these bounds is found by projected Newton steps.
     """
     total = float(cost.sum())
     losses = MarginLosses(np.where(positive, 1.0, -1.0), cost / total, loss)
@@ -252,8 +241,6 @@ class PushLoss(ScoreLoss):
     r times it is the logarithm of the p-norm push Σ_k q_k (Σ_i p_i e^{-(s_i - s_k)})^r. With r = 1 it is the logarithm
     of RankBoost's loss; as r grows, ln Σ_i p_i e^{-(s_i - max s_k)} of the highest negative alone. 0 at w = 0.
 
-    References
-    ----------
     C. Rudin, "The P-Norm Push: A simple convex ranking algorithm that concentrates at the top of the list", JMLR 10,
     2009.
     """

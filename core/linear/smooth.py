@@ -252,8 +252,6 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
         Change of the score per unit of a numeric feature; 0 for a categorical one.
-    intercept_ : float
-        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     C_, asymmetry_ : float
         As given, or as chosen.
     objective_ : float
@@ -373,8 +371,6 @@ class PNormPush(PushParameters, LinearRanker):
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
         Change of the score per unit of a numeric feature; 0 for a categorical one.
-    intercept_ : float
-        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     C_ : float
         As given, or as chosen.
     objective_ : float

@@ -15,8 +15,6 @@ C, controls how steep the steps are: there is no other scale.
 
 References
 ----------
-H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
-arXiv:1605.04337: eqs. 9, 11, 14, 18; Algorithms 2 and 3; Appendix B.1.
 L. Yan, R. Dodier, M. Mozer and R. Wolniewicz, "Optimizing classifier performance via an approximation to the
 Wilcoxon-Mann-Whitney statistic", ICML 2003: smooth steps in the place of the AUC's.
 """
@@ -100,22 +98,15 @@ class Violations(NamedTuple):
 class Surrogate:
     """R as a function of the rows' scores: an upper bound of 1 - pAUC, convex in w.
 
-    Parameters
-    ----------
-    positive_weight : ndarray of shape (m,), float64
-    negative_weight : ndarray of shape (n,), float64
-    naive : bool
-        Whether positives are also compared with the negatives below the window, with margin 0 (eq. 11); else the tight
-        surrogate (eq. 14 if low is 0, eq. 18).
+    positive_weight: (m,).
+    negative_weight: (n,).
+    naive: whether positives are also compared with the negatives below the window, with margin 0 (eq. 11); else the
+        tight surrogate (eq. 14 if low is 0, eq. 18).
 
-    Notes
-    -----
     Everything is divided by m (j_β - j_α), including the feature map of the naive surrogate, for which the paper prints
     mn: only then tight <= naive. Tied negatives have weights in proportion to their own, so that the plane does not
     depend on the order of rows. At w = 0, R = 1.
 
-    References
-    ----------
     H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
     arXiv:1605.04337: eqs. 11, 14, 18; Algorithms 2 and 3; Appendix B.1.
     """
@@ -141,15 +132,9 @@ class Surrogate:
     def at(self, s: Floats, z: Floats) -> Violations:
         """Return R and its tangent plane.
 
-        Parameters
-        ----------
-        s : ndarray of shape (m,), float64
-            Scores of the positives.
-        z : ndarray of shape (n,), float64
-            Scores of the negatives.
+        s: (m,); scores of the positives.
+        z: (n,); scores of the negatives.
 
-        Notes
-        -----
         O((m + j_β) log j_β + n) if tight and unweighted; O((m + n) log n) if naive or weighted; O((m + n) log m) for
         the whole curve with fewer positives than negatives.
         """
@@ -208,8 +193,6 @@ class TopSurrogate(Surrogate):
     that are tied at the top share in the plane in proportion to their weights. Otherwise a negative's weight does not
     matter: the highest of k equal rows scores as one of them.
 
-    References
-    ----------
     N. Li, R. Jin and Z.-H. Zhou, "Top Rank Optimization in Linear Time", NIPS 2014: eqs. 2 and 3.
     """
 
@@ -359,20 +342,10 @@ def problem_of(
 def sum_sigmoids(s, p, thresholds, s_slope, threshold_slope):  # type: ignore[no-untyped-def]
     """Return Σ_i p_i (2/B) Σ_b σ(θ_b - s_i).
 
-    Parameters
-    ----------
-    s, p : ndarray of shape (m,), float64
-        Scores and weights of the positives.
-    thresholds : ndarray of shape (B,), float64
-        θ_b.
-    s_slope : ndarray of shape (m,), float64
-        Receives the derivative by each s_i.
-    threshold_slope : ndarray of shape (B,), float64
-        The derivative by each θ_b is added.
-
-    Returns
-    -------
-    float
+    s, p: (m,), float64; scores and weights of the positives.
+    thresholds: (B,), float64; θ_b.
+    s_slope: (m,), float64; receives the derivative by each s_i.
+    threshold_slope: (B,), float64; the derivative by each θ_b is added.
     """
     scale = 2.0 / len(thresholds)
     value = 0.0
@@ -407,27 +380,16 @@ def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
 def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[no-untyped-def]
     """Find for each positive the run of highest negatives that maximises its loss H.
 
-    Parameters
-    ----------
-    s, p : ndarray of shape (m,), float64
-        Scores and weights of the positives, in any order.
-    z, q : ndarray of shape (k,), float64
-        Scores, falling, and weights of the highest negatives: of mass `top` or more, the last ones tied.
-    low, high, top : float
-        Masses of negatives, 0 <= low < high <= top.
-    runs : ndarray of shape (m,), float64
-        Receives the mass of each positive's run.
-    crossed : ndarray of shape (k,), float64
-        Receives Σ p over the positives whose run holds the negative, times its mass; divided in proportion to their
-        weights among negatives of equal score, so that their order does not matter.
+    s, p: (m,), float64; scores and weights of the positives, in any order.
+    z, q: (k,), float64; scores, falling, and weights of the highest negatives: of mass `top` or more, the last ones
+        tied.
+    low, high, top: float; masses of negatives, 0 <= low < high <= top.
+    runs: (m,), float64; receives the mass of each positive's run.
+    crossed: (k,), float64; receives Σ p over the positives whose run holds the negative, times its mass; divided in
+        proportion to their weights among negatives of equal score, so that their order does not matter.
 
-    Returns
-    -------
-    value, loss : float
-        Σ p H, and the part of it that does not depend on the scores.
+    value, loss: float; Σ p H, and the part of it that does not depend on the scores.
 
-    Notes
-    -----
     O(m log k + k).
     """
     k = len(z)
@@ -505,8 +467,6 @@ def find_pair_violations(s, p, z, q, runs, crossed):  # type: ignore[no-untyped-
     If there are fewer positives than negatives, sorting them is quicker. Parameters and returns as `find_violations`,
     but the scores `s` rise, and `z` are all negatives, in any order.
 
-    Notes
-    -----
     O(n log m + m).
     """
     m = len(s)

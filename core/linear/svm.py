@@ -384,12 +384,8 @@ class AUCSVM(SupportVectorRanker):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
     bandwidth_ : float or None
         h of the Gaussian kernel, as given or chosen; None without one.
-    intercept_ : float
-        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     C_ : float
         As given, or as chosen.
     objective_ : float
@@ -481,12 +477,8 @@ class PAUCSVM(WindowSVM):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
     bandwidth_ : float or None
         h of the Gaussian kernel, as given or chosen; None without one.
-    intercept_ : float
-        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     C_ : float
         As given, or as chosen.
     anchor_cost_ : float or None
@@ -563,12 +555,8 @@ class PAUCSVMDC(WindowSVM):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
     bandwidth_ : float or None
         h of the Gaussian kernel, as given or chosen; None without one.
-    intercept_ : float
-        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     C_ : float
         As given, or as chosen.
     anchor_cost_ : float or None
@@ -643,12 +631,8 @@ class TopPush(TopPushParameters, WindowSVM):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
     bandwidth_ : float or None
         h of the Gaussian kernel, as given or chosen; None without one.
-    intercept_ : float
-        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     C_ : float
         As given, or as chosen.
     anchor_cost_ : float or None

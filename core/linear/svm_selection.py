@@ -69,13 +69,9 @@ def choose(
 class Selection:
     """Chooses C and the regularisation target (0 or an anchor) of an SVM, then solves it on all rows.
 
-    Attributes
-    ----------
-    solver : Solver
-        Of the window, on all rows.
-    collapsed : bool
-        Whether w = 0 is the optimum on all rows for every C; for a risk that is not convex, whether `run` found nothing
-        better.
+    solver: Solver; of the window, on all rows.
+    collapsed: bool; whether w = 0 is the optimum on all rows for every C; for a risk that is not convex, whether `run`
+        found nothing better.
     """
 
     sample: LinearSample

@@ -136,20 +136,12 @@ def find_given(
     A category that the groups do not name belongs to one more group. A name that is no category has no effect: a fold
     may lack a rare one.
 
-    Parameters
-    ----------
-    names : sequence of str or None
-        Of the columns; None if they have none.
-    categories : sequence of tuple of str or None
-        Of each column; None for a numeric one.
-    directions : ndarray of shape (n_features,), int8, or None
-        Monotone constraints.
+    names: of the columns; None if they have none.
+    categories: of each column; None for a numeric one.
+    directions: (n_features,), int8, or None; monotone constraints.
 
-    Raises
-    ------
-    InvalidParameter
-        A key is no column or names one twice, a numeric column has groups or a categorical one edges, or a column
-        with a monotone constraint has special values.
+    InvalidParameter: a key is no column or names one twice, a numeric column has groups or a categorical one edges, or
+        a column with a monotone constraint has special values.
     """
     given = Given({}, {}, {})
     for key, own in (bins or {}).items():
@@ -204,14 +196,9 @@ def fit_column_bins(
 ) -> ColumnBins:
     """Return the bins of column `j`, given by the parameters or found from the rows.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n_rows,), float64
-        The column: NaN is missing, a category is its index.
-    weight : ndarray of shape (n_rows,), float64
-        The number of rows that each row counts as.
-    direction : int
-        1 if the WOE must not fall as the value grows, -1 if it must not rise, 0 if it is free.
+    x: (n_rows,); the column: NaN is missing, a category is its index.
+    weight: (n_rows,); the number of rows that each row counts as.
+    direction: 1 if the WOE must not fall as the value grows, -1 if it must not rise, 0 if it is free.
     """
     none = np.empty(0)
     if categories is not None:
@@ -250,18 +237,11 @@ def count_classes(
 def merge_bins(counts: Floats, direction: int, max_bins: int, min_rows: float | None) -> Integers:
     """Return the first bin of each merged bin, ascending from 0.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (2, n_bins), float64
-        Weight of the positives and of the negatives of each bin, in order.
-    direction : int
-        1, -1 or 0: see `fit_column_bins`.
-    min_rows : float or None
-        Least weight of a bin. None: bins are merged only where they break the direction.
+    counts: (2, n_bins); weight of the positives and of the negatives of each bin, in order.
+    direction: 1, -1 or 0: see `fit_column_bins`.
+    min_rows: least weight of a bin. None: bins are merged only where they break the direction.
 
-    Returns
-    -------
-    ndarray of shape (n_merged,), int64
+    Result: (n_merged,), int64.
     """
     starts = list(range(counts.shape[1]))
     blocks = [counts[:, k].copy() for k in starts]

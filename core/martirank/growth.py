@@ -162,10 +162,7 @@ def take_step(first, step, n_tasks, codes, features, rises, masses):  # type: ig
 class CodedRows(NamedTuple):
     """Binned training rows, positives first, with their weights.
 
-    Attributes
-    ----------
-    weight, counts : ndarray of shape (n_rows,), float64
-        Weight of each row, and the number of rows that it stands for.
+    weight, counts: (n_rows,); weight of each row, and the number of rows that it stands for.
     """
 
     bins: Bins
@@ -380,12 +377,8 @@ def grow(
 ) -> Program:
     """Return a program of stumps grown on sharded rows.
 
-    Parameters
-    ----------
-    shards : Shards
-        Of `LayerShard`, at the root.
-    draw : Draw or None
-        The rows that each layer is grown on, of a single shard; None: all.
+    shards: of `LayerShard`, at the root.
+    draw: the rows that each layer is grown on, of a single shard; None: all.
     """
     growth = Growth(bins, n_layers, noise)
     for t in range(n_layers):
@@ -403,10 +396,7 @@ class Growth:
     from the histograms, and the next layer takes rows: the same rows after one more step (`step`), or others, which are
     sent down from the root (`descend`).
 
-    Parameters
-    ----------
-    n_layers : int
-        T.
+    n_layers: T.
     """
 
     sums: LayerSums
@@ -434,12 +424,8 @@ class Growth:
     def is_satisfied(self, min_mass: float, max_shown: float) -> bool:
         """Return whether the current layer has seen enough rows.
 
-        Parameters
-        ----------
-        min_mass : float
-            Mass of either class, corrected for noise, that each node needs unless it will be frozen.
-        max_shown : float
-            Mass of rows after which the layer has seen enough in any case.
+        min_mass: mass of either class, corrected for noise, that each node needs unless it will be frozen.
+        max_shown: mass of rows after which the layer has seen enough in any case.
         """
         if self._shown.positive + self._shown.negative >= max_shown:
             return True

@@ -345,20 +345,12 @@ class Program:
     def score(self, X: Floats, output: Output) -> Floats:
         """Return the expected scores of rows over the program's coin flips, without checks.
 
-        Parameters
-        ----------
-        output : {"position", "vote"}
-            E[j]/T, where j is the position after the last layer; or P(j >= T/2). A row that froze at
-            position i of layer t (from 0) with label b, 0 or 1, counts as one that went on to
-            i + (T - t) b; its vote is b.
+        output: {"position", "vote"}; E[j]/T, where j is the position after the last layer; or P(j >= T/2). A row that
+            froze at position i of layer t (from 0) with label b, 0 or 1, counts as one that went on to i + (T - t) b;
+            its vote is b.
 
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-            In [0, 1].
+        Result: (n_rows,), float64; in [0, 1].
 
-        Notes
-        -----
         O(n_rows · T²).
         """
         scores = np.empty(len(X))
@@ -369,11 +361,8 @@ class Program:
     def describe(self, name: Callable[[int], str], categories: Categories) -> list[Any]:
         """Return a JSON description of the nodes, layer by layer.
 
-        Parameters
-        ----------
-        name : callable feature -> str
-        categories : tuple, one entry per feature
-            Names of the categories of a categorical feature.
+        name: callable feature -> str.
+        categories: names of the categories of a categorical feature.
         """
         return describe_layers(
             self.nodes,
@@ -400,10 +389,7 @@ class Program:
 class Programs(State):
     """Several programs, concatenated as an artifact stores them.
 
-    Attributes
-    ----------
-    words : ndarray, uint64
-        A node's `word` counts from its program's first.
+    words: a node's `word` counts from its program's first.
     """
 
     n_categories: Integers

@@ -211,11 +211,6 @@ def group_steps(
     GroupSteps
         O(n log n) time; O(n + n_groups · n_steps) memory.
 
-    Raises
-    ------
-    InvalidData
-        As for `compare_groups`.
-
     Examples
     --------
     >>> from core.metrics import group_steps

@@ -497,13 +497,9 @@ class WeightedRows:
     ) -> Interval:
         """Return the weighted mean of a value per row with its confidence interval.
 
-        Parameters
-        ----------
-        bounds : (float, float)
-            The least and the greatest loss that a row can have: for samples that show no variance. They are the
+        bounds: the least and the greatest loss that a row can have: for samples that show no variance. They are the
             interval below `MIN_EFFECTIVE`.
-        possible : (float, float)
-            No population has a mean outside.
+        possible: no population has a mean outside.
         """
         mean, error, skewness = self.moments(values)
         low, high = bounds

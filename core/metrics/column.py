@@ -47,14 +47,9 @@ def survey_column(
 ) -> ColumnSurvey:
     """Return the quantiles, histogram and AUC of one column of unweighted rows. O(n log n): two sorts and a merge.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows,), float64
-        NaN is missing; finite otherwise.
-    positive : ndarray of shape (n_rows,), bool, or None
-        Which rows are positive; None if there is no label.
-    scratch : ndarray of shape (n_rows,), float64, optional
-        Overwritten; saves an allocation for each of many columns.
+    values: (n_rows,), float64; NaN is missing; finite otherwise.
+    positive: (n_rows,), bool, or None; which rows are positive; None if there is no label.
+    scratch: (n_rows,), float64; overwritten; saves an allocation for each of many columns.
 
     Examples
     --------
@@ -142,16 +137,10 @@ def _histogram(
 def _merge(positives, negatives, ranks, quantiles, sums):  # type: ignore[no-untyped-def]
     """Merge both sorted classes in one pass over tie groups; write the statistics, return the number of values.
 
-    Parameters
-    ----------
-    positives, negatives : ndarray of shape (m,) and (n,), float64
-        Ascending.
-    ranks : ndarray of shape (n_quantiles,), int64
-        Ascending, counted from 0.
-    quantiles : ndarray of shape (n_quantiles,), float64
-        Receives the value at each rank.
-    sums : ndarray of shape (4,), float64
-        The placement values, their squares, the heights and their squares are added.
+    positives, negatives: (m,) and (n,), float64; ascending.
+    ranks: (n_quantiles,), int64; ascending, counted from 0.
+    quantiles: (n_quantiles,), float64; receives the value at each rank.
+    sums: (4,), float64; the placement values, their squares, the heights and their squares are added.
     """
     m, n = len(positives), len(negatives)
     i = j = distinct = wanted = 0

@@ -548,12 +548,9 @@ def score_shift(
     InvalidData: thresholds or shares are not those of a sample. InvalidParameter: `level`, that of the index's
     interval, is not strictly between 0 and 1.
 
-    Parameters
-    ----------
-    level : float in (0, 1)
-    series : array_like of float, shape (n_rows,), optional
-        The later scores in the order of time, if neighbours may be alike. The earlier sample is taken to have the same
-        serial dependence. O(n_rows log n_rows).
+    level: float in (0, 1).
+    series: (n_rows,); the later scores in the order of time, if neighbours may be alike. The earlier sample is taken to
+        have the same serial dependence. O(n_rows log n_rows).
     """
     before, after = _check_sample("before", before), _check_sample("after", after)
     every = np.unique(np.concatenate([before.thresholds[1:], after.thresholds[1:]]))

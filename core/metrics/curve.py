@@ -804,8 +804,6 @@ def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
     with a stack drops the others. Only the walk allows for rounding: two neighbours that are both almost straight may
     be a corner together. Of a long curve that is done stretch by stretch, then for the vertices of all. O(n_points).
 
-    References
-    ----------
     Andrew, "Another efficient algorithm for convex hulls in two dimensions", Information Processing Letters 9 (1979).
     """
     return _Line(x, y).hull()
@@ -893,16 +891,10 @@ class GuideTable:
 def _find(points, values, low, scale, starts):  # type: ignore[no-untyped-def]
     """Return the number of points at or below each value, shape (n_values,), int64.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points,), float64
-        Ascending.
-    values : ndarray of shape (n_values,), float64
-        None is NaN.
-    low, scale : float
-        A value v lies in the stretch floor((v - low) · scale), up to rounding.
-    starts : ndarray of shape (n_stretches + 1,), int64
-        Index of the first point of each stretch.
+    points: (n_points,), float64; ascending.
+    values: (n_values,), float64; none is NaN.
+    low, scale: float; a value v lies in the stretch floor((v - low) · scale), up to rounding.
+    starts: (n_stretches + 1,), int64; index of the first point of each stretch.
     """
     counts = np.empty(len(values), dtype=np.int64)
     last = len(starts) - 2

@@ -51,20 +51,12 @@ def population_stability(
     InvalidData: the masses differ in number, one is negative or not finite, or a sample has none; or the rows are not
     positive and finite. InvalidParameter: `level` is not strictly between 0 and 1.
 
-    Parameters
-    ----------
-    before, after : array_like of float, shape (n_bins,)
-        Mass of each sample in each bin, not negative.
-    rows : (float, float)
-        Effective number of independent rows of either sample.
-    level : float in (0, 1)
-        Level of the interval.
-    dependence : (SerialDependence, SerialDependence), optional
-        Of either sample, if its rows are a series; `rows` are then the rows themselves. The rows are independent
-        without.
+    before, after: (n_bins,); mass of each sample in each bin, not negative.
+    rows: effective number of independent rows of either sample.
+    level: float in (0, 1); level of the interval.
+    dependence: of either sample, if its rows are a series; `rows` are then the rows themselves. The rows are
+        independent without.
 
-    Notes
-    -----
     The index is Σ (q − p) ln (q / p) for the shares p before and q after; half a row is added to each bin, so that an
     empty one has a share. Over (1/n + 1/m) it is about a noncentral χ² with k − 1 degrees of freedom for k bins. So its
     expectation without a change is taken off the value, and the interval is that of the noncentrality. In simulations

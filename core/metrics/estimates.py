@@ -89,7 +89,6 @@ Obuchowski, "Nonparametric analysis of clustered ROC curve data", Biometrics 53 
 Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2 (1946).
 Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
 Statistics in Medicine 17 (1998).
-Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
 """
 
 from __future__ import annotations
@@ -275,10 +274,7 @@ def group_degrees(squares: float, fourths: float) -> float:
     Normal influences of the variances σ² have Satterthwaite's (Σσ²)² / Σσ⁴, and E Σu⁴ = 3 Σσ⁴. Of n groups alike, the
     result is n − 1 in the mean.
 
-    Parameters
-    ----------
-    squares, fourths : float >= 0
-        Sums of the second and of the fourth powers of the influences.
+    squares, fourths: float >= 0; sums of the second and of the fourth powers of the influences.
     """
     if fourths == 0.0:  # as fourth powers of rounding errors are
         return math.inf
@@ -298,17 +294,11 @@ def estimates_of_units(
 
     `influence` is changed in place. The symbols u, φ and r are explained in the docstring of the module.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_scorers, n_metrics), float64
-    influence : ndarray of shape (n_scorers, n_metrics, n_rows), float64
-        φ of each row.
-    effective : (float, float)
-        Effective numbers of units of the positives and of the negatives, over the means that φ was centred on.
-    n_means : float
-        Number of these means.
-    clustered : bool
-        Whether a unit has several rows: their number then sets the degrees of freedom.
+    values: (n_scorers, n_metrics).
+    influence: (n_scorers, n_metrics, n_rows); φ of each row.
+    effective: effective numbers of units of the positives and of the negatives, over the means that φ was centred on.
+    n_means: number of these means.
+    clustered: whether a unit has several rows: their number then sets the degrees of freedom.
     """
     whole, units = effective_units(rows), count_units(rows)
     degrees = max(min(whole) - 1.0, MIN_DEGREES) if clustered else math.inf
@@ -341,18 +331,13 @@ def proportion_interval(
 ) -> Interval:
     """Return the confidence interval of an area, or of another mean of values in [0, 1].
 
-    Parameters
-    ----------
-    value : float in [0, 1]
-    variance : float or None
-        None if the sample shows none.
-    n : float > 0
-        Trials of a proportion with the greatest variance that the value can have.
-    level : float in (0, 1)
-    degrees : float > 0
-        Degrees of freedom of Student's t; inf for the normal distribution.
-    classes : (positives, negatives), optional
-        Effective numbers of rows, if the value is the area of the whole curve: it then has a narrower bound than n.
+    value: float in [0, 1].
+    variance: none if the sample shows none.
+    n: float > 0; trials of a proportion with the greatest variance that the value can have.
+    level: float in (0, 1).
+    degrees: float > 0; degrees of freedom of Student's t; inf for the normal distribution.
+    classes: effective numbers of rows, if the value is the area of the whole curve: it then has a narrower bound than
+        n.
     """
     if variance is None or not _shows_variance(value, variance):
         return wilson_interval(value, n, level)
@@ -656,15 +641,9 @@ def holm(p_values: FloatArray) -> FloatArray:
 def variance_degrees(first: FloatArray, second: FloatArray) -> float:
     """Return Satterthwaite's degrees of freedom ν of the variance of a difference of two metrics.
 
-    Parameters
-    ----------
-    first, second : ndarray of shape (n_units,), float64
-        Influences of the units on each value. For the variance of one value, `second` is 0.
+    first, second: (n_units,); influences of the units on each value. For the variance of one value, `second` is 0.
 
-    Returns
-    -------
-    float
-        At least `MIN_DEGREES`; inf if `MANY_DEGREES` or more, or if no unit contributes.
+    Result: at least `MIN_DEGREES`; inf if `MANY_DEGREES` or more, or if no unit contributes.
     """
     blocks = list(spans(0, first.size))
     peak = max(float(np.abs(first[i:j] - second[i:j]).max()) for i, j in blocks)

@@ -840,12 +840,10 @@ def _covariance_of_units(
 
     None if no unit has rows in two of the groups: the estimates are then independent.
 
-    Parameters
-    ----------
-    units : sequence of (ndarray of shape (n_units,), intp, ascending, or None)
-        The units that a group has rows of; None if each row is a unit.
-    influences : sequence of (ndarray of shape (n_units,), float64, or None)
-        The influence of each of them on the group's estimate; None if it shows no variance.
+    units: sequence of (shape (n_units,), intp, ascending, or None); the units that a group has rows of; None if each
+        row is a unit.
+    influences: sequence of (shape (n_units,), float64, or None); the influence of each of them on the group's estimate;
+        None if it shows no variance.
     """
     covariance, shared = np.zeros((len(units), len(units))), False
     n_units = max((int(own[-1]) + 1 for own in units if own is not None and own.size), default=0)
@@ -931,14 +929,9 @@ def cross_moments(
 
     NaN where a class has no row, or the weight of one for the variance.
 
-    Parameters
-    ----------
-    rows : EvaluatedRows
-        With one scorer, by ascending score.
-    codes : ndarray of shape (n_rows,), intp
-        The group of each row.
-    effective : ndarray of shape (n_groups, 2), float64
-        Effective units of the positives and of the negatives of each group.
+    rows: with one scorer, by ascending score.
+    codes: (n_rows,), intp; the group of each row.
+    effective: (n_groups, 2); effective units of the positives and of the negatives of each group.
     """
     n_groups = len(effective)
     weight = np.ones(codes.size) if rows.weight is None else rows.weight
@@ -1007,17 +1000,12 @@ def _add_placements(  # type: ignore[no-untyped-def]
 
     The placements of a row are used at once, so that memory does not grow with the number of rows.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,), float64
-        Ascending.
-    codes : ndarray of shape (n_rows,), intp
-    scale : ndarray of shape (n_groups, 2), float64
-        √r over the weight of the positives and of the negatives of each group.
-    mass : ndarray of shape (2, n_groups), float64
-        The weight of the negatives and of the positives of each group.
-    values, variances : ndarray of shape (n_groups, n_groups), float64
-        Zeros; receive the areas, NaN where a class has no row, and their variances.
+    scores: (n_rows,), float64; ascending.
+    codes: (n_rows,), intp.
+    scale: (n_groups, 2), float64; √r over the weight of the positives and of the negatives of each group.
+    mass: (2, n_groups), float64; the weight of the negatives and of the positives of each group.
+    values, variances: (n_groups, n_groups), float64; zeros; receive the areas, NaN where a class has no row, and their
+        variances.
     """
     n_rows, n_groups = len(scores), len(values)
     below, upto, placed = np.zeros((2, n_groups)), np.zeros((2, n_groups)), np.zeros((2, n_groups))
@@ -1078,18 +1066,12 @@ def _place(scores, codes, positive, weight, mass, place, placement):  # type: ig
     """Write the placements (fraction ranked below) of some rows among the other class's rows of each group; ties count
     half.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,), float64
-        Ascending.
-    codes : ndarray of shape (n_rows,), intp
-    mass : ndarray of shape (2, n_groups), float64
-        The weight of the negatives and of the positives of each group.
-    place : ndarray of shape (n_rows,), intp
-        Where the placements of a row are written; −1 for nowhere.
-    placement : ndarray of shape (n_places, n_groups), float64
-        Written: for a positive the fraction of a group's negatives below it, for a negative the fraction of its
-        positives above it; 0 if there are none.
+    scores: (n_rows,), float64; ascending.
+    codes: (n_rows,), intp.
+    mass: (2, n_groups), float64; the weight of the negatives and of the positives of each group.
+    place: (n_rows,), intp; where the placements of a row are written; −1 for nowhere.
+    placement: (n_places, n_groups), float64; written: for a positive the fraction of a group's negatives below it, for
+        a negative the fraction of its positives above it; 0 if there are none.
     """
     n_rows, n_groups = len(scores), placement.shape[1]
     below, upto = np.zeros((2, n_groups)), np.zeros((2, n_groups))
@@ -1134,19 +1116,12 @@ def _add_squares(  # type: ignore[no-untyped-def]
 ):
     """Add the squared influence of each row or row group on each xAUC, which sum to its variance.
 
-    Parameters
-    ----------
-    order : ndarray of shape (n_chosen,), intp
-        Rows, those of one unit together.
-    unit, codes : ndarray of shape (n_rows,), intp
-    placement : ndarray of shape (n_chosen, n_groups), float64
-        Of each row in `order`, as `_place` writes it.
-    values : ndarray of shape (n_groups, n_groups), float64
-        The areas.
-    scale : ndarray of shape (n_groups, 2), float64
-        √r over the weight of the positives and of the negatives of each group.
-    variances, fourths : ndarray of shape (n_groups, n_groups), float64
-        Added to: the squared influences, and their fourth powers.
+    order: (n_chosen,), intp; rows, those of one unit together.
+    unit, codes: (n_rows,), intp.
+    placement: (n_chosen, n_groups), float64; of each row in `order`, as `_place` writes it.
+    values: (n_groups, n_groups), float64; the areas.
+    scale: (n_groups, 2), float64; √r over the weight of the positives and of the negatives of each group.
+    variances, fourths: (n_groups, n_groups), float64; added to: the squared influences, and their fourth powers.
     """
     n_rows, n_groups = placement.shape
     of_unit = np.zeros((n_groups, n_groups))

@@ -231,11 +231,6 @@ def compare_graded(
     -------
     tuple of GradedComparison
 
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As for `compare` and `measure_graded`.
-
     Examples
     --------
     >>> from core.metrics import compare_graded

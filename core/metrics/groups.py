@@ -253,12 +253,9 @@ def check_rows(
 
     InvalidData: as `group_by_score`, or `group` is not a vector of numbers, booleans or text.
 
-    Parameters
-    ----------
-    scores : mapping of str to array_like, shape (n_samples,)
-        Scores of one or several scorers, by the names that errors use.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values belong to one unit.
+    scores: mapping of str to array_like, shape (n_samples,); scores of one or several scorers, by the names that errors
+        use.
+    group: (n_samples,); rows with equal values belong to one unit.
     """
     _, positive = two_classes(as_vector("y", y))
     values = [finite_vector(name, vector, positive.size) for name, vector in scores.items()]
@@ -426,21 +423,13 @@ def _merge(  # type: ignore[no-untyped-def]
 
     Each step takes the next row of either class without a branch: which class comes next cannot be predicted.
 
-    Parameters
-    ----------
-    positives, negatives : ndarray of shape (m,) and (n,), float64
-        Scores of each class, ascending.
-    of_positives, of_negatives : ndarray of shape (m,) and (n,), intp
-        Receive the tie group of each row, highest score first.
-    distinct : ndarray of shape (m + n,), float64
-        Receives the distinct scores, falling.
-    above_positives, above_negatives : ndarray of shape (m + n + 1,), float64
-        Receive the number of rows of each class at or above each distinct score, after a leading 0.
+    positives, negatives: (m,) and (n,), float64; scores of each class, ascending.
+    of_positives, of_negatives: (m,) and (n,), intp; receive the tie group of each row, highest score first.
+    distinct: (m + n,), float64; receives the distinct scores, falling.
+    above_positives, above_negatives: (m + n + 1,), float64; receive the number of rows of each class at or above each
+        distinct score, after a leading 0.
 
-    Returns
-    -------
-    int
-        Number of distinct scores.
+    Result: number of distinct scores.
     """
     n_positives, n_negatives = np.uint64(len(positives)), np.uint64(len(negatives))
     p, n, n_groups = np.uint64(0), np.uint64(0), np.uint64(0)

@@ -221,14 +221,9 @@ def summarise_groups(
     InvalidParameter: as `summarise` and `RocCurve.thin`. Memory: that of the curve. The metrics are those of
     `summarise` bit for bit where rows have no weights; with weights, sums are taken in another order.
 
-    Parameters
-    ----------
-    groups : ScoreGroups
-        Such as `core.metrics.runs.ScoreRuns.merge` returns.
-    windows, level
-        As `summarise`.
-    max_points, n_first
-        As `RocCurve.thin`.
+    groups: such as `core.metrics.runs.ScoreRuns.merge` returns.
+    windows, level: as `summarise`.
+    max_points, n_first: as `RocCurve.thin`.
     """
     level = check_level(level)
     checked = check_windows(windows)
@@ -531,12 +526,8 @@ def area_warnings(
 ) -> list[str]:
     """Return warnings about areas' intervals that may be unreliable, with the number of rows needed.
 
-    Parameters
-    ----------
-    areas : sequence of Interval
-        One per window.
-    rows, effective : (positives, negatives)
-        Number of rows of each class, and their `effective_units`.
+    areas: one per window.
+    rows, effective: number of rows of each class, and their `effective_units`.
     """
     found = (_area_warning(*each, rows, effective) for each in zip(windows, areas, strict=True))
     return [words for words in found if words is not None]
@@ -547,17 +538,11 @@ def missing_test_warning(
 ) -> str | None:
     """Return why differences by a metric have no p-values, and how many rows they need; None if they have some.
 
-    Parameters
-    ----------
-    name : str
-        What messages call the metric.
-    inside : (positives, negatives)
-        Effective rows of each class in the metric's window, in each of the parts. 0 where a window holds no row: then
-        no number of rows like these is known to be enough, and none is named.
-    effective : (positives, negatives)
-        `Estimates.effective_for_tests`.
-    parts : float
-        Number of folds that the rows are divided into.
+    name: what messages call the metric.
+    inside: effective rows of each class in the metric's window, in each of the parts. 0 where a window holds no row:
+        then no number of rows like these is known to be enough, and none is named.
+    effective: `Estimates.effective_for_tests`.
+    parts: number of folds that the rows are divided into.
     """
     scarcer = min(inside)
     if enough_for_tests(scarcer, parts):
@@ -677,14 +662,10 @@ _PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 def _influences(negative, positive, ends, placement, height):  # type: ignore[no-untyped-def]
     """Write placement values and curve heights (`influences`) of some consecutive tie groups.
 
-    Parameters
-    ----------
-    negative, positive : ndarray of shape (n_groups + 1,), float64
-        Prefix sums of each class's weight.
-    ends : ndarray of shape (6,), float64
-        Total weight of the negatives and of the positives, the window, and the heights of the curve at its ends.
-    placement, height : ndarray of shape (n_groups,), float64
-        Written.
+    negative, positive: (n_groups + 1,), float64; prefix sums of each class's weight.
+    ends: (6,), float64; total weight of the negatives and of the positives, the window, and the heights of the curve at
+        its ends.
+    placement, height: (n_groups,), float64; written.
     """
     all_negative, all_positive = ends[0], ends[1]
     fpr_min, fpr_max, of_start, of_end = ends[2], ends[3], ends[4], ends[5]

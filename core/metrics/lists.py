@@ -509,11 +509,6 @@ def compare_lists(
     tuple of ListComparison
         In the order of the metrics.
 
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As for `compare` and `measure_lists`.
-
     Examples
     --------
     >>> from core.metrics import ListAuc, compare_lists
@@ -562,11 +557,6 @@ def list_values(
     -------
     ndarray of shape (n_metrics, n_queries), float64
         NaN where a list has no value. Queries ascend; those of weight 0 are left out.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As for `measure_lists`.
 
     Examples
     --------

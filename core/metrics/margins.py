@@ -172,9 +172,7 @@ def listed_margin_distribution(
 
     InvalidData: there are no pairs, or a margin is not finite. InvalidParameter: n_thetas is below 2.
 
-    Parameters
-    ----------
-    margins : array_like of float, shape (n_pairs,)
+    margins: (n_pairs,).
     """
     values = np.asarray(margins, dtype=np.float64)
     if not values.size or not np.isfinite(values).all():
@@ -190,10 +188,7 @@ def listed_margin_distribution(
 def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Return the log pairwise loss ln F̃ of listed pairs; weights are scaled so that the minimum is 1.
 
-    Parameters
-    ----------
-    differences : array_like of float, shape (n_pairs,)
-        Score of the better item minus score of the worse one, not divided by ‖λ‖₁.
+    differences: (n_pairs,); score of the better item minus score of the worse one, not divided by ‖λ‖₁.
     """
     exponents = -np.asarray(differences, dtype=np.float64)
     if weight is not None:
@@ -208,10 +203,7 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
     InvalidData: as `auc`. O(n log n). F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below
     it, which keeps the smooth margin below the margin (eq. 6). The result is finite for all finite scores.
 
-    Parameters
-    ----------
-    y, scores, sample_weight
-        As `auc`; scores are not divided by ‖λ‖₁.
+    y, scores, sample_weight: as `auc`; scores are not divided by ‖λ‖₁.
     """
     return log_pair_loss_of(group_by_score(y, scores, sample_weight))
 
@@ -288,14 +280,9 @@ _READ = numba.types.Array(numba.float64, 1, "C", readonly=True)
 def _count_within(scores, positive, negative, thetas, fractions):  # type: ignore[no-untyped-def]
     """Write the fraction of pairs with a margin of at most each theta.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,), float64
-        Distinct scores, falling.
-    positive, negative : ndarray of shape (n + 1,), float64
-        Mass of each class at the k highest of these scores.
-    thetas, fractions : ndarray of shape (n_thetas,), float64
-        `fractions` is written.
+    scores: (n,), float64; distinct scores, falling.
+    positive, negative: (n + 1,), float64; mass of each class at the k highest of these scores.
+    thetas, fractions: (n_thetas,), float64; `fractions` is written.
     """
     n = np.uint64(len(scores))
     all_positive, all_negative = positive[-1], negative[-1]

@@ -461,11 +461,6 @@ def value_of_metric(
     float
         The value. O(n log n).
 
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As for `measure`.
-
     Examples
     --------
     >>> from core.metrics import PrecisionAt, value_of_metric
@@ -571,11 +566,6 @@ def compare_metrics(
     -------
     tuple of MetricComparison
         In the order of the metrics. O(k n log n + k² n m) time and O(k n m) memory for k scorers and m metrics.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As for `compare` and `measure`.
 
     Examples
     --------

@@ -279,11 +279,6 @@ def operating_point_on_curve(
     OperatingPoint
         The threshold and its rates. O(n_points).
 
-    Raises
-    ------
-    InvalidParameter
-        As for `operating_point`.
-
     Examples
     --------
     >>> from core.metrics import ClassTotals, operating_point_on_curve, roc_curve

@@ -128,11 +128,6 @@ def summarise_pairs(
     PairSummary
         The results. O(n_pairs log n_pairs).
 
-    Raises
-    ------
-    InvalidData
-        As for `pair_order`.
-
     Notes
     -----
     At level 0.95 the interval (dyadic cluster-robust, on the logit scale) covered the true value in 93 to 99 % of

@@ -67,11 +67,8 @@ def sorted_run(
 
     InvalidData: lengths differ, a score is not finite, or a weight is neither 0 nor between 1e-100 and 1e100.
 
-    Parameters
-    ----------
-    scores : array_like of float, shape (n,)
-    sample_weight : array_like of float, shape (n,), optional
-        Rows of weight 0 are left out.
+    scores: (n,).
+    sample_weight: (n,); rows of weight 0 are left out.
 
     Examples
     --------
@@ -102,14 +99,9 @@ def sorted_run(
 class ScoreRuns:
     """Collects sorted runs of the rows of one ranking, and merges them.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        For files without names; not on a file system that is memory.
-    rows_at_once : int
-        Rows of a chunk of `add`.
-    merged_at_once : int
-        Distinct scores that are in memory at once while runs are merged; at least one of each run.
+    folder: for files without names; not on a file system that is memory.
+    rows_at_once: rows of a chunk of `add`.
+    merged_at_once: distinct scores that are in memory at once while runs are merged; at least one of each run.
 
     Examples
     --------
@@ -311,14 +303,10 @@ def compare_stored(
 
     InvalidData, InvalidParameter: as `compare`. Disk: 8 bytes a row for each scorer and window, and what its runs take.
 
-    Parameters
-    ----------
-    scores : sequence of ndarray of shape (n,), float64
-    sample_weight : ndarray of shape (n,), float64, optional
-    folder : pathlib.Path
-        As `ScoreRuns` takes it.
-    windows, level, names, adjust
-        As `compare`.
+    scores: sequence of shape (n,), float64.
+    sample_weight: (n,).
+    folder: as `ScoreRuns` takes it.
+    windows, level, names, adjust: as `compare`.
     """
     checked, level = check_windows(windows, least=1), check_level(level)
     columns, named = check_scorers(scores, names, adjust)

@@ -66,15 +66,10 @@ def serial_dependence(
 
     O(n_bins · n log n) time for at most `MAX_CELLS` rows, O(n) for more.
 
-    Parameters
-    ----------
-    bins : ndarray of shape (n_rows,), intp
-        The bin of each row, in the order of time. No rows are too few.
-    ordered : bool
-        Whether neighbouring bins are neighbouring values.
-    worth : float in (0, 1]
-        How many independent rows a row is at most, where rows come in groups: the covariance has at least the trace of
-        so many independent rows.
+    bins: (n_rows,), intp; the bin of each row, in the order of time. No rows are too few.
+    ordered: whether neighbouring bins are neighbouring values.
+    worth: float in (0, 1]; how many independent rows a row is at most, where rows come in groups: the covariance has at
+        least the trace of so many independent rows.
     """
     if bins.size == 0:
         return None
@@ -106,12 +101,9 @@ def order_matters(
 
     That is so if an autocorrelation, of neighbours or in the mean over ten lags, is beyond four standard errors.
 
-    Parameters
-    ----------
-    bins, n_bins, ordered
-        As `serial_dependence`.
-    stratum : ndarray of shape (n_rows,), optional
-        Neighbours must be alike within the strata, too: a table that is sorted by its label is no time series.
+    bins, n_bins, ordered: as `serial_dependence`.
+    stratum: (n_rows,); neighbours must be alike within the strata, too: a table that is sorted by its label is no time
+        series.
     """
     if bins.size <= 2 * _NEAR or not _are_alike([bins], n_bins, ordered):
         return False

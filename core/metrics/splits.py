@@ -46,30 +46,17 @@ def rate_inflation(
 ) -> float:
     """Return how many times the variance of a class's rates is that of independent rows with a given ranker.
 
-    Parameters
-    ----------
-    scores : array_like of float, shape (n_out_of_fold,)
-        Out-of-fold scores of the rows of one class, on one scale.
-    row, repeat : array_like, shape (n_out_of_fold,)
-        The row behind each score, and its repeat of the cross-validation. Each row has one score in each repeat.
-    n_folds : float > 1
-        Number of folds of a repeat.
-    effective : float > 0
-        Effective number of independent rows of the class.
-    sample_weight : array_like of float, shape (n_out_of_fold,), optional
-        Non-negative weights of the rows.
-    group : array_like, shape (n_out_of_fold,), optional
-        Rows with equal values were drawn together. Default: `row`.
+    scores: (n_out_of_fold,); out-of-fold scores of the rows of one class, on one scale.
+    row, repeat: (n_out_of_fold,); the row behind each score, and its repeat of the cross-validation. Each row has one
+        score in each repeat.
+    n_folds: float > 1; number of folds of a repeat.
+    effective: float > 0; effective number of independent rows of the class.
+    sample_weight: (n_out_of_fold,); non-negative weights of the rows.
+    group: (n_out_of_fold,); rows with equal values were drawn together. Default: `row`.
 
-    Returns
-    -------
-    float
-        At least 1; 1 with a single repeat, which shows nothing. O(n log n).
+    Result: at least 1; 1 with a single repeat, which shows nothing. O(n log n).
 
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a row does not have one score in each repeat.
+    InvalidData: lengths differ, a value is not finite, or a row does not have one score in each repeat.
 
     Examples
     --------

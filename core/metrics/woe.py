@@ -145,22 +145,12 @@ def bin_evidence(
 def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvidence:
     """Return the evidence of bins from their sums of weights.
 
-    Parameters
-    ----------
-    mass : ndarray of shape (2, n_bins), float64
-        Sum of the weights of the positives (first row) and of the negatives of each bin.
-    squares : ndarray of shape (2, n_bins), float64
-        The same of the squared weights.
-    level : float
-        Confidence level of the intervals.
+    mass: (2, n_bins); sum of the weights of the positives (first row) and of the negatives of each bin.
+    squares: (2, n_bins); the same of the squared weights.
+    level: confidence level of the intervals.
 
-    Raises
-    ------
-    InvalidData
-        A class has no weight.
+    InvalidData: a class has no weight.
 
-    Notes
-    -----
     A WOE is the logarithm of a ratio of two proportions. Its interval is Koopman's score interval, which is finite on
     one side when a class has no rows in the bin. Weights enter by the effective number of rows.
 
@@ -170,8 +160,6 @@ def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvi
 
     The intervals assume that the bins were chosen on other rows.
 
-    References
-    ----------
     P. A. R. Koopman, "Confidence intervals for the ratio of two binomial proportions", Biometrics 40, 1984.
     N. Siddiqi, "Credit Risk Scorecards", 2006: WOE and IV.
     """
@@ -212,14 +200,10 @@ def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvi
 def woe_of(mass: Floats) -> Floats:
     """Return the weight of evidence of each bin; see `BinEvidence.woe`.
 
-    Parameters
-    ----------
-    mass : ndarray of shape (2, n_bins), float64
-        Sum of the weights of the positives (first row) and of the negatives of each bin; both have a sum above 0.
+    mass: (2, n_bins); sum of the weights of the positives (first row) and of the negatives of each bin; both have a sum
+        above 0.
 
-    Returns
-    -------
-    ndarray of shape (n_bins,), float64
+    Result: (n_bins,), float64.
     """
     totals = mass.sum(axis=1)
     has_rows = mass.sum(axis=0) > 0.0

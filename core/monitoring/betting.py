@@ -170,12 +170,8 @@ def _bet(
 ) -> BettingMonitor:
     """Return the looks of bets that begin in every planned period.
 
-    Parameters
-    ----------
-    gains : ndarray of shape (n_periods, n_bets), float64
-        Logarithm of the factor by which each bet multiplies its capital in each period.
-    events, trials, expected : ndarray of shape (n_periods,), float64
-        Numbers of events, of rows, and of events under H₀.
+    gains: (n_periods, n_bets); logarithm of the factor by which each bet multiplies its capital in each period.
+    events, trials, expected: (n_periods,); numbers of events, of rows, and of events under H₀.
     """
     check_alpha(alpha)
     left = planned - since

@@ -44,11 +44,9 @@ def auc_by_share(
     The missing outcomes of other rows are as often positive as the known ones of their side. None if a class of a side
     with missing outcomes is not known at all.
 
-    Parameters
-    ----------
-    score : ndarray of shape (n,), float64
-    positive, known, flag, changed : ndarray of shape (n,), bool
-        `positive` has any value where `known` is False. `changed` is a whole side, or all rows.
+    score: (n,).
+    positive, known, flag, changed: (n,), bool; `positive` has any value where `known` is False. `changed` is a whole
+        side, or all rows.
     """
     from scipy.stats import rankdata
 
@@ -88,12 +86,8 @@ def level_by_share(
 
     Missing outcomes of other rows are left out, as the tests do.
 
-    Parameters
-    ----------
-    log_odds : ndarray of shape (n,), float64
-        Of the predicted probabilities.
-    positive, known, changed : ndarray of shape (n,), bool
-        `positive` has any value where `known` is False.
+    log_odds: (n,); of the predicted probabilities.
+    positive, known, changed: (n,), bool; `positive` has any value where `known` is False.
     """
     used = known | changed
     cell, odds = odds_cells(log_odds[used], None, _CELLS)
@@ -115,12 +109,8 @@ def unchanged_shares(
 ) -> tuple[float, float] | None:
     """Return the least and the greatest share at which a metric is within limits; None if it is at none.
 
-    Parameters
-    ----------
-    values : sequence of float, length `SHARES.size`
-        The metric for each of `SHARES`; linear in between.
-    low, high : float
-        The limits.
+    values: the metric for each of `SHARES`; linear in between.
+    low, high: the limits.
 
     Examples
     --------

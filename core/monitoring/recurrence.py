@@ -40,11 +40,8 @@ _LEAST = 1e-3
 def sketch_of(influence: FloatArray, entity: NDArray[np.uint64]) -> bytes:
     """Return the direction of influences by entity, as `N_CELLS` float16 numbers; empty if all are 0.
 
-    Parameters
-    ----------
-    influence : ndarray of shape (n_entities,), float64
-    entity : ndarray of shape (n_entities,), uint64
-        Number of each entity, equal in all periods.
+    influence: (n_entities,).
+    entity: (n_entities,), uint64; number of each entity, equal in all periods.
     """
     mixed = _mix(entity)
     cells = np.bincount(
@@ -98,11 +95,8 @@ def covariance_factor(sketches: Sequence[bytes], variances: FloatArray) -> Float
     None if no two of them are correlated. A row depends on the periods up to its own only. The variances are kept
     exactly; correlations that contradict each other by the error of the sketches are reduced.
 
-    Parameters
-    ----------
-    sketches : sequence of bytes, length n
-        From `sketch_of`; an empty one is correlated with no other.
-    variances : ndarray of shape (n,), float64
+    sketches: from `sketch_of`; an empty one is correlated with no other.
+    variances: (n,).
     """
     if sum(map(bool, sketches)) < 2:
         return None

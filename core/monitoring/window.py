@@ -589,20 +589,12 @@ def _critical_values(
 ) -> tuple[float, ...]:
     """Return c_t of each look.
 
-    Parameters
-    ----------
-    shared : float
-        Variance of the validation.
-    variances, weights : tuple of float, length n_looks
-        Of each look.
-    parts : tuple of float, length n_looks
-        Part of the plan that has passed at each look, increasing, in (0, 1].
-    alpha : float
-        Probability of an alarm in the whole plan.
-    n_paths : int
-        Number of simulated paths.
-    factor : bytes or None
-        The factor of the looks' covariance matrix; None if they are independent.
+    shared: variance of the validation.
+    variances, weights: of each look.
+    parts: part of the plan that has passed at each look, increasing, in (0, 1].
+    alpha: probability of an alarm in the whole plan.
+    n_paths: number of simulated paths.
+    factor: the factor of the looks' covariance matrix; None if they are independent.
     """
     v, w = np.array(variances), np.array(weights)
     errors = None if factor is None else np.frombuffer(factor).reshape(v.size, v.size)
@@ -714,16 +706,10 @@ class _Paths:
 def _maxima(sums, validation, factor, of_sum, shift, most):  # type: ignore[no-untyped-def]
     """Raise `most` to the maximum over windows; O(n_windows · n_paths).
 
-    Parameters
-    ----------
-    sums : ndarray of shape (n_windows + 1, n_paths), float64
-        Prefix sums of the looks' deviations times their weights.
-    validation : ndarray of shape (n_paths,), float64
-        Deviation of the validation.
-    factor, of_sum, shift : ndarray of shape (n_windows,), float64
-        A window counts with factor · validation − of_sum · (its sum) + shift.
-    most : ndarray of shape (n_paths,), float64
-        Changed in place.
+    sums: (n_windows + 1, n_paths), float64; prefix sums of the looks' deviations times their weights.
+    validation: (n_paths,), float64; deviation of the validation.
+    factor, of_sum, shift: (n_windows,), float64; a window counts with factor · validation − of_sum · (its sum) + shift.
+    most: (n_paths,), float64; changed in place.
     """
     n_windows, n_paths = factor.size, validation.size
     for j in range(n_windows):

@@ -635,13 +635,9 @@ def minimise_log_loss(
     that of the intercept alone. If the classes do not overlap there is no least loss: it then ends at large
     coefficients.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_features, n), float64
-    mass, target : ndarray of shape (n,), float64
-        Mass of the rows, and the mass of them that counts as positive.
-    offset : ndarray of shape (n,), float64, optional
-        Added to the log odds.
+    features: (n_features, n).
+    mass, target: (n,); mass of the rows, and the mass of them that counts as positive.
+    offset: (n,); added to the log odds.
     """
     n = features.shape[0] + 1
     fixed = np.zeros(mass.size) if offset is None else offset
@@ -697,16 +693,11 @@ def _regular(hessian: FloatArray) -> FloatArray:
 def _log_loss(features, offset, mass, target, theta, gradient, hessian):  # type: ignore[no-untyped-def]
     """Return the log loss of a logistic model, and write its gradient and Hessian.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_features, n), float64
-    offset, mass, target : ndarray of shape (n,), float64
-    theta : ndarray of shape (n_features + 1,), float64
-        Coefficients, the intercept last.
-    gradient : ndarray of shape (n_features + 1,), float64
-        Written.
-    hessian : ndarray of shape (n_features + 1, n_features + 1), float64
-        Written.
+    features: (n_features, n), float64.
+    offset, mass, target: (n,), float64.
+    theta: (n_features + 1,), float64; coefficients, the intercept last.
+    gradient: (n_features + 1,), float64; written.
+    hessian: (n_features + 1, n_features + 1), float64; written.
     """
     k = features.shape[0]
     loss = 0.0

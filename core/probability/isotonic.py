@@ -205,14 +205,9 @@ def _with_knots(scores: FloatArray, starts: NDArray[np.int64], values: FloatArra
 def _pool(mass, positive, starts, values):  # type: ignore[no-untyped-def]
     """Pool adjacent violators of the isotonic order; write the blocks, and return their number.
 
-    Parameters
-    ----------
-    mass, positive : ndarray of shape (n_scores,), float64
-        Mass of all rows and of the positives at each score, ascending.
-    starts : ndarray of shape (n_scores,), int64
-        Receives where each block begins.
-    values : ndarray of shape (n_scores,), float64
-        Receives the value at each score.
+    mass, positive: (n_scores,), float64; mass of all rows and of the positives at each score, ascending.
+    starts: (n_scores,), int64; receives where each block begins.
+    values: (n_scores,), float64; receives the value at each score.
     """
     n = len(mass)
     sums = np.empty(n)
@@ -344,14 +339,9 @@ def venn_abers_of(masses: ScoreMasses, max_steps: int = MAX_STEPS) -> VennAbers:
 def _touch(W, Y, label, values):  # type: ignore[no-untyped-def]
     """Write the isotonic regression's value at each tie group after adding one row with this label to the group.
 
-    Parameters
-    ----------
-    W, Y : ndarray of shape (n_scores + 1,), float64
-        Cumulative mass and positive mass, after a leading 0.
-    label : float
-        0 or 1: the class of the added row.
-    values : ndarray of shape (n_scores,), float64
-        Written.
+    W, Y: (n_scores + 1,), float64; cumulative mass and positive mass, after a leading 0.
+    label: float; 0 or 1: the class of the added row.
+    values: (n_scores,), float64; written.
     """
     n = len(values)
     # The lower hull of the points from i on is i, following[i], following[following[i]], …

@@ -93,14 +93,9 @@ def levels_of(
 ) -> Periods | None:
     """Return the levels of periods and their forecast; None with fewer than two periods, or too few rows or groups.
 
-    Parameters
-    ----------
-    odds : ndarray of shape (n,), float64
-        Log odds by a calibration that was fitted on all of the rows.
-    period : ndarray of shape (n,), intp
-        The period of each row, as `number_periods` returns it.
-    level : float in (0, 1)
-        Level of each interval.
+    odds: (n,); log odds by a calibration that was fitted on all of the rows.
+    period: (n,), intp; the period of each row, as `number_periods` returns it.
+    level: float in (0, 1); level of each interval.
     """
     n_periods = int(period.max()) + 1
     if n_periods < 2:

@@ -244,11 +244,6 @@ def log_score(
     Decomposition
         The score and its parts. O(n log n).
 
-    Raises
-    ------
-    InvalidData
-        As for `brier_score`.
-
     Examples
     --------
     >>> from core.probability import log_score
@@ -391,12 +386,8 @@ def _interval_of(
 ) -> Interval:
     """Return the mean loss with its confidence interval, given the loss of each row for either label.
 
-    Parameters
-    ----------
-    if_positive, if_negative : ndarray of shape (n_rows,), float64
-        The loss of each row with either label.
-    possible : (float, float)
-        No population has a mean outside.
+    if_positive, if_negative: (n_rows,); the loss of each row with either label.
+    possible: no population has a mean outside.
     """
     losses = np.where(rows.positive, if_positive, if_negative)
     sample = WeightedRows.of(rows)

@@ -76,14 +76,9 @@ class Shape(NamedTuple):
 def shape_of(rows: EvaluatedRows, intercept: float, slope: float, level: float) -> Shape | None:
     """Return the estimated shape error of probabilities, with a test; None with too few rows or groups.
 
-    Parameters
-    ----------
-    rows : EvaluatedRows
-        Their score is the probability, in [0, 1].
-    intercept, slope : float
-        Cox's line on these rows.
-    level : float in (0, 1)
-        Level of the interval of the size.
+    rows: their score is the probability, in [0, 1].
+    intercept, slope: Cox's line on these rows.
+    level: float in (0, 1); level of the interval of the size.
     """
     cell, odds = odds_cells(log_odds(rows.scores[0]), rows.weight, _MAX_CELLS)
     cells = cells_of(rows, sigmoid(intercept + slope * odds)[cell], cell, odds.size)

@@ -835,11 +835,6 @@ def auto_ranker(
     Searched
         The fitted ranker and the leaderboard.
 
-    Raises
-    ------
-    InvalidData, InvalidParameter, NothingFitted
-        As for `search_ranker` and `Auto`.
-
     Examples
     --------
     >>> import warnings

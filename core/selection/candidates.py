@@ -286,16 +286,10 @@ def portfolio(
     again with crosses. Left out are parameters that change nothing on this
     table, settings that are then equal to one before, and trees of too many leaves.
 
-    Parameters
-    ----------
-    families : sequence of Candidate
-        The other families; the portfolio names some of them.
-    n_rows : float
-        Rows to learn from.
-    most_categories : int
-        Largest number of categories of a feature; 0 if all are numbers.
-    few : bool
-        Whether there are few rows or few of the rarer class, so that candidates are compared on folds.
+    families: the other families; the portfolio names some of them.
+    n_rows: rows to learn from.
+    most_categories: largest number of categories of a feature; 0 if all are numbers.
+    few: whether there are few rows or few of the rarer class, so that candidates are compared on folds.
     """
     of_family = {candidate.name: candidate for candidate in families}
     found: dict[str, Candidate] = {}

@@ -359,8 +359,6 @@ def select_members(
     Each selection takes the member with which the mean rank of those taken is best on the validation rows, the first
     among equals.
 
-    References
-    ----------
     R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from libraries of models", ICML 2004.
     """
     if len(members) == 1:

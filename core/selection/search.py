@@ -599,14 +599,9 @@ def conclude(
 
     NothingFitted: all candidates failed.
 
-    Parameters
-    ----------
-    last : sequence of sequence of TrialResult
-        The last trials of each candidate, one per split.
-    seconds : sequence of float
-        Of all trials of each candidate.
-    left : mapping of int to str, optional
-        Why a candidate left the search before its end.
+    last: the last trials of each candidate, one per split.
+    seconds: of all trials of each candidate.
+    left: why a candidate left the search before its end.
     """
     left = left or {}
     along = path_parameter(ALGORITHMS[space.algorithm]) or ""

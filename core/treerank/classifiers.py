@@ -22,14 +22,9 @@ from .tree import Booleans, Integers, RankingTree, Rules
 def cost_weights(sample: TreeRows, cell: Cell) -> Floats:
     """Return the weights of a node's rows in the classification error L_ω, where ω is its fraction of positives.
 
-    Returns
-    -------
-    ndarray of shape (n_rows,), float64
-        ω times the weight of a negative and 1 - ω times that of a positive: each class sums up to
-        the same. So the least error is the greatest AUC of the split (eq. 9).
+    Result: (n_rows,), float64; ω times the weight of a negative and 1 - ω times that of a positive: each class sums up
+        to the same. So the least error is the greatest AUC of the split (eq. 9).
 
-    References
-    ----------
     Clémençon, Depecker & Vayatis 2011, §3.3, Fig. 6.
     """
     omega = cell.positive / (cell.positive + cell.negative)
@@ -46,11 +41,8 @@ def row_weights(sample: TreeRows, cell: Cell, count: Floats) -> Floats:
 class ClassifierSplitter(Splitter):
     """Splits nodes by a built-in weighted classifier, which artifacts can store.
 
-    Parameters
-    ----------
-    name : {"linear_svm", "logistic", "random_forest"}
-    seed : int
-        For the draws of a forest; each cell's draw depends on it and on the cell's rows.
+    name: {"linear_svm", "logistic", "random_forest"}.
+    seed: for the draws of a forest; each cell's draw depends on it and on the cell's rows.
     """
 
     def __init__(self, name: ClassifierName, sample: TreeRows, seed: int) -> None:
@@ -122,11 +114,8 @@ class ClassifierRules(RowwiseRules):
 class EstimatorSplitter(Splitter):
     """Splits nodes by a user-supplied weighted scikit-learn classifier.
 
-    Parameters
-    ----------
-    template : estimator
-        A classifier with `predict`, whose `fit` takes sample weights; cloned for each node. It sees X
-        as it is: missing values as NaN, and no categorical columns.
+    template: a classifier with `predict`, whose `fit` takes sample weights; cloned for each node. It sees X as it is:
+        missing values as NaN, and no categorical columns.
     """
 
     def __init__(self, template: BaseEstimator, sample: TreeRows) -> None:

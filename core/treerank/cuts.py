@@ -315,16 +315,10 @@ def mean_values(tree: RankingTree, leaf_value: Floats) -> Floats:
     changes sum to the leaf's value less the mean of all rows, and each is due to one feature. (If two features gain
     only together, the one that is cut later gets more.)
 
-    Parameters
-    ----------
-    tree : RankingTree
-        With rules of class `CutRules`.
-    leaf_value : ndarray of shape (n_leaves,), float64
+    tree: with rules of class `CutRules`.
+    leaf_value: (n_leaves,).
 
-    Returns
-    -------
-    ndarray of shape (n_cuts + n_leaves,), float64
-        In the order of `tree.linked`; the first is the mean of all.
+    Result: (n_cuts + n_leaves,), float64; in the order of `tree.linked`; the first is the mean of all.
     """
     rules = tree.rules
     assert isinstance(rules, CutRules)
@@ -353,20 +347,13 @@ class FeatureGains(NamedTuple):
 def sum_gains(trees: Sequence[RankingTree], n_features: int) -> FeatureGains:
     """Return each feature's total gain over all splits; the mean over several trees.
 
-    Parameters
-    ----------
-    trees : sequence of RankingTree
-        With rules of class `CutRules`.
+    trees: with rules of class `CutRules`.
 
-    Notes
-    -----
     ΔAUC of a cut of a cell C into C' and the rest is |α(C) β(C') - β(C) α(C')| / 2, with shares of
     all training rows, so that a cut near the root of the ranking tree weighs more than the same cut
     further down. All cuts that LeafRank made in a node count, also those that it dropped as both their leaves went to
     one side. Hence the linear sums may add up to more than the tree's AUC less ½.
 
-    References
-    ----------
     Clémençon, Depecker & Vayatis 2011, §5.1.
     """
     squared, linear = np.zeros((2, n_features))

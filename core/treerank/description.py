@@ -24,10 +24,7 @@ class Branch(NamedTuple):
 class NamedTree:
     """A ranking tree with the names of its features and categories.
 
-    Attributes
-    ----------
-    categories : sequence, one entry per feature
-        None for a numeric feature, else the texts of its categories.
+    categories: none for a numeric feature, else the texts of its categories.
     """
 
     tree: RankingTree
@@ -79,12 +76,9 @@ class NamedTree:
 def list_rules(named: NamedTree) -> list[dict[str, Any]]:
     """Return each leaf with the conditions that lead to it, in ranking order.
 
-    Returns
-    -------
-    list of dict, ready for JSON
-        `rank` from 1; `conditions`, all of which hold in the leaf; `positive` and `negative`, the
-        mass of each class of the training rows in it, and `share`, the fraction of positives; `fpr` and
-        `tpr`, the fractions of all negatives and positives in this leaf and those above it.
+    Result: `rank` from 1; `conditions`, all of which hold in the leaf; `positive` and `negative`, the mass of each
+        class of the training rows in it, and `share`, the fraction of positives; `fpr` and `tpr`, the fractions of all
+        negatives and positives in this leaf and those above it.
     """
     tree = named.tree
     conditions: list[list[str]] = [[] for _ in range(tree.n_nodes)]
@@ -113,10 +107,7 @@ def list_rules(named: NamedTree) -> list[dict[str, Any]]:
 def subtree_curves(tree: RankingTree) -> list[tuple[Floats, Floats]]:
     """Return the training ROC curves of the tree truncated at depth 0, 1, 2, ..., ending with the whole tree.
 
-    Returns
-    -------
-    list of (fpr, tpr), each ndarray of float64
-        Each curve has the knots of the one before and, between them, those of the next depth (Fig. 1).
+    Result: each curve has the knots of the one before and, between them, those of the next depth (Fig. 1).
     """
     depths = range(int(tree.depth.max()) + 1)
     return [tree.collapse(tree.depth >= depth).roc_knots for depth in depths]
@@ -125,10 +116,7 @@ def subtree_curves(tree: RankingTree) -> list[tuple[Floats, Floats]]:
 def to_text(named: NamedTree) -> str:
     """Return a tree as lines of text, children indented below their parent, the top child first.
 
-    Returns
-    -------
-    str
-        One line per node, and one before them for the tree.
+    Result: one line per node, and one before them for the tree.
     """
     tree = named.tree
     lines = [

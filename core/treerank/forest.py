@@ -109,10 +109,7 @@ class BaggedGrower:
     def recall(self, trees: Iterable[tuple[RankingTree, Integers]]) -> Iterator[BaggedTree]:
         """Yield restored trees of a forest, from number 0, together with their out-of-bag rows; see `grow`.
 
-        Raises
-        ------
-        ArtifactError
-            A tree comes with leaves that are not its own, or with too many or too few.
+        ArtifactError: a tree comes with leaves that are not its own, or with too many or too few.
         """
         for number, (tree, leaf) in enumerate(trees):
             unseen = self._rows[self._draw(number)[0] == 0]

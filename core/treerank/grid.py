@@ -77,9 +77,7 @@ class Grid(State):
     def locate(self, X: Floats) -> Cubes:
         """Return the cube of each row, as its slice in each feature.
 
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features), uint32
+        Result: (n_rows, n_features), uint32.
         """
         slices = np.empty(X.shape, dtype=np.uint32)
         for j, column in enumerate(X.T):
@@ -121,19 +119,12 @@ class Union(NamedTuple):
 def best_union(positive: Floats, negative: Floats) -> Union:
     """Return the union L of cells with the greatest Λ = β(L) - α(L): those with more positives than negatives.
 
-    Parameters
-    ----------
-    positive, negative : ndarray of shape (n_cells,), float64
-        Mass of each class in each cell; both sums above 0.
+    positive, negative: (n_cells,); mass of each class in each cell; both sums above 0.
 
-    Notes
-    -----
     O(n_cells log n_cells). Along the order each cell adds β - α, which falls. So the peak is after the last cell that
     adds something, and the union is all cells with β > α. This is compared by products of masses, exact for whole
     numbers, so that a cell with β = α is always left out: the smallest of several best unions.
 
-    References
-    ----------
     Clémençon, Depecker & Vayatis 2011, Fig. 4 and Proposition 4.
     """
     mass = positive + negative
@@ -149,20 +140,13 @@ def best_union(positive: Floats, negative: Floats) -> Union:
 class GridSplitter(Splitter):
     """Splits nodes by unions of the cubes of a dyadic grid.
 
-    Parameters
-    ----------
-    resolution : int
-        J, 1 to 16. Only cubes with rows cost anything, but with q features their number grows as 2**(J q) as long as
-        there are rows to fill them: use it for few features. The bound of Theorem 2 is smallest near
-        J = log₂(n) / (2 (q + 1)).
+    resolution: J, 1 to 16. Only cubes with rows cost anything, but with q features their number grows as 2**(J q) as
+        long as there are rows to fill them: use it for few features. The bound of Theorem 2 is smallest near J =
+        log₂(n) / (2 (q + 1)).
 
-    Notes
-    -----
     O(n q) to find the cubes of the rows and O(n log n) to sort them, once; then O(n_rows log n_rows) a cell.
     Remark 6 prints the bias as 2**(-J q); for a boundary of finite perimeter it is of order 2**-J.
 
-    References
-    ----------
     Clémençon, Depecker & Vayatis 2011, §3.2: Fig. 4, Theorem 2, Remarks 6 and 8.
     """
 

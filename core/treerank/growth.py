@@ -184,21 +184,14 @@ class _Growth:
 def grow(splitter: CellSplitter, limits: TreeLimits, callback: Callback) -> RankingTree:
     """Grow a ranking tree.
 
-    Parameters
-    ----------
-    callback : callable (step, of, info) -> None
-        Called with the number of leaves and the training AUC: after each of max_depth levels, or after each of
-        max_leaves - 1 splits. Where growth ends early, the last step is reported at once. StopFit ends growth, and the
-        tree that there is is returned.
+    callback: callable (step, of, info) -> None; called with the number of leaves and the training AUC: after each of
+        max_depth levels, or after each of max_leaves - 1 splits. Where growth ends early, the last step is reported at
+        once. StopFit ends growth, and the tree that there is is returned.
 
-    Notes
-    -----
     A node stays a leaf if all its rows are of one class, if no split gains and leaves enough mass on both sides
     (Remark 4), or at the limits. Of nodes of equal gain the one found first is split first, and of siblings the top
     one.
 
-    References
-    ----------
     S. Clémençon, M. Depecker and N. Vayatis, "Adaptive partitioning schemes for bipartite ranking",
     Machine Learning 83, 2011: Fig. 2.
     """

@@ -60,8 +60,6 @@ class CodedSample(NamedTuple):
 def code_sample(sample: TreeRows, max_bins: int) -> CodedSample:
     """Return the sample with columns binned into at most `max_bins` (and 255) bins each.
 
-    Notes
-    -----
     O(n_features · n_rows log n_rows).
     """
     order = np.argsort(~sample.positive, kind="stable").astype(np.uint32)
@@ -314,17 +312,10 @@ class FeatureDraw:
 class LeafRank:
     """Splits cells of one sample by LeafRank, many cells at a time.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows_in_use,), int64
-        Rows of `coded.table` to grow on, ascending, of weight above 0.
-    weight, count : ndarray of shape (n_rows,), float64
-        By row of `coded.table`: its weight, and for how many rows it stands.
-    features : FeatureDraw or None
-        Which features each cell may be split on; None: all.
+    rows: (n_rows_in_use,), int64; rows of `coded.table` to grow on, ascending, of weight above 0.
+    weight, count: (n_rows,); by row of `coded.table`: its weight, and for how many rows it stands.
+    features: which features each cell may be split on; None: all.
 
-    Notes
-    -----
     Memory: the table, and that of `core.trees.grower.TreeGrower` with one weight per row.
     """
 

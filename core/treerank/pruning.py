@@ -311,27 +311,16 @@ def penalty_of_cuts(
 ) -> Floats:
     """Return the complexity penalty pen(K, n) of trees whose nodes are split by at most κ thresholds.
 
-    Parameters
-    ----------
-    n_leaves : ndarray of shape (n_subtrees,), int64
-        K.
-    mass : float
-        n, where a row of weight k counts as k rows.
-    positive_fraction : float
-        p, between 0 and 1. The paper has a lower and an upper bound of it; here both are that of the training rows.
-    n_features : int
-        q.
-    n_cuts : int
-        κ.
+    n_leaves: (n_subtrees,), int64; K.
+    mass: n, where a row of weight k counts as k rows.
+    positive_fraction: p, between 0 and 1. The paper has a lower and an upper bound of it; here both are that of the
+        training rows.
+    n_features: q.
+    n_cuts: κ.
 
-    Returns
-    -------
-    ndarray of shape (n_subtrees,), float64
-        As printed, which is vacuous: 0.705 for K = 4 leaves, a million rows, q = 30, κ = 7 and
-        p = ½, and 17.8 for p = 0.01. See `choose_subtree` for the scale.
+    Result: (n_subtrees,), float64; as printed, which is vacuous: 0.705 for K = 4 leaves, a million rows, q = 30, κ = 7
+        and p = ½, and 17.8 for p = 0.01. See `choose_subtree` for the scale.
 
-    References
-    ----------
     Clémençon, Depecker & Vayatis 2011, Proposition 6 (i).
     """
     each = 2.0 * n_cuts * (math.log(mass + 1.0) + math.log(n_features))
@@ -363,8 +352,6 @@ def penalty_of_cubes(
     The term printed as 4K2Jq is 4 K^(2^(J q)): each cube belongs to one of K leaves. Here only cubes with training rows
     count, as no other changes anything on those.
 
-    References
-    ----------
     Clémençon, Depecker & Vayatis 2011, Proposition 6 (ii).
     """
     size = math.log(4.0) + n_cubes * np.log(n_leaves) + n_leaves

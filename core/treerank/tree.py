@@ -159,8 +159,6 @@ class Rules(State, ABC):
 class RankingTree(State):
     """A ranking tree: of two sibling nodes, the top one ranks higher.
 
-    Notes
-    -----
     All other attributes are derived, once, when first asked for.
     """
 
@@ -294,10 +292,7 @@ class RankingTree(State):
     def paper_scores(self) -> Floats:
         """Return the score of each leaf by eq. 10: 2^D - 2^(D - d) k, where D is the depth of the tree.
 
-        Returns
-        -------
-        ndarray of shape (n_leaves,), float64
-            Not exact beyond D = 53: rank by the leaf's number.
+        Result: (n_leaves,), float64; not exact beyond D = 53: rank by the leaf's number.
         """
         d, k = self.depth[self.leaves], self.k[self.leaves]
         return np.asarray(np.exp2(float(d.max())) - np.exp2((d.max() - d).astype(np.float64)) * k)
@@ -310,25 +305,16 @@ class RankingTree(State):
     def find_leaves(self, X: Floats) -> Integers:
         """Return the leaf of each row.
 
-        Returns
-        -------
-        ndarray of shape (n_samples,), int64
-            Numbers of leaves from the top, 0 to n_leaves - 1.
+        Result: (n_samples,), int64; numbers of leaves from the top, 0 to n_leaves - 1.
         """
         return self.rules.find_leaves(self, X)
 
     def send_down(self, n: int, goes_top: Callable[[int, Integers], Booleans]) -> Integers:
         """Return the leaf of each of n items, routed through the tree together, node by node.
 
-        Parameters
-        ----------
-        goes_top : callable (rule, numbers) -> ndarray of bool
-            Which of the items of these numbers go to the top child.
+        goes_top: callable (rule, numbers) -> bool; which of the items of these numbers go to the top child.
 
-        Returns
-        -------
-        ndarray of shape (n,), int64
-            Numbers of leaves.
+        Result: (n,), int64; numbers of leaves.
         """
         leaf = np.empty(n, dtype=np.int64)
         waiting = [(0, np.arange(n))]
@@ -345,14 +331,9 @@ class RankingTree(State):
     def collapse(self, nodes: Booleans) -> "RankingTree":
         """Return the subtree that results from turning some inner nodes into leaves.
 
-        Parameters
-        ----------
-        nodes : ndarray of shape (n_nodes,), bool
+        nodes: (n_nodes,), bool.
 
-        Returns
-        -------
-        Tree
-            With the masses and rules of the nodes that remain.
+        Result: with the masses and rules of the nodes that remain.
         """
         kept = np.ones(self.n_nodes, dtype=np.bool_)
         for node, parent in enumerate(self.parent[1:].tolist(), start=1):

@@ -20,12 +20,8 @@ def is_above(
 ) -> Bools:
     """Return which rows are above a split of a feature, shape (n_rows,), bool; all rows if the feature is -1.
 
-    Parameters
-    ----------
-    threshold : float
-        A numeric x is above if x > threshold.
-    members : ndarray of shape (n_categories,), bool, or None
-        For a categorical feature the categories above the cut.
+    threshold: a numeric x is above if x > threshold.
+    members: (n_categories,), bool, or None; for a categorical feature the categories above the cut.
     """
     if feature < 0:
         return np.ones(len(X), dtype=np.bool_)
@@ -73,11 +69,9 @@ def members_of(words: Words, cut: np.void, n_categories: Integers) -> Bools | No
 def check_sets(features: Integers, firsts: Integers, words: Words, n_categories: Integers) -> None:
     """Raise ArtifactError for sets whose words are missing or that do not fit their features' categories.
 
-    Parameters
-    ----------
-    features, firsts : ndarray of shape (n_cuts,), int64
-        Feature of each cut, from -1 to n_features - 1, and the index of the first word of its set.
-    words : ndarray of shape (n_words,), uint64
+    features, firsts: (n_cuts,), int64; feature of each cut, from -1 to n_features - 1, and the index of the first word
+        of its set.
+    words: (n_words,), uint64.
     """
     if words.dtype != np.uint64 or words.ndim != 1:
         raise ArtifactError(f"sets must be a row of uint64, got {words.dtype} of {words.shape}")

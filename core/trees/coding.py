@@ -121,10 +121,7 @@ LOCATION = np.dtype(
 class Layout:
     """The columns of a coded table (groups, positions and bins) without the codes of its rows.
 
-    Attributes
-    ----------
-    members : ndarray, `MEMBER`
-        Of all bundles.
+    members: of all bundles.
     """
 
     groups: npt.NDArray[np.void]
@@ -208,21 +205,14 @@ def code_table(
 ) -> tuple[Bins, Table]:
     """Learn the bins of every column and code the rows with them.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64; or StoredCodes
-        Finite values or NaN; for a categorical feature the indices of categories. Or the codes that `store_table` has
-        stored, with the same weights and bins: the words of the table are then mapped to a file.
-    rows : ndarray of shape (n_rows,), uint32
-        All rows, positives first.
-    weight : ndarray of shape (n_rows,), float64
-        Of the rows of X; above 0.
-    max_bins : (int, int)
-        Greatest number of bins of a numeric and of a categorical feature, at most 65,535, without the bin of the
+    X: (n_rows, n_features); or StoredCodes; finite values or NaN; for a categorical feature the indices of categories.
+        Or the codes that `store_table` has stored, with the same weights and bins: the words of the table are then
+        mapped to a file.
+    rows: (n_rows,), uint32; all rows, positives first.
+    weight: (n_rows,); of the rows of X; above 0.
+    max_bins: greatest number of bins of a numeric and of a categorical feature, at most 65,535, without the bin of the
         missing. If there are more categories than bins of a number, those of few rows are pooled.
 
-    Notes
-    -----
     O(n_features · n_rows log n_rows). Memory: that of `learn_bins`, and then 8 bytes per row and group of eight
     columns, 16 where a column has more than 256 codes.
     """

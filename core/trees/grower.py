@@ -147,38 +147,19 @@ def count_leaves(table: Layout) -> int:
 class TreeGrower:
     """Grows trees on one coded table, and holds the weights of its rows.
 
-    Parameters
-    ----------
-    n_weights : int
-        1: one weight per row, summed by class. 2: gradient and Hessian per row, summed over all rows.
-    max_leaves : int or None
-        None: the tree grows level by level.
-    rows : ndarray of uint32, optional
-        Memory for the list of rows, or the rows of cells; None: new memory.
-    n_cells : int
-        Greatest number of cells of a call.
-    division : Division, optional
-        How the rows are divided into shards, whose sums are added up; None: all are in one.
-    folder : pathlib.Path, optional
-        For files of the scores, which a round reads and writes once, in their order, and of the units and leaves, which
-        are read as the table is; None: they are in memory.
-    loss : class with `write_derivatives`, optional
-        Whose gradients and Hessians `step` writes; None: it is not called.
+    n_weights: 1: one weight per row, summed by class. 2: gradient and Hessian per row, summed over all rows.
+    max_leaves: none: the tree grows level by level.
+    rows: memory for the list of rows, or the rows of cells; None: new memory.
+    n_cells: greatest number of cells of a call.
+    division: how the rows are divided into shards, whose sums are added up; None: all are in one.
+    folder: for files of the scores, which a round reads and writes once, in their order, and of the units and leaves,
+        which are read as the table is; None: they are in memory.
+    loss: whose gradients and Hessians `step` writes; None: it is not called.
+    weights: (n_rows, n_weights), float64; written by the loss.
+    scores: (n_rows,) or (0,), float64; written by the loss, if there are two weights.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_rows, n_weights), float64
-        Written by the loss.
-    scores : ndarray of shape (n_rows,) or (0,), float64
-        Written by the loss, if there are two weights.
+    InvalidParameter: the histograms would take more than `MAX_BYTES`.
 
-    Raises
-    ------
-    InvalidParameter
-        The histograms would take more than `MAX_BYTES`.
-
-    Notes
-    -----
     Memory: 8 bytes per row, 8 or 16 more for its weights, 4 or 8 for their units and the leaves, and 8 for the scores;
     and 64 bytes per leaf, code and group of eight columns, of which a tree touches only the part that it uses.
     """
@@ -301,27 +282,14 @@ class TreeGrower:
     ) -> Splits:
         """Grow one tree, and assign each row to a leaf.
 
-        Parameters
-        ----------
-        features : ndarray of shape (n_features,), bool
-            Features that it may split on.
-        fraction : float
-            Fraction of the rows that it is grown on, drawn by their weights; see `sampling`.
-        key : int
-            Of the draw.
+        features: (n_features,), bool; features that it may split on.
+        fraction: fraction of the rows that it is grown on, drawn by their weights; see `sampling`.
+        key: of the draw.
 
-        Returns
-        -------
-        Splits
-            Empty if no split has a gain.
+        Result: empty if no split has a gain.
 
-        Raises
-        ------
-        ValueError
-            See `check_derivatives`.
+        ValueError: see `check_derivatives`.
 
-        Notes
-        -----
         O(n_features · n_drawn · depth + n_rows · n_leaves).
         """
         fit, progress = self.arrays, self.arrays.progress[0]
@@ -404,18 +372,11 @@ class TreeGrower:
     ) -> CellTrees:
         """Grow a tree in each cell of a ranking tree, and sort the rows by leaf. No two cells share a row.
 
-        Parameters
-        ----------
-        cells : ndarray of shape (n_cells,)
-            With the fields `start` and `stop`, the range of their rows in `rows`, positives first; and `positive` and
-            `negative`, their masses.
-        features : ndarray of shape (n_features,) or (n_cells, n_features), bool
-            Features that each tree may split on.
+        cells: (n_cells,); with the fields `start` and `stop`, the range of their rows in `rows`, positives first; and
+            `positive` and `negative`, their masses.
+        features: (n_features,) or (n_cells, n_features), bool; features that each tree may split on.
 
-        Returns
-        -------
-        CellTrees
-            In the memory of the grower: the next call changes them.
+        Result: in the memory of the grower: the next call changes them.
         """
         fit, progress, n = self.arrays, self.arrays.progress[0], len(cells)
         fit.codes.features[:n] = features
@@ -459,10 +420,7 @@ class TreeGrower:
     def step(self, values: Floats) -> Floats:
         """Add values[leaf] to the scores, and recompute gradients and Hessians of the loss.
 
-        Returns
-        -------
-        ndarray of shape (3, 2), float64
-            Σ loss, Σ Hessian, and Σ Hessian² / sample weight, each of positives and of negatives.
+        Result: (3, 2), float64; Σ loss, Σ Hessian, and Σ Hessian² / sample weight, each of positives and of negatives.
         """
         return self._pass_over(STEP, values[None])
 

@@ -40,10 +40,7 @@ Relation = npt.NDArray[np.bool_]
 class LeafRegions(NamedTuple):
     """The region (box) of feature space of each leaf of a tree, by the features that it splits on.
 
-    Attributes
-    ----------
-    categories : list of ndarray of shape (n_leaves, n_categories), bool, or None
-        Of a categorical feature the categories inside.
+    categories: list of shape (n_leaves, n_categories), bool, or None; of a categorical feature the categories inside.
     """
 
     features: Integers
@@ -100,9 +97,7 @@ def order_leaves(regions: LeafRegions, directions: Directions) -> Relation | Non
 
     O(n_leaves² · n_used).
 
-    Parameters
-    ----------
-    directions : ndarray of shape (n_features,), int8
+    directions: (n_features,), int8.
     """
     signs = directions[regions.features]
     if not signs.any():
@@ -141,10 +136,7 @@ def find_falls(
 ) -> tuple[int, list[Violation]]:
     """Return the number of leaf pairs that constraints compare, and up to `limit` pairs that violate one.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_leaves,), float64
-        Of the leaves.
+    values: (n_leaves,); of the leaves.
     """
     n_compared = 0
     violations: list[Violation] = []
@@ -193,10 +185,7 @@ def _between(low: float, high: float) -> float:
 def pool_ratios(a: Floats, b: Floats, relation: Relation | None) -> Floats:
     """Return the best leaf value a / b of each leaf, or its isotonic regression with weights b if leaves are ordered.
 
-    Parameters
-    ----------
-    a, b : ndarray of shape (n_leaves,), float64
-        b is above 0.
+    a, b: (n_leaves,); b is above 0.
     """
     ratios = a / b
     if relation is None or not (relation & (ratios[:, None] > ratios[None])).any():

@@ -457,13 +457,8 @@ def _add_scores(first_task, step, n_tasks, X, nodes, first, last, scores):  # ty
 def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -> None:
     """Add the sum of trees first:last to the scores of rows, tree by tree, in threads if that pays.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,), float64
-        The sum of a row does not depend on the other rows.
+    scores: (n_rows,); the sum of a row does not depend on the other rows.
 
-    Notes
-    -----
     O(n_rows · n_trees · depth).
     """
     n_tasks = -(-len(X) // TASK_ROWS)
@@ -588,16 +583,10 @@ def add_shapley(X: Floats, nodes: Nodes, cover: Floats, parts: Floats) -> None:
     become known (Lundberg, Erion & Lee 2018). The mean is an integral over [0, 1] of a polynomial for each leaf, and
     Gauss's quadrature is exact for it; all its terms are positive, so that none cancel.
 
-    Parameters
-    ----------
-    nodes : Nodes
-        Trees; no node has two parents.
-    cover : ndarray of shape (n_nodes,), float64
-        See `cover_nodes`.
-    parts : ndarray of shape (n_rows, n_features), float64
+    nodes: trees; no node has two parents.
+    cover: (n_nodes,); see `cover_nodes`.
+    parts: (n_rows, n_features).
 
-    Notes
-    -----
     O(n_rows · n_leaves · d²), where d is the number of features on a path.
     """
     points, masses = np.polynomial.legendre.leggauss(_count_points(nodes, X.shape[1]))
@@ -707,20 +696,13 @@ def mixed_shapley(
     others, "From local explanations to global understanding with explainable AI for trees", Nature Machine
     Intelligence 2, 2020, Algorithm 3). Several nodes may lead to one child.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n_features,), float64
-    references : ndarray of shape (n_references, n_features), float64, C-contiguous
-    shares : ndarray of shape (n_references,), float64
-        Their weights.
-    nodes : Nodes
-        `mean` of the leaves is all that is read of it.
-    most : int
-        Nodes that may be visited.
+    x: (n_features,).
+    references: (n_references, n_features).
+    shares: (n_references,); their weights.
+    nodes: `mean` of the leaves is all that is read of it.
+    most: nodes that may be visited.
 
-    Returns
-    -------
-    ndarray of shape (n_features,), float64
+    Result: (n_features,), float64.
     """
     size = min(int(nodes.depth.max(initial=1)), len(x)) + 1
     if size > MAX_PATH_FEATURES:
@@ -887,12 +869,8 @@ def add_mixed_scores(mixed: MixedRows, nodes: Nodes, scores: Floats) -> None:
     from where the last of the former is known to where the first of the latter is. So a tree is walked once for a pair,
     and not once for each mixed row.
 
-    Parameters
-    ----------
-    nodes : Nodes
-        `mean` of the leaves is all that is read of it. The nodes of a tree follow its root.
-    scores : ndarray of shape (n_mixed,), float64
-        Those of a pair do not depend on the other pairs.
+    nodes: `mean` of the leaves is all that is read of it. The nodes of a tree follow its root.
+    scores: (n_mixed,); those of a pair do not depend on the other pairs.
     """
     n_tasks = -(-len(mixed.size) // PAIRS_PER_TASK)
     pool = ThreadPool(len(scores) * int(nodes.depth.sum()))

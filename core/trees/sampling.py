@@ -20,11 +20,8 @@ THRESHOLD_ROWS = 1 << 12
 def find_threshold(weights: Floats, fraction: float) -> float:
     """Return μ with Σ min(1, w/μ) = fraction · n, the weight above which a row is always drawn.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_rows,), float64
-    fraction : float
-        Above 0, below 1.
+    weights: (n_rows,).
+    fraction: above 0, below 1.
     """
     some = np.abs(weights[:: max(len(weights) // THRESHOLD_ROWS, 1)])
     some.sort()

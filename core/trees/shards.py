@@ -202,10 +202,7 @@ def _weights_of(pieces: Sequence[Piece], n_rows: int) -> Floats:
 class ShardedGrower(TreeGrower):
     """Grows trees on rows held by shards in other processes; same results as `TreeGrower`.
 
-    Parameters
-    ----------
-    shards : Shards
-        What it has made, wherever they are.
+    shards: what it has made, wherever they are.
     """
 
     def __init__(self, make: MakeTreeShards, shards: Shards) -> None:

@@ -20,10 +20,7 @@ N_SPLIT_FIELDS = len(CODED_SPLIT.names or ())
 class TreeSteps(Resumable):
     """The boosting steps of a run; on restoring a checkpoint they are replayed on the rows, which are not stored.
 
-    Parameters
-    ----------
-    grower : TreeGrower
-        At its start when a state is set.
+    grower: at its start when a state is set.
     """
 
     def __init__(self, grower: TreeGrower) -> None:

@@ -26,11 +26,8 @@ from core.coding.folds import N_FOLDS, PRIOR_ROWS, Folds, scale_to_all
 class Encoded(NamedTuple):
     """A table in which two numeric columns (positive fraction, count) replace each feature of many categories.
 
-    Attributes
-    ----------
-    numbers : list of ndarray of shape (n_categories + 1,), float64, or None
-        The number of a new row of each category, then of an unknown category; NaN for a category without training rows.
-        None if the column is the feature itself.
+    numbers: list of shape (n_categories + 1,), float64, or None; the number of a new row of each category, then of an
+        unknown category; NaN for a category without training rows. None if the column is the feature itself.
     """
 
     X: Floats
@@ -71,20 +68,12 @@ class Encoded(NamedTuple):
 def encode(data: TrainingData, more_than: int | None, seed: int) -> Encoded:
     """Target-encode the features with more than `more_than` categories.
 
-    Parameters
-    ----------
-    data : TrainingData
-        Rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
+    data: rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
         `core.coding.folds`.
-    more_than : int or None
-        None: encode no feature.
-    seed : int
-        Of the folds: the fraction of positives of a row is computed from the rows of the other folds.
+    more_than: none: encode no feature.
+    seed: of the folds: the fraction of positives of a row is computed from the rows of the other folds.
 
-    Returns
-    -------
-    Encoded
-        With X itself if there is nothing to encode.
+    Result: with X itself if there is nothing to encode.
     """
     X, positive, n_categories = data.X, data.positive, data.n_categories
     n_features = X.shape[1]

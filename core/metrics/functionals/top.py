@@ -29,8 +29,6 @@ References
 ----------
 Boyd, Eng & Page, "Area under the precision-recall curve: point estimates and confidence intervals", ECML PKDD (2013):
 intervals of average precision on the logit scale.
-Bestgen, "Exact expected average precision of the random baseline for system evaluation", Prague Bulletin of
-Mathematical Linguistics 103 (2015).
 Davis & Goadrich, "The relationship between precision-recall and ROC curves", ICML (2006).
 Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002): NDCG.
 McSherry & Najork, "Computing information retrieval performance measures efficiently in the presence of tied scores",
@@ -621,14 +619,9 @@ def gain_beyond(gains: FloatArray, n_rows: FloatArray, positives: int, total: fl
     The cases of the `_LISTED` rows with the greatest gains are listed, with their hypergeometric probabilities. The sum
     over the other rows has a gamma distribution (Pearson's type III) with its mean, variance and skewness.
 
-    Parameters
-    ----------
-    gains : ndarray of shape (n,), float64
-        Gain of each row of a tie, falling.
-    n_rows : ndarray of shape (n,), float64
-        Rows of each tie.
-    positives : int
-        Number of drawn rows.
+    gains: (n,); gain of each row of a tie, falling.
+    n_rows: (n,); rows of each tie.
+    positives: number of drawn rows.
     """
     from scipy.special import gammaln
 
