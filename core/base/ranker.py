@@ -232,12 +232,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n_samples,)
             Values of `classes_`.
-
-        Raises
-        ------
-        InvalidData
-            X does not have the columns of `fit`, or the ranker was fitted on pairs or on grades, which define no
-            threshold.
         """
         check_is_fitted(self)
         if not hasattr(self, "classes_"):
@@ -347,19 +341,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return leave_out_newer(type(self), plain_value(self.get_params(deep=False)))
 
     def check_lists(self, *, query: bool, graded: bool) -> None:
-        """Check that this ranker, with its parameters, accepts queries or grades.
+        """Raise InvalidParameter if this ranker, with its parameters, does not accept queries or grades.
 
         Parameters
         ----------
-        query : bool
-            Whether the data has queries.
-        graded : bool
-            Whether the labels are grades.
-
-        Raises
-        ------
-        InvalidParameter
-            The ranker does not accept what the data has.
+        query, graded : bool
+            What the data has.
         """
         if query and not self.takes_query:
             raise InvalidParameter(
@@ -690,13 +677,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return check_labels(y, n_samples)
 
     def check_parameters(self) -> None:
-        """Check the rules that involve several parameters; annotations hold the rules of a single one.
-
-        Raises
-        ------
-        InvalidParameter
-            The parameters do not fit together.
-        """
+        """Raise InvalidParameter if parameters contradict each other; annotations hold the rules of a single one."""
 
     def _set_columns(self, n_features: Any, names: Any) -> None:
         if type(n_features) is not int or not 1 <= n_features <= MAX_FEATURES:
@@ -780,11 +761,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n_samples, n_features_in_), float64, C-contiguous
             Categories as their codes, missing values as NaN.
-
-        Raises
-        ------
-        InvalidData
-            X does not have the columns of `fit`, or holds infinite values.
         """
         check_is_fitted(self)
         return np.ascontiguousarray(self._matrix(X, reset=False))

@@ -271,8 +271,6 @@ def draw_folds(
 ) -> Integers:
     """Return a random fold of each row, stratified by class and without separating units.
 
-    Returns ndarray of shape (n_rows,), int64.
-
     unit: (n_rows,), int64; from `number_inseparable`. Units with a positive row, and units without, are distributed
         evenly.
     """
@@ -337,7 +335,11 @@ def _draw_rows(
 def _strata(
     positive: npt.NDArray[np.bool_], unit: Integers | None
 ) -> list[tuple[Integers, Integers]]:
-    """Return the units (or rows) with a positive row, and those without; each with its number of counted rows."""
+    """Return the strata from which `draw_part` and `draw_folds` draw: units with a positive row, and the other units.
+
+    A stratum is (units, sizes). The size of a unit is its number of positive rows in the first stratum and of all rows
+    in the second. Without `unit` each row is a unit. With several labels, one stratum has all units.
+    """
     if positive.ndim > 1:
         sizes = np.ones(len(positive), dtype=np.int64) if unit is None else np.bincount(unit)
         return [(np.arange(len(sizes)), sizes)]

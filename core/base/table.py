@@ -118,9 +118,6 @@ def to_matrix(
         of a categorical type categorical; a column without any value fits both. Integers beyond 2**53 are rounded.
     categories: from the fit. A value that is not among a column's categories counts as missing. None: learn them from
         this table.
-
-    matrix: (n_samples, n_features), float64; in Fortran order, unless it is that of a coded table.
-    categories: tuple, one entry per column.
     """
     import narwhals.stable.v2 as nw
 
@@ -157,9 +154,6 @@ def keep_present(
 
     matrix: (n_samples, n_features), float64; not changed: if a category is dropped, a copy is returned.
     rows: the rows whose categories are kept; None: all.
-
-    matrix: (n_samples, n_features), float64.
-    categories: tuple, one entry per column.
     """
     kept = list(categories)
     given = matrix

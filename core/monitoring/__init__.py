@@ -1,7 +1,8 @@
 """Sequential monitoring of a ranker in production: tests that keep their error rate over repeated looks.
 
 Pure statistics: arrays in, frozen dataclasses of numbers out. docs/monitoring.md explains which assumptions each test
-has, and how often it errs in simulations.
+has, and how often it errs in simulations. All functions raise `InvalidData` for arrays of different lengths or with
+values out of range, and `InvalidParameter` for a parameter that is out of range.
 
 Examples
 --------

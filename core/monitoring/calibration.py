@@ -120,11 +120,6 @@ def measure_calibration(
     CalibrationMeasurement
         Level and slope with their variances and sketches. O(n log n).
 
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite or not a probability, or a class is empty.
-
     Examples
     --------
     >>> import numpy as np
@@ -282,11 +277,6 @@ def monitor_calibration(
     Returns
     -------
     CalibrationMonitor
-
-    Raises
-    ------
-    InvalidData
-        As `monitor_windows`.
 
     Examples
     --------

@@ -91,13 +91,6 @@ def outcome_incidence(
     list of ArrivalPoint
         One per time, in the order of `times`. O(n log n).
 
-    Raises
-    ------
-    InvalidData
-        Lengths differ, or a value is not finite or out of its range.
-    InvalidParameter
-        `level` is not in (0, 1).
-
     Examples
     --------
     >>> from core.monitoring import outcome_incidence

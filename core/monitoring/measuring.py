@@ -59,11 +59,6 @@ class Measurement:
     first, last : int
         First and last period of the rows, from 1; 0 for the validation.
 
-    Raises
-    ------
-    InvalidParameter
-        A field is out of range.
-
     Examples
     --------
     >>> from core.monitoring import Measurement
@@ -138,11 +133,6 @@ def measure_validation(
     Measurement
         Value and variance. O(n log n).
 
-    Raises
-    ------
-    InvalidParameter
-        The metric is neither an AUC nor a partial AUC.
-
     Examples
     --------
     >>> from core.monitoring import measure_validation
@@ -183,11 +173,6 @@ def measure_look(
     Measurement
         Value, variance and sketch. O(n log n).
 
-    Raises
-    ------
-    InvalidParameter
-        The metric is neither an AUC nor a partial AUC.
-
     Examples
     --------
     >>> from core.monitoring import measure_look
@@ -218,23 +203,14 @@ def measure_rate(
         Whether each row is an event, such as a flagged negative among negatives.
     bound : float in (0, 1)
         Largest rate under H₀.
-    first, last : int
-        First and last period of the rows, from 1.
-    entity : array_like of int, shape (n_samples,)
-        Number of the entity (customer, patient) of each row, equal in all looks.
+    first, last, entity
+        As for `measure_calibration`.
 
     Returns
     -------
     Measurement or None
         The rate; `positives` are the events that are expected at the bound. None if these are fewer than 50, or the
         other rows are, or there are fewer than 50 entities: the rate is then far from normal.
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, or a value is neither 0 nor 1.
-    InvalidParameter
-        `bound` is not in (0, 1).
 
     Examples
     --------
@@ -307,11 +283,6 @@ def measure_on_stored_curve(
     Measurement
         Value and variance.
 
-    Raises
-    ------
-    InvalidParameter
-        The metric is neither an AUC nor a partial AUC.
-
     Examples
     --------
     >>> from core.metrics import ClassTotals, roc_curve
@@ -351,11 +322,6 @@ def merge_periods(
     -------
     list of (int, int)
         First and last period of each look, from 1.
-
-    Raises
-    ------
-    InvalidData
-        The sequences differ in length.
 
     Examples
     --------
@@ -414,11 +380,6 @@ def measure_periods(
     -------
     list of Measurement
         One per look, in the order of time; periods at the end with too few rows are left out.
-
-    Raises
-    ------
-    InvalidParameter
-        The metric is neither an AUC nor a partial AUC, or a period is not in 1 to 400.
 
     Examples
     --------

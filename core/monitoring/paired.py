@@ -139,11 +139,6 @@ def compare_by_period(
     list of PairedLook
         One per look, in the order of time. O(n log n).
 
-    Raises
-    ------
-    InvalidParameter
-        A parameter is out of range, or a period is not in 1 to 400.
-
     Examples
     --------
     >>> import numpy as np
@@ -215,18 +210,12 @@ def measure_pair(
 
     Parameters
     ----------
-    y : array_like of bool, shape (n_samples,)
-        Whether the row is positive.
-    champion, challenger : array_like of float, shape (n_samples,)
-        Finite scores of both models.
-    metric : str or Metric
-        Such as "auc".
+    y, sample_weight, entity
+        As for `measure_calibration`.
+    champion, challenger, metric
+        As for `compare_by_period`.
     last : int
         Last period of the look.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights.
-    entity : array_like of int, shape (n_samples,), optional
-        Number of the entity (customer, patient) of each row, equal in all looks. None: all rows are independent.
 
     Returns
     -------
@@ -279,10 +268,8 @@ def compare_measurements(
     ----------
     looks : sequence of PairedMeasurement
         In the order of time.
-    tolerance : float > 0
-        Difference that does not matter.
-    alpha : float in (0, 0.5)
-        Probability that any of the limits is wrong.
+    tolerance, alpha
+        As for `compare_by_period`.
 
     Returns
     -------
@@ -330,9 +317,10 @@ class _Sequence:
 
     @classmethod
     def of(cls, unit: float, trials: float, tolerance: float, alpha: float) -> _Sequence:
-        """Return a sequence that is narrowest where its half-width is the tolerance.
+        """Return an empty sequence with the ρ for which it is narrowest when its half-width equals the tolerance.
 
-        `unit` is the variance of a difference of one trial, by the first look. Any ρ is valid, so it may be rough.
+        `unit` is the variance of a difference of one trial, estimated at the first look. The limits are valid for any
+        ρ: a rough `unit` only makes them wider.
         """
         unit = max(unit, trials * (tolerance / 10.0) ** 2)
         # Q / ρ² at which the sequence is narrowest (Waudby-Smith et al. 2024, appendix).
@@ -451,11 +439,6 @@ def swap_set(
     Returns
     -------
     SwapSet
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, or a value is neither 0 nor 1.
 
     Examples
     --------

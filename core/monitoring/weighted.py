@@ -152,13 +152,6 @@ def weighted_metrics(
     WeightedMetrics
         The metrics. O(n log n).
 
-    Raises
-    ------
-    InvalidData
-        Lengths differ, or a value is not finite or out of its range.
-    InvalidParameter
-        `level` is not in (0, 1).
-
     Examples
     --------
     >>> import numpy as np

@@ -397,14 +397,12 @@ def smallest_detectable_shift(
     ----------
     reference : Measurement
         The reference, such as the level of a calibration.
-    planned : int
-        Number of periods of the plan.
+    planned, power
+        As for `smallest_detectable_drop`.
     alpha : float in (0, 0.5)
         Probability of any false alarm of `monitor_windows` with `change="shift"`.
     tolerance : float >= 0
         Shift up to which nothing is wrong.
-    power : float in (0, 1)
-        Probability with which the shift is to be found.
 
     Returns
     -------
@@ -458,11 +456,6 @@ def detection_probability(
     -------
     float
         The probability of an alarm.
-
-    Raises
-    ------
-    InvalidParameter
-        A parameter is out of range, or the plan has too few rows for a single look.
 
     Examples
     --------

@@ -202,12 +202,6 @@ class Auto:
     fraction : float
         Fraction of the rows that a holdout sets apart.
 
-    Raises
-    ------
-    InvalidParameter
-        `budget_seconds` or `max_score_microseconds` is not a finite number above 0, `n_rare` is not from 1 to `n_rows`,
-        or `at_once` is below 1.
-
     Notes
     -----
     If no rows can be held out, all rows are equal, or the rarer class has fewer than 5 rows, logistic regression is

@@ -281,13 +281,11 @@ def portfolio(
 ) -> list[Candidate]:
     """Return the parameter settings to try first, in order; a few other families if there are few rows.
 
-    These follow on the first trees: they are quick, and often members. On many more rows than the order was learnt on,
-    small trees come last: larger ones learn more in the same time. If a feature has categories, the first trees come
-    again with crosses. Left out are parameters that change nothing on this
-    table, settings that are then equal to one before, and trees of too many leaves.
+    Other families come after the first trees: they are quick, and often members. On many more rows than the order was
+    learnt on, small trees come last. If a feature has categories, the first trees come again with crosses. Left out are
+    parameters without effect on this table, settings that are then repeated, and trees of too many leaves.
 
     families: the other families; the portfolio names some of them.
-    n_rows: rows to learn from.
     most_categories: largest number of categories of a feature; 0 if all are numbers.
     few: whether there are few rows or few of the rarer class, so that candidates are compared on folds.
     """

@@ -374,10 +374,6 @@ def search_ranker(
 
     Raises
     ------
-    InvalidData
-        X, y, sample_weight or group break a rule, or a class has too few rows to be split.
-    InvalidParameter
-        `random_state` is not a seed, or the metric has a count of rows.
     NothingFitted
         All candidates failed.
 

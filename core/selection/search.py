@@ -52,11 +52,6 @@ class InvalidSpace(InvalidParameter):
     message : str
         What is wrong with the entry.
 
-    Attributes
-    ----------
-    pointer : str
-        The entry, as a JSON pointer within the search, such as "/space/n_rounds/1".
-
     Examples
     --------
     >>> from core.selection import InvalidSpace, read_space
@@ -319,25 +314,14 @@ class RandomSearch(CandidateSearch):
 
     Parameters
     ----------
-    algorithm : str
-        Name in `core.registry`.
+    algorithm, parameters, n_splits
+        As for `GridSearch`.
     space : mapping of str to list or mapping
         A list of values or a range for each searched parameter; see `read_space`.
-    parameters : mapping of str to Any, optional
-        Fixed parameters.
     n_candidates : int, default=20
         Number of candidates, 1 to 1000.
-    n_splits : int, default=1
-        1 holds out a part of the rows; k > 1 are k folds.
     random_state : int, default=0
         Seed of the draw.
-
-    Raises
-    ------
-    InvalidSpace
-        An entry of `space` breaks a rule; see `read_space`.
-    InvalidParameter
-        `n_candidates` is not from 1 to 1000.
 
     References
     ----------
@@ -382,12 +366,8 @@ class SuccessiveHalving(CandidateSearch):
 
     Parameters
     ----------
-    algorithm : str
-        Name in `core.registry`.
-    space : mapping of str to list or mapping
-        A list of values or a range for each searched parameter; see `read_space`.
-    parameters : mapping of str to Any, optional
-        Fixed parameters.
+    algorithm, space, parameters, n_splits, random_state
+        As for `RandomSearch`.
     n_candidates : int, default=27
         Number of candidates on the first rung.
     resource : {"rows", "rounds"}, default="rows"
@@ -396,17 +376,6 @@ class SuccessiveHalving(CandidateSearch):
         From 2 to 10.
     least_share : float in (0, 1], default=1/27
         Lowest fraction of the resource on the first rung.
-    n_splits : int, default=1
-        1 holds out a part of the rows; k > 1 are k folds.
-    random_state : int, default=0
-        Seed of the draw.
-
-    Raises
-    ------
-    InvalidSpace
-        An entry of `space` breaks a rule; see `read_space`.
-    InvalidParameter
-        Another parameter is out of range, or the resource is "rounds" and the algorithm has no path of rounds.
 
     Notes
     -----
@@ -472,16 +441,6 @@ class SuccessiveHalving(CandidateSearch):
         """Return the trials of one rung after the other, then the choice; see `Planner.next`.
 
         If the search must end now, each candidate is evaluated by the last rung that it reached.
-
-        Parameters
-        ----------
-        tried, held, elapsed
-            As for `Planner.next`.
-
-        Returns
-        -------
-        sequence of Trial, or Chosen
-            The next trials, or the end of the search.
         """
         remaining: list[int] = list(range(len(self.candidates)))
         latest: dict[int, Sequence[TrialResult]] = {}
@@ -520,10 +479,8 @@ def read_space(
 
     Parameters
     ----------
-    algorithm : str
-        Name in `core.registry`.
-    parameters : mapping of str to Any
-        Fixed parameters.
+    algorithm, parameters
+        As for `GridSearch`.
     space : mapping of str to list or mapping
         For each searched parameter a list of values, or a range such as
         {"low": 0.01, "high": 1, "log": True, "integer": False}.
