@@ -7,15 +7,7 @@ MAX_VALUE = 100
 
 
 def shorten(text: str, most: int = MAX_MESSAGE) -> str:
-    """Return a text of at most `most` characters: "…" replaces the middle of a longer one.
-
-    Examples
-    --------
-    >>> shorten("n_rounds must be a whole number", 20)
-    'n_rounds must b…mber'
-    >>> shorten("n_rounds", 20)
-    'n_rounds'
-    """
+    """Return a text of at most `most` characters: "…" replaces the middle of a longer one."""
     if len(text) <= most:
         return text
     end = most // 5

@@ -39,7 +39,7 @@ def are_kinds(n_distinct: int, n_rows: int) -> bool:
 class ColumnSource(ABC):
     """Base class of the sources from which a `ColumnTable` reads its columns.
 
-    categories: none for a numeric column; for a categorical one its categories, ascending.
+    categories: None for a numeric column; for a categorical one its categories, ascending.
     """
 
     names: tuple[str, ...]

@@ -677,7 +677,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return check_labels(y, n_samples)
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter if parameters contradict each other; annotations hold the rules of a single one."""
+        """Check the rules that involve several parameters; annotations hold those of a single one."""
 
     def _set_columns(self, n_features: Any, names: Any) -> None:
         if type(n_features) is not int or not 1 <= n_features <= MAX_FEATURES:

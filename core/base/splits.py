@@ -94,13 +94,6 @@ def split_rows(
     Groups with a positive row are put in random order and cut into folds of about equal numbers of positive rows;
     groups without one into folds of about equal numbers of rows. The draw depends on the rows' values and the seed, not
     on the order of the rows. O(n_rows · n_features + n_rows log n_rows).
-
-    Examples
-    --------
-    >>> X, positive = np.arange(12.0)[:, None], np.arange(12) % 3 == 0
-    >>> folds = split_rows(X, positive, np.ones(12), n_splits=2)
-    >>> [int(fold.sum()) for fold in folds], bool((folds[0] ^ folds[1]).all())
-    ([6, 6], True)
     """
     if n_splits < 1:
         raise InvalidParameter(f"n_splits must be at least 1, got {n_splits}")
@@ -143,11 +136,6 @@ def even_parts(mass: npt.NDArray[np.integer[Any]], n_parts: int) -> Integers:
 
     mass: (n_units,), int; above 0.
     n_parts: at least 1.
-
-    Examples
-    --------
-    >>> even_parts(np.array([1, 1, 1, 1, 1, 1]), 3).tolist(), even_parts(np.array([1, 98, 1]), 3).tolist()
-    ([0, 0, 1, 1, 2, 2], [0, 1, 2])
     """
     n_units = len(mass)
     if not n_units:

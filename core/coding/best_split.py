@@ -96,15 +96,6 @@ def find_best_split(
 
     A stump and its reverse have the same gain; the one with d+ >= d-, that
     is P >= N, is meant, and the one that is 1 above the cut where they are equal.
-
-    Examples
-    --------
-    Three bins of one feature and no missing value; most positives are in the last bin, all negatives in the others:
-
-    >>> histograms = np.array([[[0.0, 0.2, 0.8, 0.0], [0.7, 0.3, 0.0, 0.0]]])
-    >>> split = find_best_split(histograms, np.array([3]), np.array([False]), Criterion.YOUDEN)
-    >>> split.feature, split.cut, round(split.gain, 2)
-    (0, 1, 0.8)
     """
     if is_categorical is None:
         is_categorical = np.zeros(len(n_bins), dtype=np.bool_)

@@ -131,15 +131,6 @@ def fit_bins(
     codes: (n_features, n_rows), uint8 if max_bins <= 255, else uint16; column-major; the greatest value is missing.
 
     O(n_features · n_rows log n_rows). Memory: that of `learn_bins`, and then the codes.
-
-    Examples
-    --------
-    Two bins, and 255 for the missing:
-
-    >>> X = np.array([[1.0], [2.0], [8.0], [9.0], [np.nan]])
-    >>> bins, codes = fit_bins(X, np.arange(5), np.ones(5), max_bins=2)
-    >>> codes.tolist()
-    [[0, 0, 1, 1, 255]]
     """
     bins = learn_bins(X, rows, weight, max_bins, n_categories)
     return bins, code_columns(X, rows, bins)

@@ -72,11 +72,6 @@ def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
 
     Returns ndarray of shape (n_rows,), float64: the weights. If their mean is below 1 they cannot be meant as numbers
     of rows, and are divided by their mean.
-
-    Examples
-    --------
-    >>> effective_counts(np.array([1.0, 3.0])).tolist(), effective_counts(np.array([0.25, 0.75])).tolist()
-    ([1.0, 3.0], [0.5, 1.5])
     """
     return np.asarray(weight / min(float(weight.mean()), 1.0))
 
@@ -88,13 +83,6 @@ def measure_inverse_ess(
 
     weights: (n_rows,), float64; present weights, positives first.
     rows: (n_rows,), float64, or None; the number of rows that each row stands for; None: one.
-
-    Examples
-    --------
-    Four positives of equal weight, and two negatives:
-
-    >>> measure_inverse_ess(np.ones(6), None, 4)
-    InverseESS(positive=0.25, negative=0.5)
     """
     squares = weights * weights
     if rows is not None:

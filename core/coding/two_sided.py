@@ -36,11 +36,6 @@ def two_sided(p_plus: float, p_minus: float) -> TwoSided:
         at least a quarter of the ranking's γ = AUC - ½ if the cut is the one of greatest TPR - FPR.
 
     P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Lemma 4.
-
-    Examples
-    --------
-    >>> two_sided(0.2, 0.2)
-    TwoSided(above=1.0, below=-1.0, error=0.2)
     """
     if p_minus <= p_plus:
         coin = (p_plus - p_minus) / (1.0 + p_plus - p_minus)
@@ -67,12 +62,6 @@ def youden_threshold(
 
     scores: (n_rows,).
     weight: (n_rows,); each class has a weight above 0.
-
-    Examples
-    --------
-    >>> scores, positive = np.array([0.1, 0.4, 0.6, 0.9]), np.array([False, False, True, True])
-    >>> youden_threshold(scores, positive, np.ones(4)).value
-    0.4
     """
     if (weight == weight[0]).all():  # sorted apart, the classes need no order of rows
         ends = np.sort(scores[positive]), np.sort(scores[~positive])

@@ -12,15 +12,13 @@ or an anchor; R is a convex bound of the area above the ROC curve in a window of
 
     R(w) = 1/(m (high - low)) Σ_i max_r [ Σ_{j <= r} (z_j - s_i) + (min(r, high) - low)₊ ]
 
-Each positive is held against the run of the r highest negatives that it pays most for: r <= high is the tight
-surrogate (eqs. 14 and 18 of the paper), r <= n the naive one (eq. 11). With low = 0 and r <= high it is the mean of
-the pairwise hinge loss (1 - (s_i - z_j))₊ over the `high` highest negatives. The best runs are the third reader of the
-library's primitive, prefix sums along an order.
+Each positive is compared with the run of the r highest negatives that costs most: r <= high is the tight surrogate
+(eqs. 14 and 18 of the paper), r <= n the naive one (eq. 11). With low = 0 and r <= high it is the mean of the pairwise
+hinge loss (1 - (s_i - z_j))₊ over the `high` highest negatives.
 
-`surrogates` evaluates R and its plane from scores, and of rows (`core.linear.design`) as a function of w;
-`cutting_planes` solves the quadratic program, and knows when w = 0 is the optimum; `solvers` walks a path of C, with
-convex surrogates and others; `svm_selection` chooses C and the anchor; the estimators (`svm`) are made more than
-linear by `feature_maps`.
+`surrogates` evaluates R and its plane; `cutting_planes` solves the quadratic program, and knows when w = 0 is the
+optimum; `solvers` follows a path of C; `svm_selection` chooses C and the anchor; `feature_maps` make the estimators
+(`svm`) more than linear.
 
 References
 ----------

@@ -396,16 +396,10 @@ def solve_signed_model(
 ) -> tuple[Floats, Floats]:
     """Return plane weights u and coefficients w at the minimum of the model over the w with the required signs.
 
-    The model is Σ_j (w_j - between_j)²/(2 step_j) + max_k (losses_k + gradients_k·w).
-
-    losses: (k,).
-    gradients: (k, size).
-    between, step: (size,); steps above 0.
-    signs: (size,), int8; 1: w_j >= 0; -1: w_j <= 0; 0: free.
-
+    The model is Σ_j (w_j - between_j)²/(2 step_j) + max_k (losses_k + gradients_k·w), and
     w = clip(between - step · Σ u_k gradients_k). The dual is concave, and its pieces are quadratic: the solution of a
     piece's program is a direction of ascent unless it is the optimum. O(k² · size + k³) per program; some five are
-    usual.
+    usual. losses: (k,); gradients: (k, size).
     """
 
     def at(u: Floats) -> Floats:

@@ -234,15 +234,11 @@ class _LocalPush(LocalLoss):
 
 @dataclass
 class PushLoss(ScoreLoss):
-    """The logarithm of the p-norm push: ln Σ_i p_i e^{-s_i} + (1/r) ln Σ_k q_k e^{r s_k}.
+    """The logarithm of the p-norm push: ln Σ_i p_i e^{-s_i} + (1/r) ln Σ_k q_k e^{r s_k}, divided by r.
 
-    The sums are over positives i and negatives k, whose weights each sum to 1.
-
-    r times it is the logarithm of the p-norm push Σ_k q_k (Σ_i p_i e^{-(s_i - s_k)})^r. With r = 1 it is the logarithm
-    of RankBoost's loss; as r grows, ln Σ_i p_i e^{-(s_i - max s_k)} of the highest negative alone. 0 at w = 0.
-
-    C. Rudin, "The P-Norm Push: A simple convex ranking algorithm that concentrates at the top of the list", JMLR 10,
-    2009.
+    The sums are over positives i and negatives k, whose weights each sum to 1 (Rudin, "The P-Norm Push", JMLR 10,
+    2009). With r = 1 it is the logarithm of RankBoost's loss; as r grows, that of the highest negative alone. 0 at w =
+    0.
     """
 
     sample: LinearSample

@@ -2,9 +2,6 @@
 
 `Logistic` (logistic regression) and `AsymmetricSVM` minimise losses of margins and serve as baselines; `PNormPush`
 minimises the p-norm push of linear scores.
-
-Two are classifiers that rankers are compared with, a loss of margins each: logistic regression, and the asymmetric SVM.
-The third is the p-norm push of linear scores.
 """
 
 import math

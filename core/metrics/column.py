@@ -50,13 +50,6 @@ def survey_column(
     values: (n_rows,), float64; NaN is missing; finite otherwise.
     positive: (n_rows,), bool, or None; which rows are positive; None if there is no label.
     scratch: (n_rows,), float64; overwritten; saves an allocation for each of many columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> survey = survey_column(np.array([3.0, 1.0, np.nan, 2.0]), np.array([True, False, True, False]))
-    >>> survey.known, survey.quantiles[3], survey.auc.value
-    (3, 2.0, 1.0)
     """
     scratch = np.empty(len(values)) if scratch is None else scratch
     known = ~np.isnan(values)

@@ -512,11 +512,6 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
     Both estimates have intervals at `level`, which are combined by MOVER (eq. 5).
 
     InvalidData: an interval does not contain its value. InvalidParameter: `level` is not strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> change(Interval(0.8, 0.7, 0.9), Interval(0.7, 0.6, 0.8)).p_value < 0.5
-    True
     """
     level = check_level(level)
     for name, (value, low, high) in (("before", before), ("after", after)):

@@ -408,7 +408,11 @@ class _Line:
         return points[_hull_of(*self.at(points))]
 
     def thinned(self, max_points: int, n_first: int) -> NDArray[np.intp]:
-        """Return the indices of at most `max_points` points that represent the line; see `RocCurve.thin`."""
+        """Return the indices of the at most `max_points` points that `RocCurve.thin` keeps, ascending.
+
+        These are the first `n_first` points, the hull's vertices (or some of them, evenly spaced, if they would take
+        more than half), and points evenly spaced along the line by x + y.
+        """
         max_points -= n_first
         kept = self.hull()
         if kept.size > max_points:

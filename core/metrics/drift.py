@@ -68,12 +68,6 @@ def population_stability(
     with Fisher's F, whose first degrees of freedom (Σ λ)² / Σ λ² are Satterthwaite's, and whose second ones are those
     of the estimate of V. The interval is that of a noncentral F, scaled by the greatest λ: a change may lie in the
     direction that varies most.
-
-    Examples
-    --------
-    >>> found = population_stability([500, 500], [700, 300], (1000, 1000))
-    >>> round(found.psi.value, 3), round(found.distance, 3), found.p_value < 0.001
-    (0.167, 0.2, True)
     """
     from scipy.special import chdtrc, chndtrinc
 
@@ -176,11 +170,6 @@ def bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the inner edges, ascending, of at most `N_BINS` bins of about equal weight.
 
     A value belongs to the first bin whose end is not below it: `numpy.searchsorted(edges, values)`.
-
-    Examples
-    --------
-    >>> bin_edges(np.array([1.0, 1.0, 1.0, 2.0]))
-    array([1.])
     """
     if not len(values):
         return np.empty(0)

@@ -332,7 +332,7 @@ def proportion_interval(
     """Return the confidence interval of an area, or of another mean of values in [0, 1].
 
     value: float in [0, 1].
-    variance: none if the sample shows none.
+    variance: None if the sample shows none.
     n: float > 0; trials of a proportion with the greatest variance that the value can have.
     level: float in (0, 1).
     degrees: float > 0; degrees of freedom of Student's t; inf for the normal distribution.

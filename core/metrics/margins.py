@@ -231,11 +231,6 @@ def smooth_margin(log_loss: float, l1_norm: float) -> float:
 
     `log_loss` is ln F̃, as `log_pair_loss` returns it. InvalidParameter: l1_norm is not finite and above 0. Rudin &
     Schapire (2009), §4.2, eq. 6.
-
-    Examples
-    --------
-    >>> round(smooth_margin(log_pair_loss([1, 0], [3.0, 1.0]), l1_norm=4.0), 3)
-    0.5
     """
     _check_norm(l1_norm)
     return -log_loss / l1_norm

@@ -69,11 +69,6 @@ def sorted_run(
 
     scores: (n,).
     sample_weight: (n,); rows of weight 0 are left out.
-
-    Examples
-    --------
-    >>> sorted_run([True, False, False], [0.5, 0.1, 0.5]).columns.tolist()
-    [[-0.5, -0.1], [1.0, 0.0], [1.0, 1.0]]
     """
     is_positive = np.asarray(positive, dtype=np.bool_)
     values, weight = finite_vector("scores", scores, is_positive.size), None

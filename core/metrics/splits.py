@@ -57,11 +57,6 @@ def rate_inflation(
     Result: at least 1; 1 with a single repeat, which shows nothing. O(n log n).
 
     InvalidData: lengths differ, a value is not finite, or a row does not have one score in each repeat.
-
-    Examples
-    --------
-    >>> rate_inflation([1, 2, 3, 4, 1, 2, 3, 4], [0, 1, 2, 3] * 2, [0] * 4 + [1] * 4, 2, 4)
-    1.0
     """
     values = finite_vector("scores", scores)
     size = values.size

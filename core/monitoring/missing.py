@@ -111,13 +111,6 @@ def unchanged_shares(
 
     values: the metric for each of `SHARES`; linear in between.
     low, high: the limits.
-
-    Examples
-    --------
-    >>> from core.monitoring.missing import SHARES, unchanged_shares
-    >>> low, high = unchanged_shares(0.1 * SHARES, 0.02, 0.05)
-    >>> round(low, 3), round(high, 3)
-    (0.2, 0.5)
     """
     fine = np.linspace(0.0, 1.0, 1001)
     inside = np.interp(fine, SHARES, np.asarray(values, dtype=np.float64))

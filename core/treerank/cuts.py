@@ -104,10 +104,7 @@ class CutRules(Rules):
         return sum_up(self.below, self.leaf_negative)
 
     def link(self, tree: RankingTree) -> Nodes:
-        """Return the ranking tree as one plain tree of cuts, whose leaves hold the numbers of the ranking leaves.
-
-        Its leaves are those of the ranking tree, and the value of each is its number.
-        """
+        """Return the ranking tree as one plain tree of cuts, whose leaves hold the numbers of the ranking leaves."""
         is_cut, asks = self.feature >= 0, tree.rule >= 0
         number = np.cumsum(is_cut) - 1  # of a cut among the cuts
         n_cuts = int(is_cut.sum())
@@ -309,16 +306,10 @@ def link_all(trees: Sequence[RankingTree]) -> Nodes:
 
 
 def mean_values(tree: RankingTree, leaf_value: Floats) -> Floats:
-    """Return the training rows' mean leaf value at each cut and leaf of a linked tree.
+    """Return the training rows' mean leaf value at each cut and leaf of a linked tree, in the order of `tree.linked`.
 
-    On the way of a row from the root to its leaf, its mean value changes at each cut by mean(child) - mean(cut). These
-    changes sum to the leaf's value less the mean of all rows, and each is due to one feature. (If two features gain
-    only together, the one that is cut later gets more.)
-
-    tree: with rules of class `CutRules`.
-    leaf_value: (n_leaves,).
-
-    Result: (n_cuts + n_leaves,), float64; in the order of `tree.linked`; the first is the mean of all.
+    On a row's way to its leaf the mean changes at each cut by mean(child) - mean(cut). The changes sum to the leaf's
+    value minus the mean of all rows (the first of the result), and each is due to one feature.
     """
     rules = tree.rules
     assert isinstance(rules, CutRules)
@@ -345,16 +336,11 @@ class FeatureGains(NamedTuple):
 
 
 def sum_gains(trees: Sequence[RankingTree], n_features: int) -> FeatureGains:
-    """Return each feature's total gain over all splits; the mean over several trees.
+    """Return each feature's total gain over all splits; the mean over several trees (Clémençon et al. 2011, §5.1).
 
-    trees: with rules of class `CutRules`.
-
-    ΔAUC of a cut of a cell C into C' and the rest is |α(C) β(C') - β(C) α(C')| / 2, with shares of
-    all training rows, so that a cut near the root of the ranking tree weighs more than the same cut
-    further down. All cuts that LeafRank made in a node count, also those that it dropped as both their leaves went to
-    one side. Hence the linear sums may add up to more than the tree's AUC less ½.
-
-    Clémençon, Depecker & Vayatis 2011, §5.1.
+    ΔAUC of a cut of a cell C into C' and the rest is |α(C) β(C') - β(C) α(C')| / 2, with fractions of all training
+    rows: a cut near the root of the ranking tree weighs more. Cuts that LeafRank dropped count, too, so the linear sums
+    may exceed the tree's AUC minus ½.
     """
     squared, linear = np.zeros((2, n_features))
     for tree in trees:

@@ -24,7 +24,7 @@ class Branch(NamedTuple):
 class NamedTree:
     """A ranking tree with the names of its features and categories.
 
-    categories: none for a numeric feature, else the texts of its categories.
+    categories: None for a numeric feature, else the texts of its categories.
     """
 
     tree: RankingTree

@@ -119,13 +119,9 @@ class Union(NamedTuple):
 def best_union(positive: Floats, negative: Floats) -> Union:
     """Return the union L of cells with the greatest Λ = β(L) - α(L): those with more positives than negatives.
 
-    positive, negative: (n_cells,); mass of each class in each cell; both sums above 0.
-
-    O(n_cells log n_cells). Along the order each cell adds β - α, which falls. So the peak is after the last cell that
-    adds something, and the union is all cells with β > α. This is compared by products of masses, exact for whole
-    numbers, so that a cell with β = α is always left out: the smallest of several best unions.
-
-    Clémençon, Depecker & Vayatis 2011, Fig. 4 and Proposition 4.
+    Along the order each cell adds β - α, which falls: the union is all cells with β > α, compared by products of
+    masses, which are exact for whole numbers (Clémençon, Depecker & Vayatis 2011, Fig. 4, Proposition 4). O(n_cells log
+    n_cells). positive, negative: (n_cells,), both sums above 0.
     """
     mass = positive + negative
     fraction = np.divide(positive, mass, out=np.full(len(mass), -1.0), where=mass > 0)

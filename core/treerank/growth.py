@@ -189,11 +189,8 @@ def grow(splitter: CellSplitter, limits: TreeLimits, callback: Callback) -> Rank
         once. StopFit ends growth, and the tree that there is is returned.
 
     A node stays a leaf if all its rows are of one class, if no split gains and leaves enough mass on both sides
-    (Remark 4), or at the limits. Of nodes of equal gain the one found first is split first, and of siblings the top
-    one.
-
-    S. Clémençon, M. Depecker and N. Vayatis, "Adaptive partitioning schemes for bipartite ranking",
-    Machine Learning 83, 2011: Fig. 2.
+    (Clémençon, Depecker & Vayatis 2011, Fig. 2, Remark 4), or at the limits. Of nodes of equal gain the one found first
+    is split first, and of siblings the top one.
     """
     growth = _Growth(splitter, limits)
     with suppress(StopFit):

@@ -84,17 +84,13 @@ def code_sample(sample: TreeRows, max_bins: int) -> CodedSample:
 def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses):  # type: ignore[no-untyped-def]
     """Merge the leaves of each cell's small tree into two sides, sort its rows by side and class, and store the tree.
 
-    nodes: shape (n_nodes,), `NODE`, splits: shape (n_nodes,), `SPLIT`, rows: shape (n_rows,), uint32; read, and
-    rows sorted in place; see `core.trees.grower.CellTrees`.
-    n_positives: int64, the rows below are positive.
-    merged: shape (n_cells,), `MERGED`; written.
-    cut_nodes: shape (n_cells, 2 * max_leaves - 1), `CUT_NODE`; written in preorder.
-    cut_masses: shape (n_cells, max_leaves, 2), float64; written: the masses (positive, negative) of the cut tree's
-    leaves and, from the last index back, (feature, gain in masses) of each cut that was dropped.
+    The partition-based rule (Fig. 4) sorts the leaves by β/α and takes the best prefix, the shortest among equals: all
+    leaves where β > α.
 
-    The partition-based rule (Fig. 4) merges the leaves into the two sides that gain most: it sorts them by β/α and
-    takes the best prefix, the shortest among equals. Along that order a leaf adds β - α, so the prefix is all leaves
-    where β > α.
+    nodes, splits, rows: see `core.trees.grower.CellTrees`; rows are sorted in place, those below n_positives first.
+    merged: (n_cells,) `MERGED`, written. cut_nodes: (n_cells, 2 * max_leaves - 1) `CUT_NODE`, written in preorder.
+    cut_masses: (n_cells, max_leaves, 2) float64, written: the masses of the cut tree's leaves and, from the last index
+    back, (feature, gain in masses) of each cut that was dropped.
     """
     max_leaves = cut_masses.shape[1]
     leaf_node, leaf_p, leaf_q = (

@@ -51,10 +51,7 @@ class Links(NamedTuple):
 
 
 def are_trees(is_leaf: Booleans) -> bool:
-    """Return True if the leaf flags, (n_nodes,) bool, describe one or more complete trees in preorder.
-
-    is_leaf: shape (n_nodes,), bool.
-    """
+    """Return True if the leaf flags, (n_nodes,) bool, describe one or more complete trees in preorder."""
     # With -1 for a leaf and 1 for other nodes, a tree's running sum reaches -1 at its last node and not before.
     total = np.cumsum(np.where(is_leaf, -1, 1))
     return len(total) > 0 and bool(total[-1] < total[:-1].min(initial=0))
@@ -279,11 +276,7 @@ class RankingTree(State):
 
     @cached_property
     def concave_order(self) -> Integers:
-        """Leaf numbers by decreasing β/α, the order with the greatest training AUC (Proposition 2).
-
-        It is the order whose training AUC is greatest. Leaves without negatives come first; those alike keep
-        their order.
-        """
+        """Leaf numbers by decreasing β/α, the order with the greatest training AUC (Proposition 2); stable."""
         total = self.leaf_positive + self.leaf_negative
         fraction = np.zeros(self.n_leaves)
         np.divide(self.leaf_positive, total, out=fraction, where=total > 0)
@@ -303,10 +296,7 @@ class RankingTree(State):
         return self.rules.link(self)
 
     def find_leaves(self, X: Floats) -> Integers:
-        """Return the leaf of each row.
-
-        Result: (n_samples,), int64; numbers of leaves from the top, 0 to n_leaves - 1.
-        """
+        """Return the leaf of each row: numbers from the top, 0 to n_leaves - 1."""
         return self.rules.find_leaves(self, X)
 
     def send_down(self, n: int, goes_top: Callable[[int, Integers], Booleans]) -> Integers:
@@ -329,12 +319,7 @@ class RankingTree(State):
         return leaf
 
     def collapse(self, nodes: Booleans) -> "RankingTree":
-        """Return the subtree that results from turning some inner nodes into leaves.
-
-        nodes: (n_nodes,), bool.
-
-        Result: with the masses and rules of the nodes that remain.
-        """
+        """Return the subtree that results from turning some inner nodes into leaves."""
         kept = np.ones(self.n_nodes, dtype=np.bool_)
         for node, parent in enumerate(self.parent[1:].tolist(), start=1):
             kept[node] = kept[parent] and not nodes[parent]

@@ -307,10 +307,11 @@ def pack_stored(stored: StoredCodes) -> _TwoValued:
 
 
 def find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integers]:
-    """Bundle two-valued features that are mutually exclusive, first fit in the order of features.
+    """Group two-valued features into bundles such that in no row two features of a bundle have their marked value.
 
-    Returns the features of each bundle of two or more; and for each feature the code, 0 or 1, that has a code in the
-    bundle.
+    Each feature joins the first bundle where it fits. Return (bundles, on): the features of each bundle of two or more,
+    and for every feature its marked value, 1 (the higher) or 0. The lower value is marked if the higher one is so
+    frequent that it would exclude other features.
     """
     on = np.ones(two.n_features, dtype=np.int64)
     features, bits = two.features, two.bits

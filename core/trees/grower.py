@@ -148,7 +148,7 @@ class TreeGrower:
     """Grows trees on one coded table, and holds the weights of its rows.
 
     n_weights: 1: one weight per row, summed by class. 2: gradient and Hessian per row, summed over all rows.
-    max_leaves: none: the tree grows level by level.
+    max_leaves: None: the tree grows level by level.
     rows: memory for the list of rows, or the rows of cells; None: new memory.
     n_cells: greatest number of cells of a call.
     division: how the rows are divided into shards, whose sums are added up; None: all are in one.

@@ -689,20 +689,13 @@ def mixed_shapley(
 ) -> Floats | None:
     """Return the exact Shapley values of one row against reference rows; None if that takes more than `most` nodes.
 
-    The game is that of `core.explain.shapley_estimate`: a feature that is not known has its value in a reference row. A
-    path on which the row and the reference part is followed to both sides: to the one with the row's value of the
-    feature, to the other with the reference's. A leaf that takes a features from the row and b from the reference is
-    reached by all sets that have the first and not the others, which settles what it is worth to each (Lundberg and
-    others, "From local explanations to global understanding with explainable AI for trees", Nature Machine
-    Intelligence 2, 2020, Algorithm 3). Several nodes may lead to one child.
+    The game is that of `core.explain.shapley_estimate`: an unknown feature has its value in a reference row. Where the
+    row and the reference part, both sides are followed. A leaf that takes a features from the row and b from the
+    reference is reached by all sets that have the first and not the others, which settles its value for each (Lundberg
+    et al. 2020, Algorithm 3). Several nodes may lead to one child.
 
-    x: (n_features,).
-    references: (n_references, n_features).
-    shares: (n_references,); their weights.
-    nodes: `mean` of the leaves is all that is read of it.
-    most: nodes that may be visited.
-
-    Result: (n_features,), float64.
+    references: (n_references, n_features). shares: (n_references,), their weights. Of `nodes` only `mean` of the leaves
+    is read.
     """
     size = min(int(nodes.depth.max(initial=1)), len(x)) + 1
     if size > MAX_PATH_FEATURES:

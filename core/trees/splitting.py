@@ -457,11 +457,9 @@ def _value_cuts(objective, n, cuttable, criterion, scratch_address, value):  # t
 def _scan_cuts(  # type: ignore[no-untyped-def]
     objective, histogram, n_known, side, columns, cuttable, criterion, scratch_address, value
 ):
-    """Write the value of every split, with missing values below (side 0) or above (1); see `find_split`.
+    """Write the value of every split to `value`, (8 · (n_known + 1),) float64; for the other arrays see `find_split`.
 
-    value: (8 · (n_known + 1),) float64.
-
-    For the other arrays see `find_split`.
+    Missing values are below (side 0) or above (1).
     """
     scratch = scratch_at(scratch_address)
     whole, sums = scratch.whole, scratch.sums

@@ -70,7 +70,7 @@ def encode(data: TrainingData, more_than: int | None, seed: int) -> Encoded:
 
     data: rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
         `core.coding.folds`.
-    more_than: none: encode no feature.
+    more_than: None: encode no feature.
     seed: of the folds: the fraction of positives of a row is computed from the rows of the other folds.
 
     Result: with X itself if there is nothing to encode.

@@ -278,7 +278,10 @@ class TwoWayArea(Metric):
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective number of rows in the rectangle of the scarcer class."""
+        """Return the effective number of positives, or of negatives, in the rectangle, whichever is smaller.
+
+        No mean over these rows varies more than a proportion of so many trials; see `Metric.trials`.
+        """
         return min(self.rows_inside(masses))
 
 
