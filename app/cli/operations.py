@@ -119,8 +119,8 @@ def backup(
     ] = None,
     state_dir: StateDir = None,
 ) -> None:
-    """Back up database and blobs, and verify the backup. The service may run. A backup of a state folder contains the
-    first key.
+    """Back up database and blobs, and verify the backup. The service may run. A backup of a state folder contains its
+    keys. Otherwise the command prints which keys you must keep beside the backup.
     """
     from alembic.util import CommandError
 
@@ -139,6 +139,8 @@ def backup(
     except (BackupError, ServiceError, OSError, DBAPIError, CommandError) as error:
         fail(describe_failure(error))
     typer.echo(f"{target}: the database and {made.blobs} blobs, {size(made.bytes)}, verified")
+    if made.keys_beside:
+        typer.echo(f"keep beside it: the keys {made.keys_beside}")
     if made.missing:
         fail(
             f"{len(made.missing)} blobs that the database refers to are missing or damaged, and are not in "
@@ -153,6 +155,14 @@ def restore(
             exists=True, help="Backup: a folder or tar file that `rankwright backup` created."
         ),
     ],
+    *,
+    without_keys: Annotated[
+        bool,
+        typer.Option(
+            "--without-keys",
+            help="Restore although keys are missing that decrypt stored secrets or verify the audit log.",
+        ),
+    ] = False,
     state_dir: StateDir = None,
 ) -> None:
     """Restore a backup into a new or empty state folder, or into an empty PostgreSQL database and the blob store."""
@@ -173,7 +183,7 @@ def restore(
             "unset RANKWRIGHT_DATABASE_URL and RANKWRIGHT_BLOB_URL"
         )
     try:
-        made = restore_backup(source, settings)
+        made = restore_backup(source, settings, without_keys=without_keys)
     except (BackupError, ServiceError, OSError, DBAPIError, CommandError) as error:
         fail(describe_failure(error))
     if settings.database_file is None:

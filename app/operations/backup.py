@@ -18,19 +18,21 @@ import sqlite3
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from app import __version__
 from app.operations import housekeeping, postgres_copy, repository
-from app.platform import audit, audit_keys, catalogue, migrate
+from app.platform import audit, audit_keys, catalogue, encryption, migrate
 from app.platform.audit import Outcome
+from app.platform.audit_keys import BadAuditKeys
 from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStore, compare
 from app.platform.database import Database
+from app.platform.encryption import BadKeys, Cipher, Undecryptable, key_id
 from app.platform.errors import Unavailable
 from app.platform.schema import REVISION, describe, describe_unknown
 from app.platform.settings import Settings
@@ -39,8 +41,13 @@ from app.platform.tables import Upkeep
 
 FORMAT = 1
 MANIFEST, DATABASE, BLOBS = "manifest.json", "rankwright.db", "blobs/"
-KEYS = ("api-key", audit_keys.FILE)
-"""Files of a state folder that are in its backup: the first key, and the key of the audit log."""
+SECRETS, AUDIT = "RANKWRIGHT_SECRETS_KEYS_FILE", "RANKWRIGHT_AUDIT_KEY_FILE"
+OWN_FILES = {SECRETS: encryption.FILE, AUDIT: audit_keys.FILE}
+"""The files with keys that `rankwright serve` creates in the state folder, by the setting that names another file."""
+KEYS = ("api-key", *OWN_FILES.values())
+"""Files of a state folder that are in its backup: the first key, and the keys of secrets and of the audit log."""
+UNKNOWN = "unknown"
+"""The id of a key that the process that made the backup did not have."""
 CHUNK = 1 << 20
 # Keys of release 0.3.0 end in a SHA-256, later ones in 32 random digits.
 _BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2(?:[0-9a-f]{30}|[0-9a-f]{62}))")
@@ -143,13 +150,21 @@ class BackupError(Exception):
 
 @dataclass(frozen=True)
 class Backup:
-    """Contents of a backup: size and SHA-256 of each file by name, and the blobs that were missing or damaged."""
+    """Contents of a backup: size and SHA-256 of each file by name, and the blobs that were missing or damaged. `keys`
+    are the ids of the keys that a restored service needs, by the setting that names their file.
+    """
 
     made_at: str
     made_by: str
     revision: str
     files: dict[str, dict[str, Any]]
     missing: list[str]
+    keys: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def keys_beside(self) -> str:
+        """The needed keys that the backup lacks, as text for people; empty if it is complete."""
+        return _in_words({s: ids for s, ids in self.keys.items() if OWN_FILES[s] not in self.files})
 
     @property
     def bytes(self) -> int:
@@ -222,9 +237,10 @@ def back_up_and_prune(settings: Settings, folder: Path, keep: int) -> tuple[Path
     return target, made
 
 
-def restore(source: Path, settings: Settings) -> Backup:
+def restore(source: Path, settings: Settings, *, without_keys: bool = False) -> Backup:
     """Restore a backup of SQLite into an empty or new state folder, or one of PostgreSQL into the empty database of the
-    settings. The blobs go to the bucket of the settings, if there is one. Raises BackupError, OSError and Unavailable.
+    settings. The blobs go to the bucket of the settings, if there is one. Raises BackupError, also if the settings lack
+    a key that the backup needs, unless `without_keys`; OSError and Unavailable.
     """
     into_server = settings.database_file is None
     with _opened(source) as open_file:
@@ -232,6 +248,13 @@ def restore(source: Path, settings: Settings) -> Backup:
         if not migrate.is_known(made.revision):
             raise BackupError(
                 f"{source} was created by {made.made_by}: {describe_unknown(made.revision)}"
+            )
+        lacking = _lacking_keys(made, settings)
+        if lacking and not without_keys:
+            raise BackupError(
+                f"{source} needs the keys {_in_words(lacking)}. Put them into the file that the setting names, or "
+                "restore with --without-keys: then people sign in again, webhooks need new secrets, and the audit log "
+                "cannot be verified"
             )
         if into_server == (DATABASE in made.files):
             kinds = ("SQLite", "PostgreSQL")[:: 1 if into_server else -1]
@@ -242,6 +265,52 @@ def restore(source: Path, settings: Settings) -> Backup:
             _restore_folder(open_file, made, settings)
     os.sync()
     return made
+
+
+def _needed_keys(settings: Settings, db: Database) -> dict[str, list[str]]:
+    """Return the ids of the keys that are needed to read all of a database, by setting."""
+    encrypted = db.reading(repository.encrypted_texts)
+    needed: set[str] = set()
+    for key in settings.read_secrets_keys():
+        others = {text for text in encrypted if not _decrypts(Cipher([key]), text)}
+        if others != encrypted:
+            needed.add(key_id(key))
+        encrypted = others
+    if encrypted:
+        needed.add(UNKNOWN)
+    found = {SECRETS: needed, AUDIT: db.reading(repository.sealing_keys)}
+    return {setting: sorted(ids) for setting, ids in found.items() if ids}
+
+
+def _decrypts(cipher: Cipher, text: str) -> bool:
+    try:
+        cipher.decrypt(text)
+    except Undecryptable:
+        return False
+    return True
+
+
+def _lacking_keys(made: Backup, settings: Settings) -> dict[str, list[str]]:
+    """Return the ids of the needed keys that a restored service would lack, by setting. Raises BackupError for unusable
+    files.
+    """
+    try:
+        known: dict[str, tuple[Path | None, Collection[str]]] = {
+            SECRETS: (settings.secrets_keys_file, set(map(key_id, settings.read_secrets_keys()))),
+            AUDIT: (settings.audit_key_file, settings.read_audit_keys().ids),
+        }
+    except (BadKeys, BadAuditKeys) as error:
+        raise BackupError(str(error)) from error
+    lacking = {}
+    for setting, ids in made.keys.items():
+        file, there = known[setting]
+        if file is not None or OWN_FILES[setting] not in made.files:
+            lacking[setting] = [each for each in ids if each not in there]
+    return {setting: ids for setting, ids in lacking.items() if ids}
+
+
+def _in_words(keys: Mapping[str, Sequence[str]]) -> str:
+    return " and ".join(f"{', '.join(ids)} of {setting}" for setting, ids in keys.items())
 
 
 def _restore_folder(open_file: Open, made: Backup, settings: Settings) -> None:
@@ -347,13 +416,14 @@ def _note_success(settings: Settings, target: Path) -> None:
 
 @dataclass(frozen=True)
 class _Copied:
-    """A copy of the database: its files by their names in the archive, and the blobs to which it refers, each with a
-    row that does.
+    """A copy of the database: its files by their names in the archive, the blobs to which it refers, each with a row
+    that does, and the ids of the keys that it needs.
     """
 
     revision: str
     files: dict[str, Path]
     blobs: list[tuple[str, str, Blob | None]]
+    keys: dict[str, list[str]]
 
 
 def _copy_database(settings: Settings, folder: Path) -> _Copied:
@@ -362,16 +432,19 @@ def _copy_database(settings: Settings, folder: Path) -> _Copied:
     if source is None:
         found = postgres_copy.dump(settings.sqlalchemy_url, folder)
         files = {postgres_copy.PREFIX + each.path.name: each.path for each in found.tables}
-        return _Copied(found.revision, files, [(b.key, "blob", b) for b in found.blobs])
+        with closing(Database(settings.sqlalchemy_url, pool_size=1)) as db:
+            keys = _needed_keys(settings, db)
+        return _Copied(found.revision, files, [(b.key, "blob", b) for b in found.blobs], keys)
     target = folder / DATABASE
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copy:
         live.backup(copy)
     with closing(Database(f"sqlite:///{target}", pool_size=1)) as db:
         db.writing(catalogue.release_all)
         blobs = [(key, row, blob) for key, row, blob in housekeeping.named_blobs(db)]
+        keys = _needed_keys(settings, db)
     revision = migrate.current(f"sqlite:///{target}")
     _finish(target)
-    return _Copied(revision or "", {DATABASE: target}, blobs)
+    return _Copied(revision or "", {DATABASE: target}, blobs, keys)
 
 
 def _write(add_file: Add, settings: Settings, copied: _Copied, blobs: BlobStore) -> Backup:
@@ -404,11 +477,12 @@ def _write(add_file: Add, settings: Settings, copied: _Copied, blobs: BlobStore)
     for name, path in copied.files.items():
         add(name, path)
     if settings.database_file is not None:
-        for name in KEYS:
+        external = {SECRETS: settings.secrets_keys_file, AUDIT: settings.audit_key_file}
+        for name in {*KEYS} - {OWN_FILES[setting] for setting, file in external.items() if file}:
             if (path := settings.state_dir.absolute() / name).exists():
                 add(name, path)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    made = Backup(now, f"rankwright {__version__}", copied.revision, files, missing)
+    made = Backup(now, f"rankwright {__version__}", copied.revision, files, missing, copied.keys)
     manifest = json.dumps({"format": FORMAT, **vars(made)}, indent=1).encode()
     add_file(MANIFEST, io.BytesIO(manifest), len(manifest))  # last: it marks a whole backup
     return made

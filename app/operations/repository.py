@@ -34,8 +34,10 @@ from app.platform.tables import (
     AliasFeedback,
     AliasRequest,
     AliasRequestState,
+    AuditSeal,
     BatchScore,
     BreakGlass,
+    BrowserSession,
     Comparison,
     Dataset,
     DatasetName,
@@ -58,6 +60,7 @@ from app.platform.tables import (
     Upkeep,
     Upload,
     UploadRow,
+    Webhook,
     output_tables,
 )
 
@@ -65,6 +68,22 @@ from app.platform.tables import (
 def ping(session: Session) -> None:
     """Run a minimal query, to test the connection."""
     session.execute(select(1))
+
+
+def encrypted_texts(session: Session) -> set[str]:
+    """Return all texts that are stored encrypted with the keys of stored secrets."""
+    columns = (Webhook.secret, Webhook.previous_secret, BrowserSession.refresh_token)
+    return {
+        text
+        for column in columns
+        for text in session.scalars(select(column).where(column.is_not(None)))
+        if text is not None
+    }
+
+
+def sealing_keys(session: Session) -> set[str]:
+    """Return the ids of the keys that the seals of the audit log were made with."""
+    return set(session.scalars(select(AuditSeal.key_id).distinct()))
 
 
 def now(session: Session) -> float:

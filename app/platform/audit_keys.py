@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,6 +47,11 @@ class AuditKeys:
     def newest(self) -> AuditKey | None:
         """The key that seals; None if there is none."""
         return next(iter(self._by_id.values()), None)
+
+    @property
+    def ids(self) -> Set[str]:
+        """The names of the keys."""
+        return self._by_id.keys()
 
     def get(self, key_id: str | None) -> AuditKey | None:
         """Return the key with this id; None if it is unknown."""

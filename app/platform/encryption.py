@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,6 +54,11 @@ def _key_of(file: Path, number: int, line: str) -> bytes:
             f"{file}, line {number}: must be {KEY_BYTES} random bytes as base64: openssl rand -base64 {KEY_BYTES}"
         )
     return key
+
+
+def key_id(key: bytes) -> str:
+    """Return the name of a key: 16 hexadecimal digits of a hash, which reveal nothing about it."""
+    return hashlib.sha256(b"rankwright secrets key\n" + key).hexdigest()[:16]
 
 
 class Cipher:

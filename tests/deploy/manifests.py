@@ -26,8 +26,8 @@ OVERLAYS = ("single-node", "external")
 MONITORING = FOLDER / "components" / "monitoring"
 ALERTS = ROOT / "deploy" / "monitoring" / "alerts.yml"
 RULE = MONITORING / "prometheus-rule.yaml"
-OLDEST = (1, 21)
-"""kubectl before 1.21 has a kustomize that knows no components, and no folders among the resources."""
+OLDEST = (1, 22)
+"""kubectl before 1.22 has a kustomize without replacements."""
 
 Manifest = dict[str, Any]
 

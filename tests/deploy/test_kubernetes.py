@@ -5,7 +5,10 @@ needed.
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from tests.app.live_service import running
 from tests.deploy import compose_file, dockerfile, manifests
 from tests.deploy.manifests import Manifest, Pod, each, matches, of_kind, pods, quantity
 from tests.deploy.product import KNOWN, parse, read_settings
+from tests.servers import PostgresServer
 from workers.slots import memory_per_fit
 
 DOCS = manifests.ROOT / "docs" / "kubernetes.md"
@@ -44,6 +48,13 @@ apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: ["{kubernetes}/overlays/%s"]
 components: ["{kubernetes}/components/monitoring"]
+"""
+
+RESTORE = """
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: ["{kubernetes}/overlays/single-node"]
+components: ["{kubernetes}/components/restore"]
 """
 
 Rendering = list[Manifest]
@@ -363,6 +374,57 @@ def test_the_cache_fits_on_its_volume(renderings: dict[str, Rendering]) -> None:
             writes = 0 if pod.component == "dispatcher" else 2 * largest
             assert max(disks) >= max(cache + writes, 2 * cache)
             assert quantity(pod.main["resources"]["requests"]["ephemeral-storage"]) >= sum(disks)
+
+
+def test_the_jobs_restore_a_backup(
+    renderings: dict[str, Rendering], postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Before, the Job of the migration would create the tables that the restore must not find."""
+    before, during = renderings["single-node"], manifests.render_text(RESTORE, tmp_path / "k")
+    lasting = [one["spec"]["replicas"] for one in of_kind(during, "Deployment")]
+    assert (lasting, [one["metadata"]["name"] for one in of_kind(during, "Job")]) == (
+        [0, 0, 0],
+        ["rankwright-restore"],
+    )
+    (cron,) = of_kind(during, "CronJob")
+    assert cron["spec"]["suspend"] is True
+    assert [fault for one in during for fault in faults(one)] == []
+    (tmp_path / "backups").mkdir()
+
+    def run(rendering: Rendering, name: str, place: str, *words: str) -> str:
+        """Run the command of a pod, or one of these words in it, at another database and folder."""
+        (pod,) = [each for each in pods(rendering) if each.name.startswith(name)]
+        moved = {"/backups": f"{tmp_path}/backups", "/var/lib/rankwright": f"{tmp_path}/{place}"}
+        told = json.dumps([list(words) or pod.main["command"], pod.environment(pod.main)])
+        for path, to in moved.items():
+            told = told.replace(path, to)
+        command, environment = json.loads(told)
+        environment = {k: v for k, v in environment.items() if "PASSWORD" not in k}
+        environment |= {
+            "RANKWRIGHT_DATABASE_URL": urls[place],
+            "RANKWRIGHT_STATE_DIR": str(tmp_path / place),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+        (tmp_path / place).mkdir(exist_ok=True)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    keys, of_ada = ("rankwright", "keys"), ("--owner", "ada")
+    new = ("--scope", "read", "--name", "night")
+    urls = {place: postgres.create(f"pods_{place}") for place in ("old", "new")}
+    try:
+        run(before, "rankwright-migrate", "old")
+        (tmp_path / "old" / "blobs").mkdir(exist_ok=True)
+        run(before, "rankwright-migrate", "old", *keys, "create", *of_ada, *new)
+        run(before, "rankwright-backup", "old")
+        run(during, "rankwright-restore", "new")
+        run(before, "rankwright-migrate", "new")
+        kept = run(before, "rankwright-migrate", "new", *keys, "list", *of_ada)
+        assert "night" in kept
+    finally:
+        for place in urls:
+            postgres.drop(f"pods_{place}")
 
 
 def test_every_command_is_one_of_the_product(rendering: Rendering) -> None:

@@ -135,12 +135,15 @@ def test_from_the_shell_by_a_tar_file(
     made: tuple[Path, str, list[float], str], state: Settings, tmp_path: Path, sentences: Sentences
 ) -> None:
     target, restored = tmp_path / "state.tar", tmp_path / "restored"
+    made_keys = (state.own_secrets_keys.read_text(), state.own_secrets_keys.name)
     done = rankwright("backup", str(target), state_dir=state.state_dir)
+    assert "keep beside" not in done.stdout
     assert (done.exit_code, "verified" in done.stdout) == (0, True)
     assert target.stat().st_mode & 0o777 == 0o600
     with tarfile.open(target) as tar:
         assert tar.getnames()[-1] == "manifest.json"
     assert rankwright("restore", str(target), state_dir=restored).exit_code == 0
+    assert (restored / made_keys[1]).read_text() == made_keys[0]
     again = rankwright("restore", str(target), state_dir=restored)
     assert (again.exit_code, again.stdout) == (1, "")
     sentences(again.stderr)

@@ -13,9 +13,19 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from sqlalchemy import select
+from standardwebhooks import Webhook as Verifier
 
 from app.operations import backup
-from app.operations.backup import BackupError, back_up, back_up_and_prune, restore
+from app.operations.audit_seals import Sealer
+from app.operations.backup import (
+    AUDIT,
+    SECRETS,
+    BackupError,
+    back_up,
+    back_up_and_prune,
+    restore,
+)
+from app.operations.deliveries import Courier
 from app.operations.doctor import Level, examine
 from app.operations.metrics import DatabaseCollector
 from app.platform import migrate
@@ -23,10 +33,18 @@ from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.sql import Base
 from app.platform.stores import open_store
-from tests.app.live_service import NAMES, running
+from app.webhooks.sending import Sender
+from tests.app.console.test_oidc_sign_in import make_due, refresh, sign_in
+from tests.app.live_service import NAMES, OWNER, running, table
 from tests.app.operations.test_api_backup import at_work
+from tests.app.operations.test_deliveries import deliver
+from tests.app.webhooks.receivers import Receiver
+from tests.buckets import BucketServer
+from tests.identity_provider import IdentityProvider, free_port
+from tests.identity_provider import running as running_provider
 from tests.long_form import rest
 from tests.servers import PostgresServer
+from tests.waiting import patience
 
 ROWS = {"rows": [dict.fromkeys(NAMES, 0.5), dict.fromkeys(NAMES, -1.0)]}
 Place = Callable[[str], dict[str, Any]]
@@ -108,11 +126,82 @@ def test_a_backup_under_load_is_restored(
     third = Settings(state_dir=tmp_path / "third", database_url=create("third"), **place("third"))
     restore(tmp_path / "quiet", third)
     found = rows(third.database_url or source)
-    for table in at_rest.keys() - {"blob_holds", "last_successes"}:
-        assert found[table] == at_rest[table], table
+    for name in at_rest.keys() - {"blob_holds", "last_successes"}:
+        assert found[name] == at_rest[name], name
     assert found["blob_holds"] == []
     stored = {each.key for each in open_store(third).list()}
     assert stored == {name.removeprefix(backup.BLOBS) for name in quiet.files if "blobs/" in name}
+
+
+def test_a_restored_service_signs_in_sends_webhooks_and_refreshes_sources(
+    create: Callable[[str], SecretStr], bucket_server: BucketServer, tmp_path: Path
+) -> None:
+    import obstore
+
+    from app.platform.object_store import open_bucket
+
+    port, source = free_port(), create("with_secrets")
+    migrate.upgrade(source.get_secret_value())
+    idp = IdentityProvider(redirect_uris=[f"http://127.0.0.1:{port}/console/oidc/callback"])
+    connection = {
+        "driver": "s3",
+        "owners": [OWNER],
+        "prefix": "s3://blobs/exports/",
+        "endpoint": bucket_server.url,
+        "credentials_file": str(bucket_server.credentials),
+    }
+    bucket_server.clear()
+    exports = open_bucket(bucket_server.bucket(prefix=""))
+    (tmp_path / "connections").write_text(json.dumps({"exports": connection}))
+    (tmp_path / "audit").write_text("a" * 32)
+    without: dict[str, Any] = {
+        "connections_file": tmp_path / "connections",
+        "webhook_networks": "127.0.0.0/8",
+        "blob_url": f"file://{tmp_path}/blobs",
+    }
+    with running_provider(idp), Receiver().serve() as receiver:
+        files: dict[str, Any] = idp.files(tmp_path) | {"audit_key_file": tmp_path / "audit"}
+        settings = Settings(state_dir=tmp_path / "a", database_url=source, **without, **files)
+        with running(settings, port) as service:
+            client = service.client(secret := service.key())
+            hook = client.post("/v1/webhooks", json={"url": receiver.url}).json()
+            obstore.put(exports, "exports/people.csv", table().encode())
+            asked = {"source": {"url": "s3://blobs/exports/people.csv"}, "name": "people"}
+            of_source = client.post("/v1/datasets", json=asked | {"label": "left"}).json()["id"]
+            service.work()
+            cookies = sign_in(service, idp).cookies
+            Sealer(service.context.db, service.context.blobs, settings.read_audit_keys()).seal()
+            made = back_up(settings, tmp_path / "backup")
+        assert {setting: len(ids) for setting, ids in made.keys.items()} == {SECRETS: 1, AUDIT: 1}
+        assert all(ids[0] in made.keys_beside for ids in made.keys.values())
+
+        into: dict[str, Any] = {
+            "state_dir": tmp_path / "b",
+            "database_url": create("again"),
+            **without,
+        }
+        into["blob_url"] += "-again"
+        bare = Settings(**into)
+        with pytest.raises(BackupError, match=made.keys[SECRETS][0]):
+            restore(tmp_path / "backup", bare)
+        restore(tmp_path / "backup", settings := Settings(**into, **files))
+        with running(settings, port) as service:
+            db = service.context.db
+            make_due(service)
+            assert refresh(service) == 1
+            browser = service.client()
+            browser.cookies.update(cookies)
+            assert browser.get("/console").status_code == 200
+            client = service.client(secret)
+            assert client.post(f"/v1/webhooks/{hook['id']}/ping").is_success
+            sending = Sender(settings.networks_of_webhooks, seconds=patience())
+            deliver(Courier(db, settings, sending))
+            [sent] = [each for each in receiver.received if b"webhook.ping" in each.body]
+            assert Verifier(hook["secret"]).verify(sent.body, dict(sent.headers))
+            obstore.put(exports, "exports/people.csv", table(seed=1).encode())
+            again = client.post(f"/v1/datasets/{of_source}/refresh").json()["id"]
+            service.work()
+            assert client.get(f"/v1/datasets/{again}").json()["status"] == "ready"
 
 
 def test_what_cannot_be_restored(create: Callable[[str], SecretStr], tmp_path: Path) -> None:
