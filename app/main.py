@@ -164,8 +164,14 @@ def create_app(settings: Settings) -> Service:
     app.state.watcher = watcher
     app.state.known_rows = KnownRows()
     app.state.health = probes = health.HealthProbes(
-        context.db, settings, context.schema, context.blobs, context.producer
+        context.db,
+        settings,
+        context.schema,
+        context.blobs,
+        context.producer,
+        [] if authenticator.tokens is None else [*authenticator.tokens.tokens.providers.values()],
     )
+    context.metrics.registry.register(probes)
     rows = (
         scores.ROW_PATHS,
         batch_scores.ROW_PATHS,

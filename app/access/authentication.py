@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from app.access import person_repository, repository
 from app.access.person_repository import PersonSession
-from app.access.service import OPERATOR, administers_all
+from app.access.service import KEY_PREFIX, OPERATOR, administers_all
 from app.access.usage import UsageCache
 from app.http.addresses import client_address, network_of
 from app.http.dependencies import Context, context_of, refuse_unknown
@@ -72,7 +72,6 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 CREDENTIAL = "rankwright.credential"
 """Key in the ASGI scope under which the console puts the credential of its session. No caller can set it."""
 _BEARER = b"bearer "
-_DOTS_OF_TOKEN = 2
 _OWNER_HEADER = OWNER_HEADER.lower().encode()
 _READING = ("GET", "HEAD")
 
@@ -542,11 +541,11 @@ async def check_again(request: Request) -> None:
 
 
 def credential_of(authorization: bytes | None) -> Credential:
-    """Return the credential in an Authorization header: a token if it has the two dots of a JWT, else a key. Raises
+    """Return the credential in an Authorization header: a key if it begins as one, else a token. Raises
     Unauthenticated.
     """
     secret = _bearer_of(authorization)
-    return Credential.of("token" if secret.count(b".") == _DOTS_OF_TOKEN else "key", secret)
+    return Credential.of("key" if secret.startswith(KEY_PREFIX.encode()) else "token", secret)
 
 
 def _bearer_of(authorization: bytes | None) -> bytes:

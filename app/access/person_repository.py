@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, delete, exists, select, update
 
 from app.access.repository import valid_session
+from app.platform.audit import Outcome, record_of_service
 from app.platform.callers import Credential
 from app.platform.ids import new_id
 from app.platform.roles import Identity
@@ -163,22 +164,29 @@ def store_refresh(
     groups: Collection[str] | None = None,
     expires_at: float | None = None,
 ) -> None:
-    """Store the result of a refresh, unless the lease was lost. Without `groups`, the provider did not confirm them."""
+    """Store the result of a refresh, unless the lease was lost. Without `groups`, they stay as they are; without
+    `expires_at`, the provider did not confirm the session.
+    """
     values: dict[str, object] = {"refresh_token": refresh_token, "refresh_at": refresh_at}
     if groups is not None:
-        values |= {"groups": sorted(groups), "expires_at": expires_at}
+        values["groups"] = sorted(groups)
+    if expires_at is not None:
+        values["expires_at"] = expires_at
     session.execute(
         update(BrowserSession).where(*_leased(due)).values(values),
         execution_options={"synchronize_session": False},
     )
 
 
-def end_refused(session: Session, due: DueSession) -> None:
-    """Delete a session whose refresh was refused, unless the lease was lost."""
-    session.execute(
-        delete(BrowserSession).where(*_leased(due)),
+def end_refused(session: Session, due: DueSession, why: str) -> None:
+    """Delete a session whose refresh was refused, and record why, unless the lease was lost."""
+    ended = session.execute(
+        delete(BrowserSession).where(*_leased(due)).returning(BrowserSession.sha256),
         execution_options={"synchronize_session": False},
     )
+    if ended.first() is not None:
+        summary = f"Ended the session of {due.subject}: {why}"
+        record_of_service(session, "ended session", Outcome.DONE, summary, owner=due.owner)
 
 
 def _leased(due: DueSession) -> tuple[ColumnElement[bool], ...]:

@@ -31,8 +31,8 @@ OPERATOR = "operator"
 SCOPES = ("read", "train", "score", "outcomes", "approve", "admin", OPERATOR)
 MAX_GRACE_SECONDS = 30 * 86_400.0
 """Longest time in seconds that a key may stay valid after its rotation."""
-_PREFIX = "rw_"
-_SHOWN = len(_PREFIX) + 6
+KEY_PREFIX = "rw_"
+_SHOWN = len(KEY_PREFIX) + 6
 
 
 def create(
@@ -83,7 +83,7 @@ def create(
         )
     if by is not None and not over_quota:
         quotas.admit_one(session, owner, "keys")
-    secret = _PREFIX + secrets.token_urlsafe(32)
+    secret = KEY_PREFIX + secrets.token_urlsafe(32)
     now = repository.now(session)
     key_id = new_id("key")
     if principal_id is None:

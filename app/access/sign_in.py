@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -249,8 +250,8 @@ class SignIns:
                 await self._store(due, granted)
         except (GrantRefused, Forbidden, InvalidToken, NotFound) as error:
             why = "the provider refused" if isinstance(error, GrantRefused) else str(error)
-            log.info("the session of %s ends: %s", due.principal_id, why)
-            await run_in_threadpool(self._db.writing, person_repository.end_refused, due)
+            log.warning("the session of %s ends: %s", due.principal_id, why)
+            await run_in_threadpool(self._db.writing, person_repository.end_refused, due, why)
         except ProviderAway as error:
             log.warning("the session of %s is not refreshed: %s", due.principal_id, error.detail)
 
@@ -272,16 +273,20 @@ class SignIns:
         refresh_at = now + sessions.refresh_seconds(self._valid_seconds)
         new, id_token = granted.get("refresh_token"), granted.get("id_token")
         encrypted = self._cipher.encrypt(new) if isinstance(new, str) else due.refresh_token
-        if not isinstance(id_token, str):  # the groups are not confirmed
+        until = min(due.created_at + sessions.SESSION_SECONDS, now + self._valid_seconds)
+        if not isinstance(id_token, str):  # allowed by OpenID Connect Core 12.2: the groups stay
             await run_in_threadpool(
-                self._db.writing, person_repository.store_refresh, due, encrypted, refresh_at
+                self._db.writing,
+                partial(person_repository.store_refresh, expires_at=until),
+                due,
+                encrypted,
+                refresh_at,
             )
             return
         statement = await self._confirmed(due, id_token, encrypted)
         identity = self._tokens.identity_of(statement)
         if due.owner not in owners_of(identity, self._roles.content()):
             raise Forbidden(f"its groups have no role at {shown(due.owner)} any more")
-        until = min(due.created_at + sessions.SESSION_SECONDS, now + self._valid_seconds)
 
         def store(session: Any) -> None:
             person_repository.put_principal(session, identity)

@@ -25,10 +25,14 @@ log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 300.0
 """Age at which metadata and keys are fetched again, while the old ones are in use."""
+PROBE_SECONDS = 30.0
+"""Age of the last fetch at which a health check fetches again."""
 PAUSE_SECONDS = 10.0
 """Time between the starts of two fetches. Tokens with unknown key ids cause no more."""
 ANSWER_SECONDS = 10.0
 """How long a provider may take for one answer, including the wait for a turn."""
+FIRST_SECONDS = 0.8
+"""How long a health check waits for the first answer."""
 MAX_ANSWER_BYTES = 1 << 18
 MAX_KEYS = 100
 MAX_REQUESTS = 8
@@ -125,6 +129,18 @@ class Provider:
         elif time.monotonic() - known.fetched_at > FRESH_SECONDS:
             self._start_fetch()
         return known
+
+    async def probe(self) -> str | None:
+        """Return why metadata and keys could not be fetched when this was last tried, a moment ago; None if they
+        could. Never waits for the provider, except for the first fetch.
+        """
+        if time.monotonic() - self._fetched_last > PROBE_SECONDS:
+            self._start_fetch()
+        if self._known is None and self._problem is None and self._fetching is not None:
+            await asyncio.wait([self._fetching], timeout=FIRST_SECONDS)
+            if self._known is None and self._problem is None:
+                return f"{self.issuer.issuer} has not responded within {FIRST_SECONDS:g} s"
+        return None if self._problem is None else f"{self.issuer.issuer}: {self._problem}"
 
     async def find_key(self, kid: str | None, algorithm: str) -> SigningKey | None:
         """Return the key for a signature; None if there is none. For an unknown id, the keys are fetched again, at most

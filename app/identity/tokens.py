@@ -138,7 +138,7 @@ class Tokens:
             "service" if is_service else "person",
             "".join(each if each.isprintable() else " " for each in name[:MAX_SUBJECT]),
             _groups(issuer, claims),
-            float(claims["exp"]),
+            min(float(claims["exp"]), float(claims["iat"]) + MAX_TOKEN_AGE),
         )
 
     async def _of_client(self, provider: Provider, token: str, types: tuple[str, ...]) -> Statement:
@@ -166,7 +166,10 @@ class Tokens:
         if len(token) > most:
             raise InvalidToken(f"must have at most {most} bytes, got {len(token)}")
         if not _FORM.fullmatch(token):
-            raise InvalidToken("must be a signed JWT: three parts in base64url, separated by dots")
+            raise InvalidToken(
+                "must be a signed JWT: three parts in base64url, separated by dots. Opaque tokens cannot be verified, "
+                "and API keys begin with rw_"
+            )
         parts = token.split(b".")
         header, claims = _decoded(parts[0], "header"), _decoded(parts[1], "claims")
         # Only keys of the configured issuers are used: jwk, jku, x5c and x5u of the header are never read.

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
@@ -78,9 +79,10 @@ _AWAY: dict[int | str, dict[str, Any]] = {
 async def ready(context: ContextDep, probes: ProbesDep) -> Response:
     """Check what this process needs to respond and to accept work: a writable database, its tables, the blob store and
     free space; and whether the process is about to stop. Use it for a proxy or an orchestrator: on 503, send no
-    requests to this process. For processes that only score, use `/oip/v2/health/ready`, which ignores a full disk.
+    requests to this process. A bucket that does not respond is shown, but is no 503: cached models are served. For
+    processes that only score, use `/oip/v2/health/ready`, which ignores a full disk.
     """
-    return _answer(context, await probes.can_serve())
+    return _answer(context, await probes.can_serve(), tolerant=True)
 
 
 @router.get(
@@ -90,22 +92,26 @@ async def ready(context: ContextDep, probes: ProbesDep) -> Response:
     responses=_AWAY,
 )
 async def staffed(context: ContextDep, probes: ProbesDep) -> Response:
-    """Check everything that `/health/ready` checks, the broker, and whether a worker and a dispatcher have sent a
-    heartbeat. Use it for an alert: if this returns 503 but `/health/ready` returns 200, the service scores rows and
-    accepts jobs, but jobs wait. Without a dispatcher, only the jobs of dead workers wait.
+    """Check everything that `/health/ready` checks, the broker, the identity providers, and whether a worker and a
+    dispatcher have sent a heartbeat. Returns 503 also while the bucket does not respond. Use it for an alert: if this
+    returns 503 but `/health/ready` returns 200, the service scores rows, but jobs wait, or nobody can sign in, or new
+    data is rejected: `parts` shows which. Without a dispatcher, only the jobs of dead workers wait.
     """
     serves, works = await asyncio.gather(probes.can_serve(), probes.does_work())
     return _answer(context, [*serves, *works])
 
 
-def _answer(context: Context, checks: list[health.Check]) -> Response:
-    """Return the response for the checks of components: 200 if all work, else 503."""
+def _answer(context: Context, checks: list[health.Check], *, tolerant: bool = False) -> Response:
+    """Return the response for the checks of components: 200 if all work, or, if `tolerant`, fail in a way that is
+    tolerated; else 503.
+    """
     parts = {check.name: Part(ok=check.ok, detail=check.detail) for check in checks}
     if context.drain.begun:
         parts["api"] = Part(ok=False, detail="this process is stopping")
     elif not context.preloaded.is_set():
         parts["api"] = Part(ok=False, detail="this process is still importing the scoring code")
-    well = all(part.ok for part in parts.values())
+    tolerated = {check.name for check in checks if tolerant and check.tolerated}
+    well = all(part.ok or name in tolerated for name, part in parts.items())
     body = Health(
         status="ok" if well else "unavailable",
         version=__version__,
@@ -124,7 +130,7 @@ async def oip_live() -> Response:
 @router.get("/oip/v2/health/ready", include_in_schema=False)
 async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
     """Report whether this process can score, in the format of the Open Inference Protocol."""
-    found = _answer(context, await probes.can_score())
+    found = _answer(context, await probes.can_score(), tolerant=True)
     return JSONResponse({"ready": found.status_code == 200}, found.status_code)
 
 
@@ -135,10 +141,15 @@ async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
     responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}}}}},
 )
 @needs("operator")
-def metrics(context: ContextDep) -> Response:
+async def metrics(context: ContextDep, probes: ProbesDep) -> Response:
     """Return request durations by route and status, jobs by kind and state, and live workers, for all owners together.
     The requests are those of all API processes that share this port. The scope `admin` is sufficient while only one
     owner has ever had a key.
     """
-    context.metrics.update()
-    return PlainTextResponse(generate_latest(context.metrics.registry), media_type=PROMETHEUS)
+    await probes.look_at_dependencies()
+
+    def exposition() -> bytes:
+        context.metrics.update()
+        return generate_latest(context.metrics.registry)
+
+    return PlainTextResponse(await run_in_threadpool(exposition), media_type=PROMETHEUS)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from app.jobs import repository as worker_rows
 from app.operations import repository
@@ -20,22 +24,28 @@ from app.platform.schema import OtherTables, SchemaCheck
 from app.platform.settings import Settings
 from app.platform.tables import Worker
 
+if TYPE_CHECKING:
+    from app.identity.provider import Provider
+
 
 @dataclass(frozen=True)
 class Check:
-    """The health of one component: whether it works, and a sentence about it."""
+    """The health of one component: whether it works, and a sentence about it. A `tolerated` failure is no reason to
+    send requests to another process.
+    """
 
     name: str
     ok: bool
     detail: str
+    tolerated: bool = False
 
 
 ANSWER_SECONDS = 0.8
 """How long a part may take to answer; then it is not well. So health answers within a second."""
 
 
-class HealthProbes:
-    """The health checks of the components, to be called on an event loop.
+class HealthProbes(Collector):
+    """The health checks of the components, to be called on an event loop, and the metric of the dependencies.
 
     Requests never wait for it: each component has a thread of its own that checks it, over a database connection that
     only health uses.
@@ -48,16 +58,20 @@ class HealthProbes:
         schema: SchemaCheck,
         blobs: BlobStore,
         producer: Producer,
+        providers: Sequence[Provider] = (),
     ) -> None:
         self._db = db.apart()
         self._scores = (
             _Probe("database", lambda: _database(self._db)),
             _Probe("schema", lambda: _schema(schema)),
-            _Probe("blob_store", lambda: _blob_store(blobs)),
+            _Probe("blob_store", lambda: _blob_store(blobs), tolerates=BlobStoreAway),
         )
         self._disk = _Probe("disk", lambda: _disk(settings))
+        self._broker = _Probe("broker", lambda: _broker(producer))
+        self._providers = providers
+        self._dependencies: list[Check] = []
         self._works = (
-            _Probe("broker", lambda: _broker(producer)),
+            self._broker,
             _Probe("worker", lambda: _worker(self._db, settings)),
             _Probe("dispatcher", lambda: _dispatcher(self._db)),
         )
@@ -71,8 +85,42 @@ class HealthProbes:
         return await asyncio.gather(*(probe.ask() for probe in (*self._scores, self._disk)))
 
     async def does_work(self) -> list[Check]:
-        """Return the checks of the components that finish accepted work in time: broker, worker and dispatcher."""
-        return await asyncio.gather(*(probe.ask() for probe in self._works))
+        """Return the checks of the components that finish accepted work in time (broker, worker and dispatcher), and of
+        the identity providers, if there are any.
+        """
+        found = await asyncio.gather(*(probe.ask() for probe in self._works))
+        return [*found, *(await self._provider_checks())]
+
+    async def look_at_dependencies(self) -> None:
+        """Check what the service depends on outside of its own processes, for the metric."""
+        database, _, blob_store = self._scores
+        probes = (database, blob_store, self._disk, self._broker)
+        found = await asyncio.gather(*(probe.ask() for probe in probes))
+        self._dependencies = [*found, *(await self._provider_checks())]
+
+    def describe(self) -> Iterator[Metric]:
+        """Yield nothing: nothing is checked at registration."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the state of the dependencies when they were last looked at."""
+        up = GaugeMetricFamily(
+            "rankwright_dependency_up",
+            "1 if a dependency responds and can be used, else 0: `database`, `blob_store`, `broker`, `disk`, and "
+            "`identity_provider` if one is configured.",
+            labels=["dependency"],
+        )
+        for check in self._dependencies:
+            up.add_metric([check.name], float(check.ok))
+        yield up
+
+    async def _provider_checks(self) -> list[Check]:
+        """Return one check of all identity providers, which names those that are away."""
+        problems = await asyncio.gather(*(each.probe() for each in self._providers))
+        if not problems:
+            return []
+        away = [problem for problem in problems if problem is not None]
+        return [Check("identity_provider", not away, "; ".join(away) or "responds")]
 
     def close(self) -> None:
         """End the threads, and close the connection."""
@@ -86,9 +134,15 @@ class _Probe:
     blocks only one thread.
     """
 
-    def __init__(self, name: str, look: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        look: Callable[[], str],
+        tolerates: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> None:
         self._name = name
         self._look = look
+        self._tolerates = tolerates
         self._thread: BackgroundTasks | None = None
         self._looking: Future[Check] | None = None
 
@@ -112,18 +166,20 @@ class _Probe:
 
     def _answer(self, looking: Future[Check]) -> None:
         try:
-            looking.set_result(_check(self._name, self._look))
+            looking.set_result(_check(self._name, self._look, self._tolerates))
         except Exception as error:
             looking.set_exception(error)
 
 
-def _check(name: str, probe: Callable[[], str]) -> Check:
+def _check(
+    name: str, probe: Callable[[], str], tolerates: type[Exception] | tuple[type[Exception], ...]
+) -> Check:
     """Return the result of a probe; an expected error is a failed check."""
     try:
         return Check(name, True, probe())
     except ServiceError as error:
         # the message names no host or user: anybody may read it
-        return Check(name, False, error.detail)
+        return Check(name, False, error.detail, isinstance(error, tolerates))
     except (_Unhealthy, OtherTables, BrokerAway, OSError) as error:
         return Check(name, False, str(error))
 
@@ -143,13 +199,15 @@ def _schema(schema: SchemaCheck) -> str:
 
 
 def _blob_store(blobs: BlobStore) -> str:
-    """Check the blob store; returns a sentence. A bucket that does not respond is no reason to send requests elsewhere:
-    models that are loaded or cached can be scored with.
+    """Check the blob store; returns a sentence. Raises BlobStoreAway for a bucket that does not respond: models that
+    are loaded or cached can still be scored with.
     """
     try:
         return blobs.probe()
     except BlobStoreAway:
-        return "does not respond: cached models are served, and new data is rejected"
+        raise BlobStoreAway(
+            "does not respond: cached models are served, and new data is rejected"
+        ) from None
     except OSError as error:
         raise _Unhealthy("the blob folder cannot be read and written") from error
 

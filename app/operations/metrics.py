@@ -123,15 +123,10 @@ class DatabaseCollector(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; while the database is unavailable, only `rankwright_database_up`."""
-        up = GaugeMetricFamily("rankwright_database_up", "1 if the database responds, else 0.")
+        """Yield all metrics; none while the database is unavailable."""
         try:
             now = self._db.reading(_now, self._settings)
         except Unavailable:
-            now = None
-        up.add_metric([], float(now is not None))
-        yield up
-        if now is None:
             return
         yield from _of_queue(now)
         yield from _of_upkeep(now)

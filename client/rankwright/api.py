@@ -4619,7 +4619,8 @@ def ready() -> ApiRequest[types.Health]:
 
     Check what this process needs to respond and to accept work: a writable database, its tables, the blob store and
     free space; and whether the process is about to stop. Use it for a proxy or an orchestrator: on 503, send no
-    requests to this process. For processes that only score, use `/oip/v2/health/ready`, which ignores a full disk.
+    requests to this process. A bucket that does not respond is shown, but is no 503: cached models are served. For
+    processes that only score, use `/oip/v2/health/ready`, which ignores a full disk.
 
     Scope: none.
     """
@@ -5105,9 +5106,10 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
 def staffed() -> ApiRequest[types.Health]:
     """Check readiness including workers.
 
-    Check everything that `/health/ready` checks, the broker, and whether a worker and a dispatcher have sent a
-    heartbeat. Use it for an alert: if this returns 503 but `/health/ready` returns 200, the service scores rows and
-    accepts jobs, but jobs wait. Without a dispatcher, only the jobs of dead workers wait.
+    Check everything that `/health/ready` checks, the broker, the identity providers, and whether a worker and a
+    dispatcher have sent a heartbeat. Returns 503 also while the bucket does not respond. Use it for an alert: if this
+    returns 503 but `/health/ready` returns 200, the service scores rows, but jobs wait, or nobody can sign in, or new
+    data is rejected: `parts` shows which. Without a dispatcher, only the jobs of dead workers wait.
 
     Scope: none.
     """

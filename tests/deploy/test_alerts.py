@@ -72,6 +72,10 @@ def pair(
     return [Case({name: bad}, minutes, fires or {}), Case({name: good}, minutes, None)]
 
 
+def up(dependency: str) -> str:
+    return f'rankwright_dependency_up{{dependency="{dependency}"}}'
+
+
 OLDEST = "rankwright_queue_oldest_seconds"
 NORMAL, LOW = (f'{OLDEST}{{kind="train",priority="{each}"}}' for each in ("normal", "low"))
 API = 'up{job="rankwright",instance="a"}'
@@ -111,9 +115,14 @@ CASES: dict[str, list[Case]] = {
         Case({HITS: "0x60", MISSES: "0 1x60"}, 5, None),  # a single look-up, after a start
     ],
     "RankwrightDatabaseDown": [
-        Case({"rankwright_database_up": constant(0)}, 5, {}),
-        Case({"rankwright_database_up": "1 1 0 1 1 1"}, 3, None),
+        Case({up("database"): constant(0)}, 5, {}),
+        Case({up("database"): "1 1 0 1 1 1"}, 3, None),
+        Case({up("broker"): constant(0)}, 5, None),
     ],
+    "RankwrightBrokerDown": pair(up("broker"), constant(0), constant(1), 5),
+    "RankwrightBucketDown": pair(up("blob_store"), constant(0), constant(1), 5),
+    "RankwrightProviderDown": pair(up("identity_provider"), constant(0), constant(1), 5),
+    "RankwrightDataRefused": pair(up("disk"), constant(0), constant(1), 5),
     "RankwrightDatabaseConnections": [
         Case({IN_USE: constant(90), MOST: constant(100)}, 20, {}),
         Case({IN_USE: constant(70), MOST: constant(100)}, 20, None),

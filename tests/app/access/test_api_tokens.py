@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,12 @@ def test_a_token_of_a_person(service: Service, idp: IdentityProvider) -> None:
     assert service.client(token).get("/v1/keys").status_code == 403
     score = service.client(token).get("/v1/models/none/score?x=1")
     assert (score.status_code, score.json()["code"]) == (404, "not_found")
+    # one that is valid for longer than a day is refused then
+    now = int(time.time())
+    long = me(service, idp.token(iat=now, exp=now + 10 * 86_400)).json()["expires_at"]
+    assert datetime.fromisoformat(long).timestamp() == now + 86_400
+    opaque = me(service, "an-opaque-token")
+    assert (opaque.status_code, opaque.json()["code"]) == (401, "invalid_token")
     # a key is still a key
     assert me(service, service.key()).json()["kind"] == "key"
 

@@ -73,7 +73,7 @@ def test_the_result_counts_only_with_the_lease(db: Database, is_lost: bool) -> N
     found = db.reading(rows.find_session, Credential.of("session", token))
     assert found is not None
     assert found.identity.groups == frozenset({"risk"} if is_lost else {"a"})
-    db.writing(rows.end_refused, due)
+    db.writing(rows.end_refused, due, "refused")
     assert is_valid(db, token)  # its lease has ended with the first result
 
 

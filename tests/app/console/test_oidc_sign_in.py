@@ -327,6 +327,28 @@ def test_a_refresh_brings_new_groups_and_a_new_token(
     assert row_of(service) is None
 
 
+def test_a_refresh_without_an_id_token_confirms_the_session(
+    service: Service, idp: IdentityProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenID Connect Core 12.2 makes it optional."""
+    browser = sign_in(service, idp)
+    sign_ins = service.app.state.authenticator.sign_ins
+    ask = sign_ins._ask_again
+
+    async def ask_again(due: Any) -> dict[str, Any]:
+        return {name: value for name, value in (await ask(due)).items() if name != "id_token"}
+
+    monkeypatch.setattr(sign_ins, "_ask_again", ask_again)
+    with service.context.db.write() as session:
+        session.execute(update(BrowserSession).values(refresh_at=1.0, expires_at=time.time() + 60))
+    assert refresh(service) == 1
+    row = row_of(service)
+    assert row is not None
+    assert row.expires_at > time.time() + 3000
+    assert row.groups == ["risk"]
+    assert browser.get("/console").status_code == 200
+
+
 def test_two_replicas_refresh_a_session_once(
     replicas: list[Service], service: Service, idp: IdentityProvider
 ) -> None:
@@ -349,6 +371,9 @@ def test_a_refused_refresh_ends_the_session(service: Service, idp: IdentityProvi
     make_due(service)
     refresh(service)
     assert row_of(service) is None
+    with service.context.db.read() as session:
+        ended = session.query(AuditEntry).where(AuditEntry.action == "ended session").all()
+    assert "the provider refused" in (ended[-1].summary or "")
     eventually(lambda: browser.get("/console").status_code == 303)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -26,6 +29,9 @@ from app.platform.schema import REVISION, CannotBegin, OtherTables
 from app.platform.settings import Settings
 from app.platform.tables import Role, Worker
 from tests.app.live_service import Service, running
+from tests.buckets import BucketServer
+from tests.identity_provider import IdentityProvider
+from tests.identity_provider import running as running_provider
 from tests.long_form import rest
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
@@ -73,6 +79,56 @@ def test_each_part_that_is_away_is_named(
         assert away() == {"dispatcher"}
         shutil.rmtree(service.blobs.root)
         assert away() == {"blob_store", "dispatcher"}
+
+
+def test_each_dependency_that_is_away_is_in_health_and_metrics(
+    tmp_path: Path, bucket_server: BucketServer
+) -> None:
+    postgres, broker, idp = PostgresServer(), ValkeyServer(), IdentityProvider()
+    with running_provider(idp), closing(broker), closing(postgres):
+        migrate.upgrade(url := postgres.create("health"))
+        files: dict[str, Any] = {**idp.files(tmp_path)}
+        settings = Settings(
+            state_dir=tmp_path,
+            database_url=SecretStr(url),
+            broker_url=SecretStr(broker.broker_url),
+            **files,
+            **bucket_server.settings | {"blob_url": "s3://blobs/health"},
+        )
+        with running(settings) as service:
+            client = service.client(service.key())
+            [provider] = service.app.state.authenticator.tokens.tokens.providers.values()
+
+            def full() -> None:
+                vars(settings).update(min_free_bytes=1 << 62)
+
+            def emptied() -> None:
+                vars(settings).update(min_free_bytes=1)
+
+            def away() -> tuple[set[str], set[str], int]:
+                """What health and metrics say is away, and the status of readiness."""
+                provider._fetched_last = -math.inf  # of half a minute ago
+                parts = client.get("/health/staffed").json()["parts"]
+                shown = {name for name, part in parts.items() if not part["ok"]}
+                found = re.findall(
+                    r'_dependency_up\{dependency="(\w+)"\} 0', client.get("/metrics").text
+                )
+                ready = client.get("/health/ready").status_code
+                return shown - {"worker", "dispatcher", "schema"}, set(found), ready
+
+            eventually(lambda: away() == (set(), set(), 200))
+            for name, take, bring, ready in (
+                ("broker", broker.stop, broker.start, 200),
+                ("identity_provider", idp.stop, idp.start, 200),
+                ("blob_store", bucket_server.close, bucket_server.open, 200),
+                ("disk", full, emptied, 503),
+                ("database", postgres.stop, postgres.start, 503),
+            ):
+                take()
+                expected = {name}, {name}, ready
+                eventually(partial(lambda expected: away() == expected, expected))
+                bring()
+                eventually(lambda: away() == (set(), set(), 200))
 
 
 def test_it_is_ready_without_broker_and_workers_as_scores_are_answered(service: Service) -> None:

@@ -139,9 +139,9 @@ def test_the_size_and_the_connections_of_the_database(db: Database) -> None:
         assert 1 <= in_use < most
 
 
-def test_without_a_database_nothing_else_is_shown(tmp_path: Path) -> None:
+def test_without_a_database_nothing_is_shown(tmp_path: Path) -> None:
     db = Database(f"sqlite:///{tmp_path / 'none' / 'rankwright.db'}")
-    assert collected(db) == {"rankwright_database_up": {(): 0}}
+    assert collected(db) == {}
 
 
 def test_what_is_slow_is_measured_once_for_all_scrapes(

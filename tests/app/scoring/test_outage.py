@@ -107,7 +107,7 @@ def check_outage(
     assert {answer.status_code for answer in refused} == {503}
     assert {answer.json()["code"] for answer in refused} == {"database_unavailable"}
     metrics = dict(line.rsplit(" ", 1) for line in client.get("/metrics").text.splitlines())
-    assert metrics["rankwright_database_up"] == "0.0"
+    assert metrics['rankwright_dependency_up{dependency="database"}'] == "0.0"
     assert float(metrics["rankwright_answers_without_database_total"]) >= 2 * len(before)
 
 
