@@ -31,6 +31,7 @@ from app.ingest.columns import (
     check_type,
     holds_text,
 )
+from app.ingest.csv import CsvTable
 from app.ingest.errors import (
     MAX_COUNTED_ERRORS,
     MAX_ROWS,
@@ -114,6 +115,7 @@ def ingest(
     def at_end(_done: int, total: int, rows: Mapping[str, float]) -> None:
         callback(total, total, rows)
 
+    source: Source | None = None
     with system_memory(), ExitStack() as stack:
         try:
             missing = MissingTokens(payload["missing"])
@@ -121,6 +123,9 @@ def ingest(
             build = kind(source, missing, payload, callback)
             return describe_table(build, build.run())
         except BadTable as refusal:
+            if isinstance(source, CsvTable) and (line := source.line_of_header()) is not None:
+                refusal.suggest(f"; the header seems to be line {line}: delete the lines above", {})
+                raise
             raise with_repair(payload, refusal, read) from refusal
 
 

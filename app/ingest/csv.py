@@ -54,6 +54,8 @@ MAX_HEADER_LINES = 100
 """Most lines of a header. A quoted name may contain line ends; such a name is refused, but must be read to be named."""
 MAX_LINES_ABOVE = 10_000
 """Most blank lines above a header: each takes as long as a row."""
+_MAX_TITLE_LINES = 20
+"""Lines below a title within which a header is looked for."""
 MIN_HEADER_LENGTH = 1 << 16
 MAX_SURPLUS = 100_000
 """Values that a row may have beyond its columns before reading stops: each takes memory before the row is refused."""
@@ -311,14 +313,38 @@ def read_layout(
             return Layout(columns, frozenset(), delimiter, mark + above_bytes, line - 1)
         if (refusal := _foreign_letters(names, line)) is not None:
             raise refusal
+        read_bytes, read_lines = lines.bytes, lines.number
+        if names[0].strip() and not any(map(str.strip, names[1:])):
+            _refuse_title(lines, names[0].strip(), line, dialect, max_columns)
         called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
         return Layout(
             check_names(called, max_columns, line),
             frozenset(own for own, name in zip(called, names, strict=True) if not name.strip()),
             delimiter,
-            mark + lines.bytes,
-            lines.number,
+            mark + read_bytes,
+            read_lines,
         )
+
+
+def _refuse_title(
+    lines: _HeaderLines, title: str, line: int, dialect: Dialect, max_columns: int
+) -> None:
+    """Raise BadTable if a line with one value seems to be a title: in one of the lines below it begin rows of several
+    columns, the first of which has names.
+    """
+    before: list[str] = []
+    for text in itertools.islice(lines, _MAX_TITLE_LINES):
+        delimiter = _delimiter_of(text, dialect, max_columns)
+        with suppress(csv.Error):
+            row = [value.strip() for value in next(csv.reader([text], delimiter=delimiter), [])]
+            if len(before) == len(row) > 1 and not any(map(_is_number, before)):
+                raise BadTable(
+                    "the first line with values must be the header, but it has only 1 value "
+                    f"({show(title)}) for {len(row)} columns: delete the lines above the header, which seems to be "
+                    f"line {lines.number - 1}",
+                    line=line,
+                )
+            before = row if len({*row}) == len(row) else []
 
 
 _POWERSHELL = "#TYPE "
@@ -490,6 +516,21 @@ class CsvTable(Source):
             else:
                 return
         yield from self._rest(block, first, wanted, errors)
+
+    def line_of_header(self) -> int | None:
+        """Return the number of the first row's line if it seems to be the header, below a title of as many values: it
+        has names, and below one of them are only numbers.
+        """
+        with suppress(BadTable):
+            if (rows := next(self.batches(Errors()), None)) is None:
+                return None
+            head = rows.batch.slice(0, _MAX_TITLE_LINES).to_pydict()
+            first, *others = zip(*head.values(), strict=True)
+            is_named = len({*first}) == len(first) and not any(map(_is_number, first))
+            has_numbers = any(all(map(_is_number, values)) for values in zip(*others, strict=True))
+            if is_named and has_numbers and rows.lines is not None:
+                return int(rows.lines[0])
+        return None
 
     def _block_bytes(self) -> int:
         return max(BLOCK_BYTES, min(_MAX_BLOCK_BYTES, len(self.names) * COLUMN_BYTES))

@@ -354,6 +354,32 @@ def test_first_lines_and_last_bytes_of_programs_are_not_data(
         assert found.columns["b"] == ["u", "v"]
 
 
+@pytest.mark.parametrize(
+    ("above", "mark", "line"),
+    [
+        ("Customers of January\n", ";", 2),
+        ("# exported 2026-01-31\n", ",", 2),
+        ("Sales;;\n", ";", 2),
+        ("Sales\nof 2026\n\n", ",", 4),
+        ("Sales, January, 2026\n", ",", 2),
+    ],
+)
+def test_a_title_above_the_header_is_named(
+    refused: Callable[..., BadTable], above: str, mark: str, line: int
+) -> None:
+    rows = [["a", "b", "y"], *(["1", "u", str(i % 2)] for i in range(4))]
+    body = above + "".join(mark.join(row) + "\n" for row in rows)
+    for label in ("y", None):
+        assert f"line {line}" in refused(body.encode(), label=label).detail
+
+
+@pytest.mark.parametrize(
+    "text", ["a,y\nu,0\nv,1\n", ",a,y\nu,x,0\nv,w,1\n", "a,y\nkg,0\n1,1\n2,0\n"]
+)
+def test_a_header_is_no_title(ready: Read, text: str) -> None:
+    ready(text.encode(), label="y")
+
+
 def test_a_delimiter_that_is_not_read_is_named(sentences: Sentences) -> None:
     for body in (b"sep=#\na#y\n1#0\n", b"sep=;\n", b"#TYPE x\n\n"):
         upload = TableBytes(body, None, 1 << 20)
