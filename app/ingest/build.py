@@ -43,7 +43,7 @@ from app.ingest.errors import (
 )
 from app.ingest.fields import join_names, split_names
 from app.ingest.formats import changes
-from app.ingest.hints import group_column
+from app.ingest.hints import group_column, names_entity
 from app.ingest.profile import Floats, Survey, TextProfile, count_queries
 from app.ingest.readers import open_source
 from app.ingest.repair import with_repair
@@ -595,12 +595,27 @@ class Build:
         return replace(first, detail=detail)
 
     def _identifiers(self, converter: Converter) -> list[str]:
-        """Return the text columns that are identifiers and therefore not features."""
+        """Return the columns that are identifiers and therefore not features: nearly unique text, and unique whole
+        numbers under the name of an identifier.
+        """
         return [
             name
-            for name, column in converter.text.items()
-            if name not in self._roles.protected and column.is_identifier()
+            for name in self._roles.features
+            if name not in self._roles.protected
+            and (
+                converter.text[name].is_identifier()
+                if name in converter.text
+                else self._has_numeric_ids(converter, name)
+            )
         ]
+
+    def _has_numeric_ids(self, converter: Converter, name: str) -> bool:
+        return (
+            converter.types[name] == NUMERIC
+            and name not in self._roles.numeric
+            and names_entity(name)
+            and converter.profiles[name].is_identifier()
+        )
 
     def _refusal(self, converter: Converter) -> BadTable:
         """Return the error for the collected errors, with a suggestion of fields with which the table would
@@ -819,6 +834,14 @@ class Build:
             found.append(
                 _warning("column_without_name", unnamed, detail, converter.rows, DECLARED_NUMERIC)
             )
+        for name in identifiers:
+            if name not in converter.text:
+                detail = (
+                    "ignored, because its name is that of an identifier and every row has another whole number; to use "
+                    "it as a feature, list it in numeric"
+                )
+                known = converter.profiles[name].known
+                found.append(_warning("identifier", name, detail, known, DECLARED_NUMERIC))
         for name, count in converter.value_errors.counts.items():
             if name is None or name in identifiers:
                 continue
@@ -1013,7 +1036,8 @@ class Build:
             elif name == roles.query:
                 column |= {"type": "categorical", "role": QUERY} | converter.query_profile.summary()
             else:
-                role = WEIGHT if name == roles.weight else feature
+                role = _IDENTIFIER if name in identifiers else feature
+                role = WEIGHT if name == roles.weight else role
                 column |= {"type": converter.types.get(name, NUMERIC), "role": role}
                 column |= converter.profiles[name].summary()
             columns.append(column)
@@ -1083,7 +1107,7 @@ def _no_features(identifiers: Sequence[str]) -> BadTable:
     shown = ", ".join(map(show, identifiers[:10])) + (", …" if len(identifiers) > 10 else "")
     return BadTable(
         "a table must have at least one feature column, but nearly every row has a different value in "
-        f"{shown}; to use such a column as a feature, list it in categorical",
+        f"{shown}; to use such a column as a feature, list it in categorical or numeric",
         column=identifiers[0],
         code="no_features",
     )
@@ -1299,7 +1323,7 @@ def _check_types(
 ) -> None:
     """Raise BadTable for an uploaded column whose type cannot contain values of the parent's type."""
     errors = Errors()
-    features = (_FEATURE, PROTECTED)
+    features = (_FEATURE, PROTECTED, _IDENTIFIER)
     checked = (*features, _WEIGHT, LABEL) if graded else (*features, _WEIGHT)
     for column in columns:
         name, kind = column["name"], column["type"]

@@ -25,6 +25,7 @@ from app.ingest.formats import changes, fields_of
 from app.ingest.profile import (
     BOUND,
     MAX_DISTINCT,
+    MIN_IDENTIFIERS,
     Floats,
     NumberProfile,
     TextProfile,
@@ -290,8 +291,6 @@ def weigh(counts: Mapping[str, int], notation: Notation) -> Evidence:
     return evidence
 
 
-MIN_IDENTIFIERS = 20
-"""Least known values of an identifier column: among fewer values, nearly all may differ by chance."""
 _TOP = 10
 MAX_WORDS = 1 << 18
 """Most distinct words whose rows are counted; later words are only counted as distinct."""

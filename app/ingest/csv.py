@@ -522,7 +522,8 @@ class CsvTable(Source):
         has names, and below one of them are only numbers.
         """
         with suppress(BadTable):
-            if (rows := next(self.batches(Errors()), None)) is None:
+            rows = next(self.batches(Errors()), None)
+            if rows is None or not rows.batch.num_rows:
                 return None
             head = rows.batch.slice(0, _MAX_TITLE_LINES).to_pydict()
             first, *others = zip(*head.values(), strict=True)

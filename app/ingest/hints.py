@@ -60,16 +60,20 @@ def group_column(columns: Sequence[DescribedColumn], rows: int) -> str | None:
     return next(names, None)
 
 
+def names_entity(name: str) -> bool:
+    """Return True for a name that ends with `id`, or with a word such as `customer` or `customer_number`."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    if len(words) > 1 and words[-1] in _NAMES:
+        words.pop()
+        return words[-1] in _OWNERS
+    return bool(words) and words[-1] in _IDS | _OWNERS
+
+
 def _names_groups(column: DescribedColumn, rows: int) -> bool:
     """Return True if a feature has the name and the distinct values of a group column."""
     if column["role"] != "feature" or column["type"] not in (CATEGORICAL, NUMERIC):
         return False
-    words = [word.lower() for word in _WORD.findall(column["name"])]
-    if len(words) > 1 and words[-1] in _NAMES:
-        words.pop()
-        if words[-1] not in _OWNERS:
-            return False
-    if not words or words[-1] not in _IDS | _OWNERS or column["distinct"] < MIN_DISTINCT_ROWS:
+    if not names_entity(column["name"]) or column["distinct"] < MIN_DISTINCT_ROWS:
         return False
     most = _MAX_DISTINCT_FRACTION * (rows - column["missing"])
     if column["type"] == CATEGORICAL:  # with more distinct values it would be an identifier

@@ -41,6 +41,8 @@ Floats = npt.NDArray[np.float64]
 Json = dict[str, Any]
 Integer = TypeVar("Integer", bound=np.integer[Any])
 
+MIN_IDENTIFIERS = 20
+"""Least known values of an identifier column: among fewer values, nearly all may differ by chance."""
 MAX_DISTINCT = 10_000
 """Distinct values are counted exactly below this number; a column with more reports this number."""
 BOUND = "distinct_is_bound"
@@ -48,7 +50,7 @@ BOUND = "distinct_is_bound"
 _TOP = 10
 
 _TINY = 2.0**-64
-_TOTAL, _LOST, _SCALED = range(3)
+_TOTAL, _LOST, _SCALED, _REPEATED = range(4)
 _MIN_SLOTS = 64
 
 _ZERO, _ONE, _HALF = np.uint64(0), np.uint64(1), np.uint64(32)
@@ -75,14 +77,14 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
     """Return the number of known values, the least and the greatest, whether all are whole and none negative, and the
     hash table of distinct ones: their `bits` and the `counts` of their rows, 0 in free slots. It has no slots once
-    there are too many values.
+    there are too many values; the last of `sums` is then positive if one of them has several rows.
 
     Add them to `sums`, with what the additions have lost (Neumaier 1974), so that it does not matter how the rows came
     in batches; and scaled, as the sum of values near the largest double overflows.
     """
     known = 0
     low, high, whole = np.inf, -np.inf, True
-    total, lost, scaled = sums
+    total, lost, scaled = sums[_TOTAL], sums[_LOST], sums[_SCALED]
     for value in values:
         if not np.isnan(value):
             known += 1
@@ -117,6 +119,7 @@ def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
                 distinct += 1
             counts[slot] += 1
         if distinct == MAX_DISTINCT:
+            sums[_REPEATED] += np.count_nonzero(counts > 1)
             return known, low, high, whole and low >= 0, bits[:0], counts[:0]
         if distinct == most:
             old, old_counts = bits, counts
@@ -156,7 +159,7 @@ class NumberProfile:
         """True if all values are whole numbers and none is negative."""
         self._low = math.inf
         self._high = -math.inf
-        self._sums = np.zeros(3)
+        self._sums = np.zeros(4)
         self._bits = np.zeros(_MIN_SLOTS, dtype=np.uint64)
         self._counts = np.zeros(_MIN_SLOTS, dtype=np.int64)
 
@@ -169,6 +172,12 @@ class NumberProfile:
     def distinct(self) -> int:
         """The number of distinct values, at most the bound."""
         return int(np.count_nonzero(self._counts)) if len(self._counts) else MAX_DISTINCT
+
+    def is_identifier(self) -> bool:
+        """Return True if the column has whole numbers, none of which is known to occur twice."""
+        repeated = self._sums[_REPEATED] > 0 or self._counts.max(initial=0) > 1
+        has_room = self._high - self._low >= self.known - 1
+        return self.known >= MIN_IDENTIFIERS and self.whole and has_room and not repeated
 
     def update(self, values: Floats) -> tuple[float, float]:
         """Add a batch of float64 values; returns its least and its greatest one, infinities if all are missing."""
@@ -200,7 +209,9 @@ class NumberProfile:
         self.rows += state["rows"]
         self.missing += state["missing"]
         self.whole = self.whole and state["whole"]
-        low, high, total, lost, scaled = np.array(state["doubles"], np.int64).view(np.float64)
+        low, high, total, lost, scaled, repeated = np.array(state["doubles"], np.int64).view(
+            np.float64
+        )
         self._low, self._high = min(self._low, float(low)), max(self._high, float(high))
         with np.errstate(
             all="ignore"
@@ -208,7 +219,7 @@ class NumberProfile:
             before = self._sums[_TOTAL]
             longer = before + total
             larger, smaller = (before, total) if abs(before) >= abs(total) else (total, before)
-            self._sums += (0.0, lost + ((larger - longer) + smaller), scaled)
+            self._sums += (0.0, lost + ((larger - longer) + smaller), scaled, repeated)
         self._sums[_TOTAL] = longer
         known = self._counts > 0
         bits = np.append(self._bits[known], from_json(state["bits"], np.uint64))
@@ -217,12 +228,13 @@ class NumberProfile:
         self._bits, where = np.unique(bits, return_inverse=True)
         self._counts = np.bincount(where, counts, len(self._bits)).astype(np.int64)
         if not complete or len(self._bits) >= MAX_DISTINCT:
+            self._sums[_REPEATED] += np.count_nonzero(self._counts > 1)
             self._bits, self._counts = self._bits[:0], self._counts[:0]
         elif not len(self._bits):
             self._bits, self._counts = np.zeros(1, np.uint64), np.zeros(1, np.int64)
 
     def _mean(self) -> float:
-        total, lost, scaled = self._sums.tolist()
+        total, lost, scaled, _ = self._sums.tolist()
         if math.isfinite(total):
             return float((total + lost) / self.known)
         return float(scaled / self.known / _TINY)

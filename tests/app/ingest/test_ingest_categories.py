@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +181,32 @@ def test_text_that_hardly_repeats_is_an_identifier(
     assert profile["distinct"] == names
     assert ("top" in profile) == (role == "feature")
     assert len(table.columns["name"]) == rows  # kept to be looked at
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role"),
+    [
+        ("customer_id", range(1000, 1030), "identifier"),
+        ("PassengerId", range(1, 20_001), "identifier"),
+        ("account number", range(30), "identifier"),
+        ("amount", range(30), "feature"),
+        ("customer_id", range(19), "feature"),
+        ("customer_id", [k // 2 for k in range(40)], "feature"),
+        ("customer_id", [k % 15_000 for k in range(20_000)], "feature"),
+        ("customer_id", [k + 0.5 for k in range(30)], "feature"),
+        ("id", range(-1, 29), "feature"),
+    ],
+)
+def test_unique_numbers_named_as_ids_are_identifiers(
+    ready: Read, name: str, values: Iterable[float], role: str
+) -> None:
+    rows = "".join(f"{value},{k % 7},{k % 2}\n" for k, value in enumerate(values))
+    text = f"{name},a,y\n{rows}"
+    found = ready(text)
+    assert found.column(name)["role"] == role
+    warned = [each["column"] for each in found.result["warnings"] if each["code"] == "identifier"]
+    assert warned == [name] * (role == "identifier")
+    assert ready(text, numeric=[name]).column(name)["role"] == "feature"
 
 
 def test_identifiers_may_be_long_and_many(ready: Read) -> None:
