@@ -18,7 +18,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from app.http import problems
 from app.http.addresses import network_of
 from app.http.limits import FairSemaphore, Permit
-from app.http.responses import SENDING_ENDED
 from app.platform.errors import ServiceError
 
 MAX_HEAD_BYTES = 1 << 17  # bytes of one head; uvicorn itself has no limit
@@ -165,7 +164,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._in_head = False
         self._in_body = False
-        self._sending_ended = asyncio.Event()
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -206,10 +204,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn itself closes the connection
         """Answer the requests that are complete when the caller closes its sending side, and close then: it may still
         read. Returns True to keep the connection open.
-
-        Long work without a lasting effect may end: it looks at `SENDING_ENDED`.
         """
-        self._sending_ended.set()
         cycle = self.cycle
         is_whole = cycle is not None and not self._in_body
         if not is_whole or cycle.response_complete or self.transport.is_closing():
@@ -265,7 +260,6 @@ class BoundedProtocol(HttpToolsProtocol):
         scope = cast(Scope, cycle.scope)
         scope[ABORT] = partial(self._abort, cycle)
         scope[FLOW] = self.flow
-        scope[SENDING_ENDED] = self._sending_ended
         if scope["method"] != "GET":
             scope[SINK] = sink = BodySink(cycle)
             cycle.receive = sink.receive  # type: ignore[method-assign, assignment]  # uvicorn has its own types

@@ -250,22 +250,6 @@ async def disconnected(receive: Receive) -> None:
         pass
 
 
-SENDING_ENDED = "rankwright.sending_ended"
-"""Key in the ASGI scope of an event that is set when the caller closes its sending side."""
-
-
-async def hung_up(scope: Scope, receive: Receive) -> None:
-    """Return when the caller has disconnected or closed its sending side. From here, both look the same."""
-    signs = [asyncio.create_task(disconnected(receive))]
-    if (ended := scope.get(SENDING_ENDED)) is not None:
-        signs.append(asyncio.create_task(ended.wait()))
-    try:
-        await asyncio.wait(signs, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for sign in signs:
-            sign.cancel()
-
-
 def size_of(part: bytes | BinaryIO) -> int:
     """Return the number of bytes of a part of a body."""
     return len(part) if isinstance(part, bytes) else os.fstat(part.fileno()).st_size

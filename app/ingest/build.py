@@ -834,14 +834,14 @@ class Build:
             found.append(
                 _warning("column_without_name", unnamed, detail, converter.rows, DECLARED_NUMERIC)
             )
-        for name in identifiers:
-            if name not in converter.text:
+        for column_of_ids in identifiers:
+            if column_of_ids not in converter.text:
                 detail = (
                     "ignored, because its name is that of an identifier and every row has another whole number; to use "
                     "it as a feature, list it in numeric"
                 )
-                known = converter.profiles[name].known
-                found.append(_warning("identifier", name, detail, known, DECLARED_NUMERIC))
+                known = converter.profiles[column_of_ids].known
+                found.append(_warning("identifier", column_of_ids, detail, known, DECLARED_NUMERIC))
         for name, count in converter.value_errors.counts.items():
             if name is None or name in identifiers:
                 continue

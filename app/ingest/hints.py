@@ -61,12 +61,14 @@ def group_column(columns: Sequence[DescribedColumn], rows: int) -> str | None:
 
 
 def names_entity(name: str) -> bool:
-    """Return True for a name that ends with `id`, or with a word such as `customer` or `customer_number`."""
+    """Return True for a name that ends with `id`, with a word such as `customer` or `customer_number`, or with `nummer`
+    (German).
+    """
     words = [word.lower() for word in _WORD.findall(name)]
     if len(words) > 1 and words[-1] in _NAMES:
         words.pop()
         return words[-1] in _OWNERS
-    return bool(words) and words[-1] in _IDS | _OWNERS
+    return bool(words) and (words[-1] in _IDS | _OWNERS or words[-1].endswith("nummer"))
 
 
 def _names_groups(column: DescribedColumn, rows: int) -> bool:

@@ -20,7 +20,7 @@ from app.datasets.uploads import spool
 from app.http.bodies import announced_length, receive_whole
 from app.http.dependencies import Context, context_of
 from app.http.limits import release_at_end
-from app.http.responses import hung_up
+from app.http.responses import disconnected
 from app.platform import resources
 from app.platform.settings import Settings
 from app.scoring.answers import ScoresFiles, ScoresResponse, warning_headers
@@ -188,7 +188,7 @@ async def _in_turn(
             return await run_in_threadpool(work, look)
 
     working = asyncio.create_task(wait_and_work())
-    leaving = asyncio.create_task(hung_up(request.scope, request.receive))
+    leaving = asyncio.create_task(disconnected(request.receive))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():

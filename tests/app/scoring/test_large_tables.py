@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
@@ -26,7 +27,7 @@ from starlette.requests import ClientDisconnect
 
 from app.datasets.description import Format
 from app.http import server
-from app.http.protocol import ABORT
+from app.http.protocol import ABORT, BoundedProtocol
 from app.ingest.errors import BadTable
 from app.platform import resources
 from app.platform.documents import ModelFeature
@@ -479,6 +480,10 @@ def test_a_caller_who_hangs_up_ends_the_work(
     request = Begun(scorer, address, len(body))
     request.socket.sendall(body)
     assert begun.wait(patience())
+    at_once = struct.pack(
+        "ii", 1, 0
+    )  # by a reset: whoever only stops sending may wait for the answer
+    request.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
     request.socket.close()
     assert ended.wait(patience())
     eventually(lambda: shared.context.uploads.taken == shared.context.requests.taken == 0)
@@ -489,6 +494,30 @@ def test_a_caller_who_hangs_up_ends_the_work(
     half.socket.close()
     eventually(lambda: shared.context.uploads.taken == shared.context.requests.taken == 0)
     assert not begun.is_set()
+
+
+def test_a_caller_who_ends_its_sending_side_is_answered(
+    scorer: httpx.Client, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score, received = large_tables.score_file, threading.Event()
+
+    def later(*given: Any) -> None:
+        assert received.wait(patience())
+        score(*given)
+
+    monkeypatch.setattr(large_tables, "score_file", later)
+    ended = BoundedProtocol.eof_received
+
+    def told(self: BoundedProtocol) -> bool:
+        received.set()
+        return ended(self)
+
+    monkeypatch.setattr(BoundedProtocol, "eof_received", told)
+    body = as_csv(ROWS)
+    request = Begun(scorer, address, len(body))
+    request.socket.sendall(body)
+    request.socket.shutdown(socket.SHUT_WR)
+    assert request.answer().startswith(b"HTTP/1.1 200 ")
 
 
 def test_who_does_not_read_the_answer_is_cut_off(
