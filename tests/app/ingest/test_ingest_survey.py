@@ -179,7 +179,7 @@ def test_a_dot_in_a_name_is_no_path(tmp_path: Path, label: np.ndarray) -> None:
 
 
 def test_an_upload_comes_with_its_profile(tmp_path: Path) -> None:
-    body = "id,x,town,y\n" + "".join(f"{i},{i % 7},{'KM'[i % 2]},{i % 3 == 0}\n" for i in range(90))
+    body = "n,x,town,y\n" + "".join(f"{i},{i % 7},{'KM'[i % 2]},{i % 3 == 0}\n" for i in range(90))
 
     def profile_of(**said: Any) -> dict[str, Any]:
         name = read(tmp_path, body, **said).result["profile"]
@@ -187,7 +187,7 @@ def test_an_upload_comes_with_its_profile(tmp_path: Path) -> None:
         return found
 
     profile = profile_of()
-    assert list(profile["columns"]) == ["id", "x", "town"]
+    assert list(profile["columns"]) == ["n", "x", "town"]
     assert profile["columns"]["town"]["histogram"] is None
     several = profile_of(kind="multilabel", labels=["y"])
     assert several["columns"]["x"]["auc"] is None
