@@ -38,7 +38,11 @@ def lake_format(paths: Iterable[str]) -> str | None:
 
 
 def lake_of(folder: Path) -> str | None:
-    """Return the format of the lake table of a folder on disk; None for a folder of plain files."""
+    """Return the format of the lake table of a folder on disk, which may be one of its partitions; None for a folder of
+    plain files.
+    """
+    while is_partition(folder.name):
+        folder = folder.parent
     for name, known in LOGS.items():
         if (folder / name).is_dir():
             return known

@@ -212,8 +212,11 @@ def folder_bodies(folder: str | os.PathLike[str], media_type: str | None = None)
     table, whose log says which files are rows of it.
     """
     shown = repr(str(folder))
+    whole = Path(folder).absolute()
+    while "=" in whole.name:  # one partition of a table
+        whole = whole.parent
     for name, format_ in _LAKES.items():
-        if next(Path(folder).glob(name), None) is not None:
+        if next(whole.glob(name), None) is not None:
             raise ConfigurationError(
                 f"{shown} is a {format_} table, in which not every file is part of the table: read it with a library "
                 "of this format and pass the table, or export it to a new folder"

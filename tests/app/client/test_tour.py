@@ -322,6 +322,14 @@ def test_a_folder_of_partitions_has_their_columns(
     assert (dataset.data.rows, dataset.data.positives) == (5, 2)
 
 
+def test_a_partition_of_a_lake_table_is_no_table(client: rankwright.Client, tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "year=2026").mkdir()
+    (tmp_path / "year=2026" / "a.csv").write_text("a,left\n1,no\n2,yes\n")
+    with pytest.raises(rankwright.ConfigurationError):
+        client.upload(tmp_path / "year=2026", label="left")
+
+
 @pytest.mark.parametrize(
     "files",
     [

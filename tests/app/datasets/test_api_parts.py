@@ -440,6 +440,8 @@ def test_files_that_the_service_does_not_read(
     for lake in ("loans/_delta_log", "rides/.hoodie"):
         (files / lake).mkdir(parents=True)
         (files / lake).with_name("part-0.csv").write_text(ROWS)
+    (files / "loans" / "year=2026").mkdir()
+    (files / "loans" / "year=2026" / "part-0.csv").write_text(ROWS)
     (files / "hive" / "year=2026").mkdir(parents=True)
     (files / "empty.csv").touch()
     (files / "notes.md").write_text("x")
@@ -447,7 +449,7 @@ def test_files_that_the_service_does_not_read(
     not_allowed = (
         *("../secret.csv", "days/../../secret.csv", str(files / "days"), "/etc/passwd", "a\0.csv"),
         *("out.csv", "in.csv", "away/secret.csv", "none", "deep", "empty.csv", "notes.md"),
-        *("pipe.csv", ".", "loans", "rides", "hive"),
+        *("pipe.csv", ".", "loans", "loans/year=2026", "rides", "hive"),
     )
     for path in not_allowed:
         refused(add(client, upload_id, path), 422, "file_not_allowed")
