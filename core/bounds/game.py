@@ -271,11 +271,6 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
     ndarray of shape (n_rounds,), bool
         True if the condition holds.
 
-    Raises
-    ------
-    InvalidData
-        The shapes differ.
-
     References
     ----------
     Rudin & Schapire (2009), Theorem 7.

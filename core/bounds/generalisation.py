@@ -288,11 +288,6 @@ def bound_misranking(
     tuple of Bound
         theorem_2 (with the smaller of the two covers), corollary_4, equation_2 and corollary_5.
 
-    Raises
-    ------
-    InvalidParameter
-        `theta` or `delta` is out of range.
-
     Examples
     --------
     >>> from core.bounds import WeakRankers, bound_misranking, two_classes
@@ -367,11 +362,6 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
     Returns
     -------
     Bound
-
-    Raises
-    ------
-    InvalidParameter
-        `misrank_fraction` or `delta` is out of range.
 
     Examples
     --------

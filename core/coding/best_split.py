@@ -85,7 +85,7 @@ def find_best_split(
         also tried against all values. If false, missing values of later rows go to the side with the greater mass, P +
         N against 2 - P - N.
     share_p: fraction of all weight that is on positives, for `Criterion.EDGE`.
-    is_categorical: (n_features,), bool; none: all features are numeric.
+    is_categorical: (n_features,), bool; None: all features are numeric.
     inverse_ess: of the weights; it decides how far the shares of categories are shrunk.
     directions: (n_features,), int8; of monotone constraints: 1 if the stump of a cut of a numeric feature must be
         higher above it, -1 if below it, 0 for either. The cut that separates the missing from all values is always

@@ -269,7 +269,7 @@ class Crosses(State):
     def fold(self, parts: Floats) -> Floats:
         """Return contributions per feature, with those of a cross's columns divided equally between its two features.
 
-        parts : ndarray of shape (n_rows, n_features + n_columns), float64
+        parts: (n_rows, n_features + n_columns), float64.
         """
         n_features = len(self.n_categories)
         folded = parts[:, :n_features].copy()

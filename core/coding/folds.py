@@ -82,7 +82,7 @@ def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
 def scale_to_all(mass: Floats) -> Floats:
     """Return each category's weight outside each fold, scaled up to the weight of all folds.
 
-    mass : ndarray of shape (n_folds, n_categories), float64
+    mass: (n_folds, n_categories), float64.
     """
     of_fold = mass.sum(axis=1)
     others = of_fold.sum() - of_fold

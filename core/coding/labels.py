@@ -51,7 +51,7 @@ def find_best_label_split(
     is_categorical: npt.NDArray[np.bool_] | None = None,
     rows: npt.NDArray[np.float64] | None = None,
 ) -> Split:
-    """Return the split whose votes have the greatest edge. O(n_features · n_labels · (n_rows + n_bins)).
+    """Return the split whose votes have the greatest edge.
 
     O(n_features · n_labels · (n_rows + n_bins)). A feature is summed by one thread in the order of the rows, so the
     result is the same for any number of threads.
@@ -61,7 +61,7 @@ def find_best_label_split(
     n_bins: (n_features,), int64.
     has_missing: (n_features,), bool; if true, each cut is tried with the missing on both sides, and the missing are
         also tried against all values. If false, missing values of later rows go below.
-    is_categorical: (n_features,), bool; none: all features are numeric.
+    is_categorical: (n_features,), bool; None: all features are numeric.
     rows: (n_rows,), float64; the number of rows that each row stands for (`categories.effective_counts`); None: the
         shares of categories are not shrunk.
 

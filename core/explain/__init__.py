@@ -1,7 +1,8 @@
 """Explanations of any ranker: how its scores depend on features, and which features matter.
 
 The functions only use `score_rows`, so they work for every ranker. What is specific to an algorithm, such as the gains
-of the splits of a ranking tree, is in its own package.
+of the splits of a ranking tree, is in its own package. All functions raise `InvalidData` for rows or weights that break
+a rule, and `InvalidParameter` for a parameter that is out of range.
 """
 
 from typing import TYPE_CHECKING

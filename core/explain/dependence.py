@@ -124,13 +124,6 @@ def partial_dependence(
     PartialDependence
         The grid and the mean scores.
 
-    Raises
-    ------
-    InvalidData
-        X or sample_weight break a rule above.
-    InvalidParameter
-        There are three features, one occurs twice or is unknown, or n_points is below 2.
-
     Notes
     -----
     It takes O(n_points ** n_features · n_samples) scores. This is the definition itself, the mean over the rows of X.
@@ -200,13 +193,6 @@ def variable_dependence(
     Returns
     -------
     VariableDependence
-
-    Raises
-    ------
-    InvalidData
-        X or sample_weight break a rule above, or the ranker has a score per label.
-    InvalidParameter
-        A feature is unknown or occurs twice, n_rows is below 2, or random_state is not a seed.
 
     References
     ----------
@@ -503,11 +489,6 @@ def permutation_importance(
     ndarray of shape (n_features,), float64
         AUC minus the mean AUC with the feature permuted. Two features with the same information may both have 0,
         because the ranker can use the other one. Values below 0 are noise. O(n_features · n_repeats · n_rows) scores.
-
-    Raises
-    ------
-    InvalidParameter
-        `n_repeats` is below 1.
 
     References
     ----------

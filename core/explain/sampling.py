@@ -104,11 +104,6 @@ def shapley_estimate(
     ShapleyEstimate
         Values and errors. It scores at most `count_scored` rows for each row.
 
-    Raises
-    ------
-    InvalidData
-        There is no row or no reference row, or the weights have another number or sum to 0.
-
     Notes
     -----
     A ranking tree or a forest of them divides its scores exactly, if that does not take longer than

@@ -1,7 +1,9 @@
 """Metrics of rankings: ROC curve, AUC and partial AUC, thresholds and costs, with confidence intervals.
 
 Functions take labels and scores. Functions whose names end in `_on_curve`, and the methods of `RocCurve`, need only a
-stored curve. `summarise` returns the curve, the areas and the counts at once.
+stored curve. `summarise` returns the curve, the areas and the counts at once. All functions raise `InvalidData` for
+arrays of different lengths, values that are not finite or a class without weight, and `InvalidParameter` for a
+parameter that is out of range.
 
 Examples
 --------

@@ -365,11 +365,6 @@ def compare_at_threshold(
     tuple of ThresholdGroups
         One per column. O(n_groups²) time per column.
 
-    Raises
-    ------
-    InvalidParameter
-        The threshold is not a number, or `level` is not in (0, 1).
-
     Examples
     --------
     >>> import numpy as np

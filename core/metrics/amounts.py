@@ -920,13 +920,6 @@ def cost_report(
     CostReport
         Costs per row. O(n log n).
 
-    Raises
-    ------
-    InvalidData
-        As for `auc`, an amount is missing, negative or above 1e100, or a probability is not in [0, 1].
-    InvalidParameter
-        A price depends on amounts but there are none, or a parameter is out of range.
-
     Examples
     --------
     >>> import numpy as np
@@ -1015,13 +1008,6 @@ def costs_at_thresholds(
     -------
     ThresholdCosts
         Costs per row. O(n log n + n · n_thresholds).
-
-    Raises
-    ------
-    InvalidData
-        As for `auc`, or an amount is missing, negative or above 1e100.
-    InvalidParameter
-        A price depends on amounts but there are none, or a parameter is out of range.
 
     Examples
     --------

@@ -115,11 +115,6 @@ def roc_band(
     RocBand
         The limits. O(n log n_points).
 
-    Raises
-    ------
-    InvalidParameter
-        A rate, the kind or the level is out of range.
-
     Notes
     -----
     On simulated binormal samples with 30 to 2,000 rows per class, the pointwise band of level 0.95 covered the true

@@ -53,11 +53,6 @@ class RocCurve:
     fpr, tpr : array_like of float64, shape (n_points,), in [0, 1]
         Rates, non-decreasing, from (0, 0) to (1, 1), no point twice.
 
-    Raises
-    ------
-    InvalidData
-        The arrays do not form such a curve.
-
     Examples
     --------
     >>> from core.metrics import RocCurve
@@ -141,11 +136,6 @@ class RocCurve:
         -------
         ndarray of float64, the shape of `fpr`
             True positive rates.
-
-        Raises
-        ------
-        InvalidParameter
-            A rate lies outside [0, 1].
         """
         rates = np.asarray(fpr, dtype=np.float64)
         if not np.all((rates >= 0.0) & (rates <= 1.0)):
@@ -166,11 +156,6 @@ class RocCurve:
         -------
         fpr, tpr : ndarray of float64, the shape of `scores`
             Rates of flagging all rows with at least this score.
-
-        Raises
-        ------
-        InvalidData
-            A score is NaN.
 
         Notes
         -----
@@ -451,11 +436,6 @@ class ClassTotals:
         the effective numbers of groups. This treats the rows of a group as all flagged or none, so intervals are too
         wide rather than too narrow.
 
-    Raises
-    ------
-    InvalidData
-        A number is not positive and finite.
-
     Examples
     --------
     >>> from core.metrics import ClassTotals
@@ -521,11 +501,6 @@ def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None)
     -------
     float in [0, 1]
         The AUC. O(n log n). Without weights the count of pairs is exact while 2 · positives · negatives < 2**53.
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
 
     Examples
     --------
@@ -624,11 +599,6 @@ def partial_auc(
         In [0, 1]. A standardised value can be as low as ½ − ½·c/(1 − c), where c is the middle of the window. O(n log
         n).
 
-    Raises
-    ------
-    InvalidParameter
-        The window is empty or leaves [0, 1], or the definition is unknown.
-
     References
     ----------
     Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", eq. 2.
@@ -722,11 +692,6 @@ def tpr_at_fpr(
     -------
     float in [0, 1]
         The TPR. O(n log n).
-
-    Raises
-    ------
-    InvalidParameter
-        `fpr` lies outside [0, 1].
 
     Examples
     --------

@@ -49,11 +49,6 @@ def rows_factor(
     float or None
         The factor; None if no number of rows suffices, because of `fixed`.
 
-    Raises
-    ------
-    InvalidParameter
-        A half-width is negative, the margin is not positive, or `level` is not in (0, 1).
-
     Examples
     --------
     >>> from core.metrics import rows_factor

@@ -109,11 +109,6 @@ def gains_table(
     tuple of Gain
         The shares, then the counts, in the given order. O(n_points + n_sizes · log n_points).
 
-    Raises
-    ------
-    InvalidParameter
-        A size is out of range, counts are given with a prevalence, or a parameter is out of range.
-
     Examples
     --------
     >>> from core.metrics import gains_table, summarise
@@ -282,11 +277,6 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     -------
     ListCurve
         The curve. O(n_points).
-
-    Raises
-    ------
-    InvalidParameter
-        `kind` is none of these, or `prevalence` is not in (0, 1).
 
     Examples
     --------

@@ -197,11 +197,6 @@ def rows_to_guarantee(
     int
         Number of negatives for an FPR, of positives for a TPR.
 
-    Raises
-    ------
-    InvalidParameter
-        Not exactly one of `fpr` and `tpr` is given, or a parameter is out of range.
-
     Examples
     --------
     >>> from core.metrics import rows_to_guarantee
@@ -387,13 +382,6 @@ def guarantees_by_group(
     GroupGuarantees
         The threshold of each group, and a single one for all. O(n log n).
 
-    Raises
-    ------
-    InvalidData
-        As for `auc`, or `by` is not a vector of numbers, booleans or text.
-    InvalidParameter
-        As for `guaranteed_point`.
-
     Examples
     --------
     >>> import numpy as np
@@ -436,13 +424,6 @@ def guarantees_on_scores(
     -------
     GroupGuarantees
         The threshold of each group, and a single one for all. O(n), O(n log n) if scores are not ascending.
-
-    Raises
-    ------
-    InvalidData
-        A score is not a finite number.
-    InvalidParameter
-        As for `guaranteed_point`.
 
     Examples
     --------

@@ -294,13 +294,6 @@ def auc_interval(
         0 ≤ low ≤ value ≤ high ≤ 1. O(n log n). If the sample does not show its variance, it is Wilson's interval for
         the greatest possible variance; see the module `intervals`.
 
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
-    InvalidParameter
-        A parameter is out of range.
-
     Warns
     -----
     UserWarning

@@ -114,11 +114,6 @@ class ListAuc:
         Window of false positive rates; the partial area is divided by its width. With more than two grades it must be
         [0, 1].
 
-    Raises
-    ------
-    InvalidParameter
-        The window is out of range.
-
     Examples
     --------
     >>> from core.metrics import ListAuc, measure_lists
@@ -340,11 +335,6 @@ def list_metric_named(name: str) -> ListMetric:
     -------
     ListMetric
         The metric, for `measure_lists` and `compare_lists`.
-
-    Raises
-    ------
-    InvalidParameter
-        No metric has this name, or a number in it is out of range.
 
     Examples
     --------

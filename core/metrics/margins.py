@@ -97,11 +97,6 @@ def margin_distribution(
     MarginDistribution
         The distribution. O(n_points · n_thetas).
 
-    Raises
-    ------
-    InvalidParameter
-        `l1_norm` is not finite and above 0, or `n_thetas` is below 2.
-
     References
     ----------
     Rudin & Schapire, "Margin-based ranking and an equivalence between AdaBoost and RankBoost",

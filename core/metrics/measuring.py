@@ -104,11 +104,6 @@ def metric_named(name: str) -> Metric:
     Metric
         The metric, for `measure` and `compare_metrics`.
 
-    Raises
-    ------
-    InvalidParameter
-        No metric has this name, or a number in it is out of range.
-
     Examples
     --------
     >>> from core.metrics import metric_named
@@ -174,11 +169,6 @@ def measure(
     tuple of MetricEstimate
         In the order of the metrics. O(n log n + n · n_metrics).
 
-    Raises
-    ------
-    InvalidParameter
-        There is no metric, or a parameter is out of range.
-
     Examples
     --------
     >>> from core.metrics import AveragePrecision, PrecisionAt, measure
@@ -223,11 +213,7 @@ def measure_on_curve(
     ----------
     curve, totals
         The full ROC curve and the weights of its classes, as from `summarise`.
-    metrics : sequence of Metric
-        As for `measure`.
-    level : float in (0, 1)
-        As for `measure`.
-    fixed_prevalence : bool
+    metrics, level, fixed_prevalence
         As for `measure`.
 
     Returns

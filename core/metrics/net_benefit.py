@@ -116,13 +116,6 @@ def decision_curve(
     tuple of NetBenefit
         In the order of the thresholds. O(n log k + k) for n rows and k thresholds; O(n k) with groups.
 
-    Raises
-    ------
-    InvalidData
-        As for `core.metrics.auc`, or a probability is not in [0, 1].
-    InvalidParameter
-        There is no threshold, or a threshold or the level is not strictly between 0 and 1.
-
     Examples
     --------
     >>> import numpy as np

@@ -52,11 +52,6 @@ class Costs:
     false_positive, false_negative : float
         Cost of flagging a negative, and of missing a positive: 0, or between 1e-100 and 1e100; not both 0.
 
-    Raises
-    ------
-    InvalidParameter
-        A cost is out of range, or both are 0.
-
     Examples
     --------
     >>> from core.metrics import Costs
@@ -357,11 +352,6 @@ def operating_points_on_curve(
     -------
     list of OperatingPoint
         In the order of `points`, each as from `operating_point_on_curve` at its threshold. O(n).
-
-    Raises
-    ------
-    InvalidParameter
-        As for `operating_point_on_curve`, or an index is out of range.
 
     Examples
     --------

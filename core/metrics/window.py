@@ -171,11 +171,6 @@ def froc_window(
     (float, float)
         `fpr_min` and `fpr_max` for an estimator or for a job's objective.
 
-    Raises
-    ------
-    InvalidParameter
-        A number is not positive, or the rates are not a window.
-
     References
     ----------
     Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", §8.2: the

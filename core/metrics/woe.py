@@ -94,11 +94,6 @@ def bin_evidence(
     -------
     BinEvidence
 
-    Raises
-    ------
-    InvalidData
-        A bin or weight is out of range, or a class has no weight.
-
     Notes
     -----
     O(n_samples + n_bins). See `evidence_of` for the intervals.

@@ -119,11 +119,6 @@ def monitor_rate(
     BettingMonitor
         The looks after `since`.
 
-    Raises
-    ------
-    InvalidData
-        Lengths differ, there are more periods than planned, or a number of events is not in 0 to its trials.
-
     Examples
     --------
     >>> from core.monitoring import monitor_rate

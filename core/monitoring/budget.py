@@ -70,11 +70,6 @@ def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Famil
     dict of str to float
         α of each test, by family. Multiplied by the numbers of tests, they sum to `alpha`.
 
-    Raises
-    ------
-    InvalidParameter
-        `alpha` is out of range, a family is unknown, or a number of tests is negative or all are 0.
-
     Examples
     --------
     >>> from core.monitoring import allot

@@ -214,13 +214,6 @@ def calibration_reference(
     CalibrationMeasurement
         Values and variances.
 
-    Raises
-    ------
-    InvalidData
-        The limits are not finite and in order.
-    InvalidParameter
-        `level` is not in (0, 1), or there are no rows of a class.
-
     Examples
     --------
     >>> from core.monitoring import calibration_reference

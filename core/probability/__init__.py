@@ -1,7 +1,8 @@
 """Probabilities from scores: calibration, Venn–Abers pairs, and evaluation of probabilities.
 
 A score orders rows. A calibration maps scores to probabilities without changing their order. It is fitted on rows that
-the ranker was not fitted on.
+the ranker was not fitted on. All functions raise `InvalidData` for arrays of different lengths or with values out of
+range, and `InvalidParameter` for a parameter that is out of range.
 """
 
 from typing import TYPE_CHECKING

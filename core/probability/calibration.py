@@ -95,11 +95,6 @@ class Calibration:
 
     `fit_calibration` and `choose_calibration` make one.
 
-    Raises
-    ------
-    InvalidData
-        The parameters do not describe such a map.
-
     Examples
     --------
     >>> from core.probability import Calibration
@@ -268,11 +263,6 @@ def at_prevalence(probability: ArrayLike, learnt: float, prevalence: float) -> F
     ndarray of float64, the shape of `probability`
         Probabilities at the new prevalence.
 
-    Raises
-    ------
-    InvalidParameter
-        A prevalence is not strictly between 0 and 1.
-
     Examples
     --------
     >>> from core.probability import at_prevalence
@@ -314,11 +304,6 @@ def fit_calibration(
     -------
     Calibration
         The fitted map. O(n log n).
-
-    Raises
-    ------
-    InvalidParameter
-        The method is unknown.
 
     Examples
     --------
@@ -388,7 +373,7 @@ def choose_calibration(
 
     Parameters
     ----------
-    group, y, sample_weight, scores
+    y, scores, sample_weight, group
         As for `fit_calibration`.
     period : array_like of float, shape (n_samples,), optional
         Period of each row; a later one is greater. At most 100 distinct values, such as months, not time stamps.
@@ -401,13 +386,6 @@ def choose_calibration(
     -------
     ChosenCalibration
         The calibration and how it was chosen. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        As for `core.metrics.auc`, or `period` has more than 100 values.
-    InvalidParameter
-        `random_state` is not a seed.
 
     Examples
     --------

@@ -241,11 +241,6 @@ class VennAbers:
     high_scores, high_values : array_like of float64, shape (n_high,)
         p1 is `high_values[k]` up to `high_scores[k]`, from after the previous one. Above the last it is 1.
 
-    Raises
-    ------
-    InvalidData
-        The arrays do not describe such functions.
-
     Examples
     --------
     >>> from core.probability import VennAbers

@@ -204,11 +204,6 @@ def brier_score(
     Decomposition
         The score and its parts. O(n log n).
 
-    Raises
-    ------
-    InvalidData
-        As for `core.metrics.auc`, or a probability is not in [0, 1].
-
     Examples
     --------
     >>> from core.probability import brier_score
@@ -284,13 +279,6 @@ def reliability(
     -------
     Reliability
         The results. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        As for `brier_score`.
-    InvalidParameter
-        `level`, `n_bootstrap` or `random_state` is out of range.
 
     Examples
     --------

@@ -441,6 +441,11 @@ class SuccessiveHalving(CandidateSearch):
         """Return the trials of one rung after the other, then the choice; see `Planner.next`.
 
         If the search must end now, each candidate is evaluated by the last rung that it reached.
+
+        Parameters
+        ----------
+        tried, held, elapsed
+            As for `Planner.next`.
         """
         remaining: list[int] = list(range(len(self.candidates)))
         latest: dict[int, Sequence[TrialResult]] = {}

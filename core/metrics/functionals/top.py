@@ -157,11 +157,6 @@ class PrecisionAt(Metric):
     share : float in (0, 1], optional
         The first rows as a fraction of all rows. Give either `count` or `share`.
 
-    Raises
-    ------
-    InvalidParameter
-        Not exactly one of the two is given, or it is out of range.
-
     Examples
     --------
     >>> from core.metrics import PrecisionAt
@@ -221,11 +216,6 @@ class Lift(Metric):
         Number of first rows, at most all rows; their weight if rows are weighted.
     share : float in (0, 1], optional
         The first rows as a fraction of all rows. Give either `count` or `share`.
-
-    Raises
-    ------
-    InvalidParameter
-        Not exactly one of the two is given, or it is out of range.
 
     Examples
     --------
