@@ -249,7 +249,6 @@ def check_monotone(
     Returns
     -------
     MonotoneCheck
-        The verdict, and an example if the ranker breaks a constraint.
 
     Raises
     ------

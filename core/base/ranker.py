@@ -327,7 +327,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_samples,), float64
-            One score per row, as `decision_function` returns it.
         """
 
     def get_parameters(self) -> dict[str, Any]:
@@ -373,7 +372,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         str or None
-            The reason, for an error message.
         """
         return "it reads the rows"
 
@@ -383,7 +381,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         str or None
-            The reason, for an error message.
         """
         return self.reads_columns() or "it is fitted in one process"
 

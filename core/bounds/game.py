@@ -90,7 +90,6 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
     Returns
     -------
     BestMargin
-        ρ with its certificate.
 
     Raises
     ------
@@ -125,7 +124,6 @@ def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) ->
     Returns
     -------
     BestMargin
-        ρ with its certificate.
 
     Raises
     ------
@@ -178,7 +176,6 @@ def stump_outputs(
     Returns
     -------
     ndarray of shape (n_rows, n_stumps), bool, or None
-        Outputs.
 
     Examples
     --------
@@ -236,7 +233,6 @@ def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
     Returns
     -------
     ndarray of shape (n_rows, 2 · n_features), bool, or None
-        None if a column has another value.
 
     Examples
     --------
@@ -269,7 +265,6 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
     Returns
     -------
     ndarray of shape (n_rounds,), bool
-        True if the condition holds.
 
     References
     ----------

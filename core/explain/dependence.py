@@ -122,7 +122,6 @@ def partial_dependence(
     Returns
     -------
     PartialDependence
-        The grid and the mean scores.
 
     Notes
     -----
@@ -321,7 +320,6 @@ def score_grid(
     Returns
     -------
     ndarray of shape (n_points of the first axis, …[, n_labels]), float64
-        Mean scores.
 
     Examples
     --------

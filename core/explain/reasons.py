@@ -64,7 +64,6 @@ def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Refer
     Returns
     -------
     Reference
-        Weighted mean score and parts.
 
     Raises
     ------
@@ -107,7 +106,6 @@ def average_reference(ranker: "Ranker") -> Reference:
     Returns
     -------
     Reference
-        Mean training score; all parts are 0.
 
     Examples
     --------

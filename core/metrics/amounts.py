@@ -191,7 +191,6 @@ class AmountCosts:
         Returns
         -------
         tuple of three ndarray of shape (n_samples,), float64
-            Costs and benefit.
         """
         prices = (_price(self.false_negative), _price(self.false_positive), _price(self.benefit))
         missed, wrong, gain = (price.fixed + price.rate * amounts for price in prices)

@@ -112,7 +112,6 @@ class RocCurve:
         Returns
         -------
         float in [0, 1]
-            The area divided by the width of the window.
 
         References
         ----------
@@ -135,7 +134,6 @@ class RocCurve:
         Returns
         -------
         ndarray of float64, the shape of `fpr`
-            True positive rates.
         """
         rates = np.asarray(fpr, dtype=np.float64)
         if not np.all((rates >= 0.0) & (rates <= 1.0)):

@@ -334,7 +334,6 @@ def list_metric_named(name: str) -> ListMetric:
     Returns
     -------
     ListMetric
-        The metric, for `measure_lists` and `compare_lists`.
 
     Examples
     --------

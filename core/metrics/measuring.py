@@ -102,7 +102,6 @@ def metric_named(name: str) -> Metric:
     Returns
     -------
     Metric
-        The metric, for `measure` and `compare_metrics`.
 
     Examples
     --------

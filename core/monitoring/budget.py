@@ -133,7 +133,6 @@ def renewal(event: Event, *, planned: int, period: int, alpha: float) -> Renewal
     Returns
     -------
     Renewal
-        The term from then on.
 
     Examples
     --------

@@ -212,7 +212,6 @@ def calibration_reference(
     Returns
     -------
     CalibrationMeasurement
-        Values and variances.
 
     Examples
     --------

@@ -281,7 +281,6 @@ def measure_on_stored_curve(
     Returns
     -------
     Measurement
-        Value and variance.
 
     Examples
     --------

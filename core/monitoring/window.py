@@ -455,7 +455,6 @@ def detection_probability(
     Returns
     -------
     float
-        The probability of an alarm.
 
     Examples
     --------

@@ -173,7 +173,6 @@ class Calibration:
         Returns
         -------
         float
-            The same bits as from `probability`.
         """
         if self.method != "isotonic":
             return self._parametric_of(score)
@@ -261,7 +260,6 @@ def at_prevalence(probability: ArrayLike, learnt: float, prevalence: float) -> F
     Returns
     -------
     ndarray of float64, the shape of `probability`
-        Probabilities at the new prevalence.
 
     Examples
     --------

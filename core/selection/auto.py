@@ -827,7 +827,6 @@ def auto_ranker(
     Returns
     -------
     Searched
-        The fitted ranker and the leaderboard.
 
     Examples
     --------

@@ -370,7 +370,6 @@ def search_ranker(
     Returns
     -------
     Searched
-        The fitted ranker and the leaderboard.
 
     Raises
     ------

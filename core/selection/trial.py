@@ -204,7 +204,6 @@ def path_parameter(algorithm: type) -> str | None:
     Returns
     -------
     str or None
-        Name of the parameter.
 
     Examples
     --------

@@ -164,7 +164,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         Returns
         -------
         self
-            With the pruned tree.
 
         Raises
         ------
@@ -245,7 +244,6 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         Returns
         -------
         core.explain.PartialDependence
-            The grid and the mean score at each point.
         """
         return partial_dependence(self, X, features, sample_weight=sample_weight, n_points=n_points)
 

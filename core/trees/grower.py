@@ -472,7 +472,7 @@ class TreeGrower:
         progress["n_leaves"], progress["n_columns"] = len(splits) + 1, len(columns)
 
     def _set(self, criterion: SplitCriterion) -> None:
-        """Set the split criterion, with the minimum leaf weight lowered by what rounding may lose."""
+        """Set the split criterion; its least weights are lowered, so that a sum rounded down still reaches them."""
         least = 1.0 - min(self.division.n_rows * 2.0**-UNIT_BITS, MAX_ROUNDING)
         criterion = criterion._replace(
             least_mass=criterion.least_mass * least, category_mass=criterion.category_mass * least
