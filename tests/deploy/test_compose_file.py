@@ -68,7 +68,7 @@ def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.D
     asked = {name: set(service["secrets"]) for name, service in document["services"].items()}
     ours, cluster = {"postgres_password", "redis_password", "blob_credentials"}, {"dask_secret"}
     assert asked == dict.fromkeys(OURS, ours) | dict.fromkeys(CLUSTER, cluster) | {
-        "api": ours | {"audit_key", "secrets_keys"},
+        "api": ours | {"secrets_keys"},
         "dispatcher": ours | {"audit_key", "secrets_keys"},
         "worker": ours | cluster,
         "postgres": {"postgres_password"},

@@ -4,6 +4,7 @@ needed.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -193,8 +194,8 @@ def missing(rendering: Rendering) -> set[str]:
         for volume in volumes.values():
             if (claim := volume.get("persistentVolumeClaim")) is not None:
                 need("PersistentVolumeClaim", claim["claimName"])
-            if (secret := volume.get("secret")) is not None:
-                assert f"create secret generic {secret['secretName']} " in text
+            for source in volume.get("projected", {}).get("sources", []):
+                assert f"Secret `{source['secret']['name']}`" in text
             if (config := volume.get("configMap")) is not None:
                 assert config["optional"]
                 assert f"create configmap {config['name']} " in text
@@ -297,6 +298,56 @@ def test_no_pod_has_a_right_or_can_change_its_own_files(rendering: Rendering) ->
     assert account["automountServiceAccountToken"] is False
 
 
+def test_each_pod_has_the_secrets_that_it_needs(rendering: Rendering) -> None:
+    connect = {"database-password", "broker-password", "blob-credentials"}
+    every = {*connect, "secrets-keys", "audit-key"}
+    has, told = {}, {}
+    for pod in pods(rendering):
+        if pod.is_ours:
+            (volume,) = [one["projected"] for one in pod.spec["volumes"] if "projected" in one]
+            (own,) = [
+                source["secret"]
+                for source in volume["sources"]
+                if source["secret"]["name"] == "rankwright"
+            ]
+            has[pod.component] = {one["key"] for one in own["items"]} if "items" in own else every
+            environment = pod.environment(pod.main).values()
+            told[pod.component] = {name for text in environment for name in secret_files(text)}
+    assert has == {
+        "migrate": connect,
+        "worker": connect,
+        "api": connect | {"secrets-keys"},
+        "dispatcher": every,
+        "backup": every,
+    }
+    for name, files in told.items():
+        assert files <= has[name], name
+        assert files >= has[name] - connect, name
+
+
+def test_the_policies_allow_what_is_documented(renderings: dict[str, Rendering]) -> None:
+    for name, component, expected in (
+        ("single-node", "api", {53, 443, 4318, 5432, 6379}),
+        ("single-node", "worker", {53, 4318, 5432, 6379}),
+        ("external", "api", {53, 443, 4318, 5432, 6379, 9000}),
+        ("external", "worker", {53, 443, 4318, 5432, 6379, 9000}),
+    ):
+        (pod,) = [one for one in pods(renderings[name]) if one.component == component]
+        ports = {
+            port["port"]
+            for one in of_kind(renderings[name], "NetworkPolicy")
+            if matches(one["spec"]["podSelector"], pod.labels)
+            for rule in one["spec"].get("egress", [])
+            for port in rule["ports"]
+        }
+        assert ports == expected, (name, component)
+
+
+def test_a_backup_that_hangs_ends(rendering: Rendering) -> None:
+    (cron,) = of_kind(rendering, "CronJob")
+    assert 0 < cron["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 86_400
+
+
 def test_no_secret_is_in_a_manifest(rendering: Rendering) -> None:
     assert of_kind(rendering, "Secret") == []
     assert [text for text in each_text(rendering) if re.search(r"://[^/\s]*:[^/\s]*@", text)] == []
@@ -389,12 +440,19 @@ def test_the_jobs_restore_a_backup(
     (cron,) = of_kind(during, "CronJob")
     assert cron["spec"]["suspend"] is True
     assert [fault for one in during for fault in faults(one)] == []
-    (tmp_path / "backups").mkdir()
+    for folder in ("backups", "secrets"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "secrets" / "audit-key").write_text("a" * 32)
+    (tmp_path / "secrets" / "secrets-keys").write_text(base64.b64encode(bytes(32)).decode())
 
     def run(rendering: Rendering, name: str, place: str, *words: str) -> str:
         """Run the command of a pod, or one of these words in it, at another database and folder."""
         (pod,) = [each for each in pods(rendering) if each.name.startswith(name)]
-        moved = {"/backups": f"{tmp_path}/backups", "/var/lib/rankwright": f"{tmp_path}/{place}"}
+        moved = {
+            SECRETS: f"{tmp_path}/secrets/",
+            "/backups": f"{tmp_path}/backups",
+            "/var/lib/rankwright": f"{tmp_path}/{place}",
+        }
         told = json.dumps([list(words) or pod.main["command"], pod.environment(pod.main)])
         for path, to in moved.items():
             told = told.replace(path, to)
