@@ -204,10 +204,6 @@ def _blob_store(blobs: BlobStore) -> str:
     """
     try:
         return blobs.probe()
-    except BlobStoreAway:
-        raise BlobStoreAway(
-            "does not respond: cached models are served, and new data is rejected"
-        ) from None
     except OSError as error:
         raise _Unhealthy("the blob folder cannot be read and written") from error
 
