@@ -25,8 +25,8 @@ help:  ## Show this list.
 demo: $(VENV)/.runtime  ## Start the service, upload a real table, train a ranker, choose a cutoff, score and report, in one command.
 	@$(BIN)/python examples/demo.py
 
-serve: $(VENV)/.runtime  ## Run the whole service here until Ctrl-C (state in .rankwright/).
-	@$(BIN)/rankwright serve
+serve: $(VENV)/.runtime  ## Run the whole service here until Ctrl-C (state in .rankwright/). PORT=8001 changes the port.
+	@$(BIN)/rankwright serve $(if $(PORT),--port $(PORT))
 
 secrets:  ## Create the secrets of docker-compose.yml once, as files in secrets/.
 	@deploy/make-secrets

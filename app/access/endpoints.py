@@ -223,7 +223,8 @@ async def list_audit_entries(
         str | None,
         Query(
             max_length=255,
-            description="Only entries of the key with this id. Empty: entries of the server's command line.",
+            description="Only entries of the key with this id. Empty: entries of the server's command line, "
+            "and of the service itself.",
         ),
     ] = None,
     principal: Annotated[

@@ -165,10 +165,10 @@ def check_folder(given: Settings) -> Iterator[Finding]:
         return
     path = given.state_dir.absolute()
     if not os.path.isdir(path):
-        yield fail(
+        yield warn(
             "state folder",
-            f"there is no folder {path}",
-            "set --state-dir or RANKWRIGHT_STATE_DIR, or run `rankwright serve` to create it",
+            f"there is no folder {path}: the service was never started here",
+            "if it was, set --state-dir or RANKWRIGHT_STATE_DIR; else `rankwright serve` creates it",
         )
         return
     found = path.stat()
@@ -238,7 +238,7 @@ def check_tables(settings: Settings) -> Finding:
     """Check that the database answers and has the tables of this version."""
     file = settings.database_file
     if file is not None and not os.path.exists(file) and os.access(file.parent, os.X_OK):
-        return fail(
+        return warn(
             "database", f"there is no file {file}", "`rankwright serve` or `migrate` creates it"
         )
     try:
@@ -255,7 +255,7 @@ def check_tables(settings: Settings) -> Finding:
     except CommandError as error:
         return fail("database", f"its migrations cannot be read: {error}", "install them again")
     if revision is None:
-        return fail("database", "it has no tables", "run `rankwright migrate`")
+        return warn("database", "it has no tables", "run `rankwright migrate`")
     if revision == REVISION:
         return ok(
             "database",
@@ -402,8 +402,6 @@ def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Fin
     except OSError as error:
         yield fail("blobs", f"{root} cannot be written: {error.strerror}", advice)
     try:
-        if settings.bucket_url is not None:
-            yield from _check_bucket(cast("ObjectStore", blobs), settings)
         yield _named(db, blobs, deep=deep)
         yield _unnamed(db, blobs, settings)
     except BlobStoreAway as error:
@@ -417,14 +415,17 @@ _BUCKET_ADVICE = (
 )
 
 
-def _check_bucket(blobs: ObjectStore, settings: Settings) -> Iterator[Finding]:
-    """Check that the bucket can be written, and what it keeps of deleted objects. Raises BlobStoreAway."""
+def check_bucket(settings: Settings) -> Iterator[Finding]:
+    """Check that the bucket can be written, and what it keeps of deleted objects. Needs no tables."""
+    if settings.bucket_url is None:
+        return
     try:
+        blobs = cast("ObjectStore", open_store(settings, REQUEST_PATIENCE))
         blobs.check_writable()
-    except OSError as error:
+        keeps_versions = blobs.keeps_versions()
+    except (OSError, BlobStoreAway) as error:
         yield fail("bucket", str(error), _BUCKET_ADVICE)
         return
-    keeps_versions = blobs.keeps_versions()
     yield ok(
         "bucket",
         f"{settings.bucket_url} can be read and written. Set a lifecycle rule that deletes incomplete multipart "
@@ -757,9 +758,10 @@ def examine(
     yield from check_issuers(settings)
     yield from check_tracing(environment)
     yield from check_connections(settings)
+    yield from check_bucket(settings)
     found = check_tables(settings)
     yield found
-    if found.level == Level.FAIL:
+    if found.level != Level.OK:
         return
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:

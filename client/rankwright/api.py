@@ -1227,7 +1227,7 @@ def list_aliases(name: str, /, **fields: Unpack[ListAliases]) -> ApiRequest[Page
 class ListAuditEntries(TypedDict, total=False):
     """Keywords of `list_audit_entries`."""
 
-    key_id: Annotated[str | None, "Only entries of the key with this id. Empty: entries of the server's command line."]
+    key_id: Annotated[str | None, "Only entries of the key with this id. Empty: entries of the server's command line, and of the service itself."]
     principal: Annotated[str | None, 'Only entries of the principal with this id, or whose name contained this text.']
     action: Annotated[str | None, 'Only entries whose route or command contains this text, such as `DELETE` or `aliases`. Letters A to Z match in upper and lower case.']
     resource: Annotated[str | None, 'Only entries whose path, or the id of a created resource, contains this text.']
@@ -1256,7 +1256,8 @@ def list_audit_entries(**fields: Unpack[ListAuditEntries]) -> ApiRequest[Page[ty
     Parameters
     ----------
     key_id : str, optional
-        Only entries of the key with this id. Empty: entries of the server's command line.
+        Only entries of the key with this id. Empty: entries of the server's command line, and of the
+        service itself.
     principal : str, optional
         Only entries of the principal with this id, or whose name contained this text.
     action : str, optional

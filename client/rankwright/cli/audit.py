@@ -19,7 +19,8 @@ audit = typer.Typer(
 
 
 def _by(entry: types.AuditEntry) -> str:
-    return entry.author or entry.key_id or "command line"
+    of_server = "command line" if entry.action.startswith("rankwright ") else "the service"
+    return entry.author or entry.key_id or of_server
 
 
 @audit.command("list")

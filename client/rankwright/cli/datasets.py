@@ -234,7 +234,7 @@ def versions(
     for each in found:
         rows = "" if each.rows is None else f", {each.rows:,} rows"
         made = f", {each.mode} of {each.parent_id}" if each.mode else ""
+        content = f", SHA-256 {each.sha256[:16]}…" if each.status == "ready" else ""
         out.print(
-            f"{each.version}  [bold]{each.id}[/]  {each.status}{rows}{made}, {each.created_at}, "
-            f"SHA-256 {each.sha256[:16]}…"
+            f"{each.version}  [bold]{each.id}[/]  {each.status}{rows}{made}, {each.created_at}{content}"
         )

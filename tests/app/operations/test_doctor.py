@@ -252,14 +252,19 @@ def test_a_queue_that_stands_still(
 
 
 @pytest.mark.parametrize(
-    ("revision", "words"),
+    ("revision", "expected", "words"),
     [
-        ("9999", f"which is unknown to rankwright {__version__}"),
-        (None, "has no tables"),
+        ("9999", Level.FAIL, f"which is unknown to rankwright {__version__}"),
+        (None, Level.WARN, "has no tables"),
     ],
 )
 def test_tables_of_another_version(
-    state: Settings, db: Database, doctor: Doctor, revision: str | None, words: str
+    state: Settings,
+    db: Database,
+    doctor: Doctor,
+    revision: str | None,
+    expected: Level,
+    words: str,
 ) -> None:
     try:
         with db.write() as session:
@@ -268,12 +273,24 @@ def test_tables_of_another_version(
                 insert = text("INSERT INTO alembic_version VALUES (:revision)")
                 session.execute(insert, {"revision": revision})
         level, detail = doctor.finds(state)["database"]
-        assert level == Level.FAIL
+        assert level == expected
         assert words in detail
     finally:
         with db.write() as session:
             session.execute(text("DELETE FROM alembic_version"))
             session.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": REVISION})
+
+
+def test_before_the_first_start(doctor: Doctor, tmp_path: Path) -> None:
+    """Nothing has failed yet, and what the service will need is checked."""
+    new = Settings(
+        state_dir=tmp_path / "new",
+        blob_url="s3://bucket/prefix",
+        blob_endpoint=f"http://127.0.0.1:{free_port()}",
+    )
+    found = {part: level for part, (level, _) in doctor.finds(new).items()}
+    assert (found["state folder"], found["database"]) == (Level.WARN, Level.WARN)
+    assert found["bucket"] == Level.FAIL
 
 
 @pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
