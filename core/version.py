@@ -1,3 +1,3 @@
 """The version of the program: of `core`, `app` and `workers`. The client in `client/` has the same."""
 
-VERSION = "0.3.0"
+VERSION = "0.4.0.dev0"

@@ -57,7 +57,7 @@ class DriftView:
 
 async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
     """Return what the page shows of an evaluation's drift."""
-    features = drift.features or []
+    features = drift.features
     dates = await _dates(page, found.model_id) if features else frozenset()
     return DriftView(
         cutoff=await _cutoff(page, found, drift),

@@ -104,9 +104,9 @@ def protected_columns_of(model: Model) -> list[str]:
     """Return the columns that were declared as protected in the dataset that a model was trained on, in the order of
     the table; empty for a model of a release that did not store them.
     """
-    return [column["name"] for column in model.protected or ()]
+    return [column["name"] for column in model.protected]
 
 
 def protected_features_of(model: Model) -> list[str]:
     """Return the protected columns that are features of a model, because its training job named them."""
-    return [column["name"] for column in model.protected or () if column["feature"]]
+    return [column["name"] for column in model.protected if column["feature"]]

@@ -658,8 +658,6 @@ class ListedDataset(DatasetSummary):
         name: (
             field.annotation,
             Field(
-                # A dataset of release 0.3.0 has no protected columns; other fields are required.
-                None if name == PROTECTED else ...,
                 description=field.description,
                 validation_alias=AliasPath("reading", name),
             ),

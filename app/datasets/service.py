@@ -79,7 +79,7 @@ class StoredUpload:
     @classmethod
     def of(cls, blob: Blob, format_: Format) -> StoredUpload:
         """Return the stored upload of a table that is one blob."""
-        return cls(blob, blob.bytes or 0, blob.sha256, format_)
+        return cls(blob, blob.bytes, blob.sha256, format_)
 
     @classmethod
     def unread(cls, blob: Blob) -> StoredUpload:

@@ -395,7 +395,7 @@ def _name_of(area: Json) -> str:
 
 def _distributions_of(drift: Json) -> list[Json]:
     """Return the drift tests of the scores, and of the features that matter to the model."""
-    features = drift["features"] or ()
+    features = drift["features"]
     return [*drift["scores"], *filter(matters_to_model, features)]
 
 
@@ -480,13 +480,7 @@ def _groups(
         return _with_impact(
             session, model, base, stored.columns, stored.steps, stored.level, favourable
         )
-    if model.protected is None:
-        words = (
-            "The model was trained by a version that did not compare groups, and was not evaluated by groups. "
-            "Evaluate it on a dataset with a protected column."
-        )
-    else:
-        words = "No column is protected, and the model was not evaluated by groups."
+    words = "No column is protected, and the model was not evaluated by groups."
     return ModelCheck("groups", None, words)
 
 

@@ -88,8 +88,8 @@ class Remembered(TypedDict):
     of_folds: NotRequired[bool]
     effective: NotRequired[list[float]]
     prevalence: NotRequired[Json]
-    importance: NotRequired[dict[str, float]]
-    profile: NotRequired[TableProfile]
+    importance: dict[str, float]
+    profile: TableProfile
 
 
 _CURVE_FILE = "validation.curve"
@@ -113,9 +113,8 @@ def remember_validation(
         "level": level,
         "areas": areas,
         "importance": importance_shares(session, model),
+        "profile": model_rows.find_profile(session, model.id),
     }
-    if (profile := model_rows.find_profile(session, model.id)) is not None:
-        remembered["profile"] = profile
     found = model_rows.find_metrics(session, model.id, VALIDATION)
     row = model_rows.find_curve(session, model.id, VALIDATION)
     if found is None or row is None:
@@ -185,8 +184,7 @@ def measure_drift(
     level.
 
     `reliability` is that of the model's probabilities on the rows, `table` is their file, `known` are the categories
-    that the model knows, and `orders` are those of the rows of the training table and of this one. Without a stored
-    profile, the features are compared with the training table.
+    that the model knows, and `orders` are those of the rows of the training table and of this one.
     """
     from core.metrics.estimates import holm
 
@@ -217,20 +215,15 @@ def measure_drift(
     if reliability is not None and scored is not None and "effective" in before:
         rows = sum(scored.effective) / sum(before["effective"])
         probabilities = _errors_of(reliability, rows)
-    features = None
-    profile, weight = before.get("profile"), table["weight"]
-    if profile is None and model["trained_on"] is not None:  # a model of release 0.3.0
-        weight, names = None, model["features"]
-        profile = profile_table(model["trained_on"], names, orders[0], weight)
-    if profile is not None:
-        worth = 1.0 if scored is None else scored.worth
-        importance, compared = before.get("importance", {}), (table["path"], orders[-1], weight)
-        features = _moves(profile, importance, compared, known, worth, level)
-        if (protected := model.get("protected")) and model["trained_on"] is not None:
-            of_them = profile_table(model["trained_on"], protected, orders[0], weight)
-            nothing = dict.fromkeys(protected, 0.0)  # the model cannot depend on them directly
-            features += _moves(of_them, nothing, compared, {}, worth, level)
-    tests = [*areas, *filter(None, [prevalence]), *probabilities, *(features or ()), *shifts]
+    worth = 1.0 if scored is None else scored.worth
+    weight = table["weight"]
+    compared = table["path"], orders[-1], weight
+    features = _moves(before["profile"], before["importance"], compared, known, worth, level)
+    if (protected := model["protected"]) and model["trained_on"] is not None:
+        of_them = profile_table(model["trained_on"], protected, orders[0], weight)
+        nothing = dict.fromkeys(protected, 0.0)  # the model cannot depend on them directly
+        features += _moves(of_them, nothing, compared, {}, worth, level)
+    tests = [*areas, *filter(None, [prevalence]), *probabilities, *features, *shifts]
     made = [test for test in tests if test["p_value"] is not None]
     adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
     for test in tests:
@@ -240,10 +233,9 @@ def measure_drift(
         test["changed"] = p_value < 1.0 - level and _matters(test)
     for test in tests:
         test["words"] = _words(test, level)
-    if features is not None:
-        features.sort(key=by_weight)
-        for each in features[_WITH_BINS:]:
-            each["bins"] = None
+    features.sort(key=by_weight)
+    for each in features[_WITH_BINS:]:
+        each["bins"] = None
     tested: Json = {
         "areas": areas,
         "prevalence": prevalence,
@@ -251,14 +243,13 @@ def measure_drift(
         "features": features,
         "scores": shifts,
     }
-    listed = features and features[:_LISTED]
-    return {"level": level, **_verdict(tested), **tested, "features": listed}
+    return {"level": level, **_verdict(tested), **tested, "features": features[:_LISTED]}
 
 
 def _verdict(drift: Json) -> Json:
     """Return whether the tests of a drift report a change, and their summary."""
     areas, probabilities, shifts = drift["areas"], drift.get("probabilities", []), drift["scores"]
-    prevalence, features = drift.get("prevalence"), drift["features"] or ()
+    prevalence, features = drift.get("prevalence"), drift["features"]
     moved = [each for each in features if each["changed"]]
     others = [*areas, *filter(None, [prevalence]), *probabilities, *shifts]
     return {

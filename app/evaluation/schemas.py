@@ -604,10 +604,8 @@ class Drift(Resource):
     probabilities: list[ProbabilityDrift] = Field(
         default=[], description="Change of the calibration. Empty if the model has no calibration."
     )
-    features: list[FeatureDrift] | None = Field(
-        default=None,
-        description="Change of up to 100 features, the most important first, by importance and size. Null for "
-        "a model of release 0.3.0 whose training table was deleted.",
+    features: list[FeatureDrift] = Field(
+        description="Change of up to 100 features, the most important first, by importance and size."
     )
     scores: list[ScoreDrift] = Field(
         description="Change of the scores. If the scores change but the areas do not, choose new thresholds."

@@ -73,7 +73,7 @@ def store(
     if not len(outcomes):
         return
     if blob is not None:
-        quotas.admit_bytes(session, settings, owner, blob.bytes or 0)
+        quotas.admit_bytes(session, settings, owner, blob.bytes)
         catalogue.add(session, [blob])
     repository.add(
         session,

@@ -196,9 +196,19 @@ class Build:
         self._callback = callback
         self._errors = Errors()
         self._is_written = False
-        roles = (LABEL, LABELS, ITEM, WEIGHT, GROUP, QUERY, CATEGORICAL, DECLARED_NUMERIC, DROP)
+        roles = (
+            LABEL,
+            LABELS,
+            ITEM,
+            WEIGHT,
+            GROUP,
+            QUERY,
+            CATEGORICAL,
+            DECLARED_NUMERIC,
+            DROP,
+            PROTECTED,
+        )
         given = {role: payload[role] for role in roles}
-        given[PROTECTED] = payload.get(PROTECTED)  # absent in jobs of release 0.3.0
         # A column without a name is mostly a row index, or comes from a comma at the end of lines.
         named = {
             name

@@ -265,12 +265,9 @@ class AliasStep(Resource):
     )
     restores: int | None = Field(description="The restored revision. Null for other changes.")
     model_id: ModelId
-    model_version: int | None = Field(
-        description="Version of the model. Null for revisions of release 0.3.0."
-    )
+    model_version: int = Field(description="Version of the model.")
     calibration_version: int | None = Field(
-        description="Calibration that the model served at that time. Null without one, and for revisions of release "
-        "0.3.0."
+        description="Calibration that the model served at that time. Null without one."
     )
     protected: bool = Field(description="True if the alias is protected from this revision on.")
     guarantee: StoredGuarantee | None = Field(
@@ -408,7 +405,7 @@ def step_of(row: ModelAliasHistory) -> AliasStep:
     """Return the response for a revision of an alias."""
     return AliasStep.from_row(
         row,
-        change=row.change or AliasChange.SET,
+        change=row.change,
         evidence_available=row.evidence_key is not None,
     )
 

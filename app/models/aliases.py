@@ -120,10 +120,10 @@ def find_restorable(
 
 def model_deleted(revision: ModelAliasHistory) -> Conflict:
     """Return the error for a revision that cannot be restored because its model was deleted."""
-    version = "" if revision.model_version is None else f" (version {revision.model_version})"
     return Conflict(
         f"revision {revision.revision} of {revision.name}@{revision.alias} points to the model "
-        f"{revision.model_id}{version}, which was deleted: restore the model from the trash first",
+        f"{revision.model_id} (version {revision.model_version}), which was deleted: "
+        "restore the model from the trash first",
         code="model_deleted",
     )
 

@@ -133,8 +133,7 @@ class CalibrationSummary(Resource):
     )
     reason: str | None = Field(description="Reason for this version. Null if none was given.")
     author: str | None = Field(
-        description="Name of the principal that requested this version. Null for the one of the training, and for "
-        "those of release 0.3.0."
+        description="Name of the principal that requested this version. Null for the one of the training."
     )
     alias_request_id: str | None = Field(
         description="The approved request that made this version. Null for a direct change."

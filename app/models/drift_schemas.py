@@ -51,10 +51,8 @@ class ScoreDrift(Resource):
     changed: bool | None = Field(description=CHANGED)
     reason: str | None = Field(default=None, description=WHY_NO_TEST)
     words: Words
-    bins: list[ScoreBin] | None = Field(
-        default=None,
-        description="Deciles of the validation scores, from the lowest scores. Null for results of release "
-        "0.3.0.",
+    bins: list[ScoreBin] = Field(
+        description="Deciles of the validation scores, from the lowest scores."
     )
 
 
@@ -103,9 +101,7 @@ class FeatureDrift(Resource):
     changed: bool | None = Field(description=CHANGED)
     reason: str | None = Field(default=None, description=WHY_NO_TEST)
     words: Words
-    missing: ShareChange | None = Field(
-        default=None, description="Fraction of missing values. Null for results of release 0.3.0."
-    )
+    missing: ShareChange = Field(description="Fraction of missing values.")
     new_categories: float | None = Field(
         default=None,
         description="Fraction of these rows with a category that is new to the model, which treats it as missing. "

@@ -23,8 +23,6 @@ from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
 from sqlalchemy.orm import aliased as another
 
-from app.platform import catalogue
-from app.platform.blobs import Blob
 from app.platform.documents import AliasCutoff, StoredFeedback, TableProfile
 from app.platform.sql import (
     ALL_ROWS,
@@ -65,7 +63,6 @@ from app.platform.tables import (
     ModelReference,
     ModelReferenceRows,
     ModelSample,
-    OldModelSample,
     ReasonCodes,
     output_tables,
 )
@@ -738,10 +735,9 @@ def lock_name(session: Session, owner: str, name: str) -> None:
     session.execute(statement.with_for_update())
 
 
-def find_sample(session: Session, model_id: str, part: str) -> ModelSample | OldModelSample | None:
+def find_sample(session: Session, model_id: str, part: str) -> ModelSample | None:
     """Return the sample of a model's rows of one part; None if there is none."""
-    found = session.get(ModelSample, (model_id, part))
-    return found or session.get(OldModelSample, (model_id, part))
+    return session.get(ModelSample, (model_id, part))
 
 
 def find_reference_rows(session: Session, model_id: str, part: str) -> ModelReferenceRows | None:
@@ -749,34 +745,9 @@ def find_reference_rows(session: Session, model_id: str, part: str) -> ModelRefe
     return session.get(ModelReferenceRows, (model_id, part))
 
 
-def old_samples(session: Session, limit: int) -> Sequence[OldModelSample]:
-    """Return up to `limit` samples of rows whose bytes are in the database."""
-    return session.scalars(select(OldModelSample).limit(limit)).all()
-
-
-def replace_old_sample(session: Session, old: OldModelSample, blob: Blob) -> None:
-    """Replace a sample's bytes in the database by the key of its blob, unless the sample was deleted meanwhile."""
-    there = (OldModelSample.model_id == old.model_id, OldModelSample.part == old.part)
-    if session.scalars(
-        sql_delete(OldModelSample).where(*there).returning(OldModelSample.rows)
-    ).all():
-        catalogue.add(session, [blob])
-        session.add(
-            ModelSample(
-                model_id=old.model_id,
-                part=old.part,
-                dataset_id=old.dataset_id,
-                rows=old.rows,
-                sample_key=blob.key,
-                sample_bytes=blob.bytes,
-            )
-        )
-
-
-def find_profile(session: Session, model_id: str) -> TableProfile | None:
-    """Return the distributions of the columns of a model's training table; None for a model of release 0.3.0."""
-    row = session.get(ModelProfile, model_id)
-    return None if row is None else row.profile
+def find_profile(session: Session, model_id: str) -> TableProfile:
+    """Return the distributions of the columns of a model's training table."""
+    return session.get_one(ModelProfile, model_id).profile
 
 
 def find_importance(session: Session, model_id: str) -> ModelImportance | None:

@@ -26,10 +26,6 @@ OF_FOLDS = (
     "the cross-validation scores come from the rankers of the folds, and without repeats they do not show how much "
     "scores differ from one ranker to another"
 )
-OF_OLD_FOLDS = (
-    "the model was cross-validated with release 0.3.0, which did not store how much scores differ from one ranker to "
-    "another: train the model again"
-)
 TIED_FOLDS = (
     "many rows have equal scores, and equal scores of the cross-validation's rankers lie at other values, so the "
     "distributions differ without drift"
@@ -37,7 +33,7 @@ TIED_FOLDS = (
 MOST_TIED = 0.001
 """The fraction of pairs of rows with equal scores up to which out-of-fold scores are tested; that of 1,000 equally
 frequent scores."""
-UNTESTED_FOLDS = (OF_FOLDS, OF_OLD_FOLDS, TIED_FOLDS)
+UNTESTED_FOLDS = (OF_FOLDS, TIED_FOLDS)
 """Reasons that are no fault of the rows: a verdict needs only the columns."""
 SEVERAL_SCORES = "the model has several scores per row"
 NO_SCORES = "the model has no validation scores of rows with a label"
@@ -93,7 +89,7 @@ def untested_scores(session: Session, model: Model) -> str | None:
         return None
     if model.validation.get("repeats", 1) == 1:
         return OF_FOLDS
-    return None if repository.find_profile(session, model.id) is not None else OF_OLD_FOLDS
+    return None
 
 
 def all_scores(curve: RocCurve, prevalence: float, effective: Sequence[float]) -> ScoreSample:

@@ -133,8 +133,6 @@ def _no_groups(model: Model) -> NotFound:
         todo = "only models of rows with one label have thresholds"
     elif model.validation.get("method") == "none":
         why = "it was trained without validation"
-    elif model.protected is None:
-        why = "it was trained by a version that did not compare groups"
     elif protected_columns_of(model):
         why = "its protected columns define no groups"
     else:

@@ -49,8 +49,7 @@ KEYS = ("api-key", *OWN_FILES.values())
 UNKNOWN = "unknown"
 """The id of a key that the process that made the backup did not have."""
 CHUNK = 1 << 20
-# Keys of release 0.3.0 end in a SHA-256, later ones in 32 random digits.
-_BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2(?:[0-9a-f]{30}|[0-9a-f]{62}))")
+_BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2[0-9a-f]{30})")
 _TABLE = re.compile(r"database/[a-z_]+\.copy")
 _PARTIAL, _COPIES = ".partial", ".database"
 

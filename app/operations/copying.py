@@ -59,7 +59,7 @@ def copy_blobs(settings: Settings, folder: Path, report: Callable[[Copied], None
         present = {found.key: found.bytes for found in target.list()}
         work: dict[Future[None], tuple[Blob, str]] = {}
         for blob, row in _distinct(db):
-            if blob.bytes is not None and present.get(blob.key) == blob.bytes:
+            if present.get(blob.key) == blob.bytes:
                 done.present += 1
                 continue
             work[pool.submit(_copy, source, target, blob)] = (blob, row)
@@ -76,7 +76,7 @@ def _distinct(db: Database) -> Iterator[tuple[Blob, str]]:
     for key, row, blob in housekeeping.named_blobs(db):
         if key not in seen:
             seen.add(key)
-            yield blob or Blob(key, "", None), row
+            yield blob or Blob(key, "", 0), row
 
 
 def _collect(
@@ -91,7 +91,7 @@ def _collect(
             done.missing.append(f"{row} ({blob.key})")
         else:
             done.blobs += 1
-            done.bytes += blob.bytes or 0
+            done.bytes += blob.bytes
         report(done)
 
 

@@ -6,7 +6,6 @@ nobody. If the process ends in between, the next round continues.
 
 from __future__ import annotations
 
-import io
 import logging
 import threading
 import time
@@ -23,7 +22,6 @@ from app.feedback.monitor_repository import MonitoredAlias
 from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
-from app.models import repository as model_rows
 from app.operations import repository, retention, seal_repository
 from app.operations.repository import Conditions, EndedJob, OwnedDataset
 from app.operations.sweeping import discard, sweep
@@ -41,8 +39,6 @@ log = logging.getLogger(__name__)
 
 DAY = 86400.0
 BATCH = 500
-SAMPLES_PER_PAGE = 10  # of at most 4 MB each
-SAMPLES = "samples"  # their kind in the blob store
 REST_SECONDS = 0.02
 RETRY_SECONDS = 60.0
 ROUNDS_PER_GRACE = 24
@@ -142,7 +138,6 @@ class Housekeeper:
         )
         self._renew_secrets()
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
-        self._move_samples()
         if not self._stop.is_set():  # else parts of the round may have ended early
             self._db.writing(repository.note_success, Upkeep.HOUSEKEEPING)
         removed = +removed
@@ -199,21 +194,6 @@ class Housekeeper:
             if len(page) < BATCH:
                 break
         return count
-
-    def _move_samples(self) -> None:
-        """Move samples of models of release 0.3.0 from the database into the blob store. A migration cannot do this: it
-        may have no access to the store, and its transaction would take too long.
-        """
-        while not self._stop.wait(REST_SECONDS):
-            with self._db.read() as session:
-                page = model_rows.old_samples(session, SAMPLES_PER_PAGE)
-            for old in page:
-                content = io.BytesIO(old.values + (old.weight or b""))
-                self._db.writing(
-                    model_rows.replace_old_sample, old, self._blobs.put(SAMPLES, content)
-                )
-            if len(page) < SAMPLES_PER_PAGE:
-                break
 
     def _days(self, what: str) -> float | None:
         days: float | None = getattr(self._settings, f"keep_{what}_days")

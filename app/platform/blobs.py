@@ -69,14 +69,11 @@ class BlobKey(str):
 
 
 class Blob(NamedTuple):
-    """An entry of the catalogue: a blob's key, and the SHA-256 (in hexadecimal) and size of its bytes.
-
-    `bytes` is None for a few blobs of release 0.3.0, whose size was not stored.
-    """
+    """An entry of the catalogue: a blob's key, and the SHA-256 (in hexadecimal) and size of its bytes."""
 
     key: str
     sha256: str
-    bytes: int | None
+    bytes: int
 
     @property
     def kind(self) -> str:
@@ -321,7 +318,7 @@ class FolderStore(BlobStore):
             size = path.stat().st_size
         except FileNotFoundError:
             raise BlobMissing(blob.key) from None
-        if blob.bytes is not None and size != blob.bytes:
+        if size != blob.bytes:
             raise BlobDamaged(blob.key, blob.kind, f"{blob.bytes} bytes", f"{size} bytes")
         return path
 
@@ -465,8 +462,8 @@ class Publisher:
 
 def compare(blob: Blob, size: int, sha256: str) -> None:
     """Raise BlobDamaged unless these are the size and SHA-256 of a blob's bytes."""
-    if sha256 != blob.sha256 or blob.bytes not in (None, size):
-        expected = f"{size if blob.bytes is None else blob.bytes} bytes with SHA-256 {blob.sha256}"
+    if (size, sha256) != (blob.bytes, blob.sha256):
+        expected = f"{blob.bytes} bytes with SHA-256 {blob.sha256}"
         raise BlobDamaged(blob.key, blob.kind, expected, f"{size} bytes with SHA-256 {sha256}")
 
 

@@ -119,7 +119,7 @@ def mark_unknown(session: Session, keys: Sequence[str]) -> list[str]:
     """
     statement = select(BlobEntry.key, BlobEntry.state).where(BlobEntry.key.in_(keys))
     known = {row.key: row.state for row in session.execute(statement)}
-    unknown = [Blob(key, "", None) for key in keys if key not in known]
+    unknown = [Blob(key, "", 0) for key in keys if key not in known]
     add(session, unknown)
     mark_deleted(session, [blob.key for blob in unknown])
     return [key for key in keys if known.get(key) != BlobState.STORED]

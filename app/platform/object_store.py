@@ -234,14 +234,13 @@ class ObjectStore(BlobStore):
                 file.seek(start)
                 return file.read(length)
         self.check(blob)
-        size = blob.bytes if blob.bytes is not None else self._size(blob.key)
-        end = min(start + length, size)
+        end = min(start + length, blob.bytes)
         return self._range(blob.key, start, end) if start < end else b""
 
     def check(self, blob: Blob) -> None:
         """Raise BlobMissing, or BlobDamaged if the size is not the one in the catalogue. Downloads nothing."""
         size = self._size(blob.key)
-        if blob.bytes is not None and size != blob.bytes:
+        if size != blob.bytes:
             raise BlobDamaged(blob.key, blob.kind, f"{blob.bytes} bytes", f"{size} bytes")
 
     def verify(self, blob: Blob) -> None:
@@ -364,13 +363,12 @@ class ObjectStore(BlobStore):
     def _copy(self, blob: Blob, write: Callable[[bytes], object]) -> tuple[int, str]:
         """Pass all bytes of a blob to `write`; returns their number and SHA-256."""
         self.check(blob)
-        size = blob.bytes if blob.bytes is not None else self._size(blob.key)
         digest = hashlib.sha256()
-        for start in range(0, size, RANGE_BYTES):
-            chunk = self._range(blob.key, start, min(start + RANGE_BYTES, size))
+        for start in range(0, blob.bytes, RANGE_BYTES):
+            chunk = self._range(blob.key, start, min(start + RANGE_BYTES, blob.bytes))
             digest.update(chunk)
             write(chunk)
-        return size, digest.hexdigest()
+        return blob.bytes, digest.hexdigest()
 
     # --- cache ------------------------------------------------------------------------------------
 
@@ -387,7 +385,7 @@ class ObjectStore(BlobStore):
         """Return True if the cache has the blob, and record the use."""
         try:
             found = path.stat()
-            if blob.bytes is not None and found.st_size != blob.bytes:
+            if found.st_size != blob.bytes:
                 return False
             now = time.time()
             if not 0 <= now - found.st_atime < TOUCH_SECONDS:

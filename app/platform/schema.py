@@ -14,9 +14,9 @@ from app.platform.errors import Refused, Unavailable
 
 log = logging.getLogger(__name__)
 
-REVISION = "0130"
+REVISION = "0200"
 """Revision of the newest migration. It is stated here because most processes need not import Alembic."""
-FIRST_REVISION = "0100"
+FIRST_REVISION = "0200"
 """Oldest revision that can be migrated. Revisions below it were made by versions that were never released."""
 RETRY_SECONDS = 1.0
 

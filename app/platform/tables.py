@@ -149,8 +149,7 @@ class Upkeep(StrEnum):
 class BlobEntry(Base):
     """The catalogue entry of a blob in the store (`app.platform.catalogue`).
 
-    `bytes` is null for a few blobs of release 0.3.0, whose size was not stored. The entry of a deleted blob is kept for
-    a while, so that no transaction can refer to the blob afterwards.
+    The entry of a deleted blob is kept for a while, so that no transaction can refer to the blob afterwards.
     """
 
     __tablename__ = "blobs"
@@ -158,7 +157,7 @@ class BlobEntry(Base):
     key: Mapped[str] = mapped_column(primary_key=True)
     kind: Mapped[str]
     sha256: Mapped[str]
-    bytes: Mapped[int | None]
+    bytes: Mapped[int]
     state: Mapped[str]
     published_at: Mapped[float]
 
@@ -997,7 +996,7 @@ class Model(Trashable):
     tags: Mapped[Json]
     warnings: Mapped[list[str]]
     monotone: Mapped[Document[MonotoneProof] | None]
-    protected: Mapped[Document[list[ProtectedColumn]] | None]
+    protected: Mapped[Document[list[ProtectedColumn]]]
     proxies: Mapped[Document[list[ProxyTest]] | None]
     held_out_bins: Mapped[Document[HeldOutBins] | None]
     fit_seconds: Mapped[float]
@@ -1100,8 +1099,7 @@ class ModelAliasHistory(AliasRow):
     models.
 
     `evidence` lists the files, with their hashes, that were known about the model when the alias was moved. They are in
-    a ZIP archive in the blob store until the model is permanently deleted. Revisions of release 0.3.0 have no
-    `model_version`, `change` (they were set) and evidence.
+    a ZIP archive in the blob store until the model is permanently deleted.
     """
 
     __tablename__ = "model_alias_history"
@@ -1117,8 +1115,8 @@ class ModelAliasHistory(AliasRow):
     author: Mapped[str | None]
     principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     at: Mapped[float]
-    model_version: Mapped[int | None]
-    change: Mapped[str | None]
+    model_version: Mapped[int]
+    change: Mapped[str]
     restores: Mapped[int | None]
     """The revision that this one restores."""
     protected: Mapped[bool] = mapped_column(server_default=false())
@@ -1225,8 +1223,7 @@ class ModelComment(Owned):
 class ModelMetrics(Base):
     """AUC of a model on one part (`validation` or `train`), with its interval.
 
-    Effective rows are Kish's; of a repeated cross-validation they are fewer, by the variance between its repeats. Those
-    of release 0.3.0 are always Kish's.
+    Effective rows are Kish's; of a repeated cross-validation they are fewer, by the variance between its repeats.
     """
 
     __tablename__ = "model_metrics"
@@ -1756,21 +1753,6 @@ class ModelSample(Base):
     rows: Mapped[int]
     sample_key: Mapped[str] = mapped_column(index=True)
     sample_bytes: Mapped[int]
-
-
-class OldModelSample(Base):
-    """A sample of a model of release 0.3.0, with its bytes, until housekeeping has moved them into the blob store."""
-
-    __tablename__ = "model_samples"
-
-    model_id: Mapped[OfModel]
-    part: Mapped[str] = mapped_column(primary_key=True)
-    dataset_id: Mapped[str] = mapped_column(
-        ForeignKey("datasets.id", ondelete="CASCADE"), index=True
-    )
-    rows: Mapped[int]
-    values: Mapped[bytes]
-    weight: Mapped[bytes | None]
 
 
 class ModelReferenceRows(Base):

@@ -68,14 +68,14 @@ def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
 
 def _protected(model: Model) -> Iterator[Block]:
     """Yield the protected columns: by whose decision they are features, or how well the features predict them."""
-    for column in model.protected or ():
+    for column in model.protected:
         if column["feature"]:
             by = "" if column["decided_by"] is None else f", by decision of {column['decided_by']}"
             yield Paragraph(
                 f"The protected column {column['name']} is a feature of this model{by} on "
                 f"{document.moment(column['decided_at'])}."
             )
-    without = [column["name"] for column in model.protected or () if not column["feature"]]
+    without = [column["name"] for column in model.protected if not column["feature"]]
     if without:
         yield Paragraph(f"Not features of this model: {', '.join(without)}.")
     if not (found := model.proxies):
@@ -208,7 +208,7 @@ def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
     for each in drift["scores"]:
         if each["of"] == "all":
             yield Paragraph(f"Score distribution: {each['words']}.")
-    moved = [each for each in drift["features"] or () if each["changed"]]
+    moved = [each for each in drift["features"] if each["changed"]]
     if moved:
         shown = [
             [each["name"], document.interval(each["psi"], 2), _importance(each["importance"])]

@@ -345,11 +345,10 @@ def summary(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, Ba
     return batch, batch.summary
 
 
-def drift(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, Json | None]:
-    """Return a batch score and its drift, None if it is of release 0.3.0. Raises Conflict until the job has
-    succeeded.
-    """
+def drift(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, Json]:
+    """Return a batch score and its drift. Raises Conflict until the job has succeeded."""
     batch = _find_ready(session, owner, batch_id)
+    assert batch.drift is not None  # written with the result
     return batch, batch.drift
 
 

@@ -70,12 +70,7 @@ ENOUGH = 0.5
 MIN_ROWS = 20
 """Fewer rows are not compared: with ten bins, approximations of their tests are too rough."""
 
-NO_PROFILE = (
-    "the distributions of its training columns were not stored, because it was trained with release 0.3.0: train the "
-    "model again"
-)
 TOO_FEW = f"fewer than {MIN_ROWS} rows"
-NOT_COMPARED = "the batch was scored with release 0.3.0: score the table again"
 
 _MOST_ROWS = 1 << 13  # of the sample; the PSI has then a standard error of 0.001
 _MAX_CELLS = 1 << 20  # of the sample
@@ -87,7 +82,7 @@ class DriftReference(TypedDict):
     the validation scores (their curve is the model's). A reason takes the place of what there is not.
     """
 
-    profile: TableProfile | None
+    profile: TableProfile
     importance: dict[str, float]
     scores: ScoreReference | str
     threshold: NotRequired[float]
@@ -121,8 +116,7 @@ class DriftMonitor:
         """
         self._reference, self._served, self._alpha = reference, served, alpha
         self._alone = alone
-        profile = reference["profile"]
-        self._profiles = [] if profile is None else profile["columns"]
+        self._profiles = reference["profile"]["columns"]
         index = {name: i for i, name in enumerate(served.features.names)}
         self._positions = [index[each["name"]] for each in self._profiles]
         self._numbers = [i for i, each in enumerate(self._profiles) if each["common"] is None]
@@ -194,10 +188,8 @@ class DriftMonitor:
             found["flagged"] = self._compare_flagged(curve, known)
         features = self._compare_columns(level)
         if found["scores"] is None and not features:
-            reason = NO_PROFILE if reference["profile"] is None else found["no_scores"]
+            reason = found["no_scores"]
             return found | {"reason": reason, "summary": f"Not compared: {reason}."}
-        if reference["profile"] is None:
-            found["reason"] = NO_PROFILE
         _adjust([*features, *filter(None, [found["scores"]])], self._alpha)
         features.sort(key=by_weight)
         for each in features[_WITH_BINS:]:
@@ -213,21 +205,19 @@ class DriftMonitor:
         batch are assumed to come in such groups at least.
         """
         known, profile = self._reference["scores"], self._reference["profile"]
-        if isinstance(known, str) or profile is None or not profile["grouped"]:
+        if isinstance(known, str) or not profile["grouped"]:
             return 1.0
         return known["worth"]
 
     def _compare_scores(self, scores: Floats, curve: RocCurve, known: ScoreReference) -> Json:
         before = all_scores(curve, known["prevalence"], known["effective"])
-        profile = self._reference["profile"]
-        grouped = profile is not None and profile["grouped"]
         samples = before, sample_of(scores, min(self._worth, self._alone))
         return compare_scores(
             "all",
             samples,
             scores,
             known["level"],
-            grouped=grouped or self._alone < 1.0,
+            grouped=self._reference["profile"]["grouped"] or self._alone < 1.0,
             of_folds=known["of_folds"],
             untested=known["approximate"],
         )
@@ -255,8 +245,6 @@ class DriftMonitor:
 
     def _compare_columns(self, level: float) -> list[Json]:
         profile, importance = self._reference["profile"], self._reference["importance"]
-        if profile is None:
-            return []
         numbers, words = (
             np.concatenate(of_parts, axis=1)
             for of_parts in zip(*((part.numbers, part.words) for part in self._parts), strict=True)

@@ -21,7 +21,7 @@ from app.platform.blobs import Blob, BlobStore
 from app.platform.documents import ModelFeature
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
 from app.platform.sql import Session
-from app.platform.tables import Model, OldModelSample
+from app.platform.tables import Model
 from app.scoring.service import Served
 from app.training.interpretation import read_sample
 from core import explain
@@ -107,8 +107,6 @@ def find_rows(
     sample = model_repository.find_sample(session, model.id, part)
     if sample is None:
         raise _no_rows(session, model, part)
-    if isinstance(sample, OldModelSample):
-        return DependenceInput(model, columns, sample.rows, sample.values + (sample.weight or b""))
     stored = catalogue.find(session, sample.sample_key)
     return DependenceInput(model, columns, sample.rows, stored)
 

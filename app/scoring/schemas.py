@@ -32,7 +32,7 @@ from app.platform.sql import Json
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import table_rows
-from app.scoring.batch_drift import ALPHA, LEVEL, NOT_COMPARED, VERDICTS
+from app.scoring.batch_drift import VERDICTS
 from app.scoring.dependence import Dependence
 from app.scoring.probabilities import ProbabilityFields, ProbabilityOptions
 from app.scoring.reasons import (
@@ -795,23 +795,8 @@ class BatchDrift(Resource):
     )
 
 
-def batch_drift_of(row: BatchScoreRow, found: Json | None) -> BatchDrift:
+def batch_drift_of(row: BatchScoreRow, found: Json) -> BatchDrift:
     """Return the response for the drift of a batch score."""
-    if found is None:
-        found = {
-            "verdict": None,
-            "summary": f"Not compared: {NOT_COMPARED}.",
-            "level": LEVEL,
-            "alpha": ALPHA,
-            "rows": row.rows,
-            "sampled_rows": 0,
-            "scores": None,
-            "no_scores": NOT_COMPARED,
-            "flagged": None,
-            "features": [],
-            "n_features": 0,
-            "reason": NOT_COMPARED,
-        }
     return BatchDrift.model_validate({"batch_score_id": row.id, **found})
 
 

@@ -728,7 +728,7 @@ def publish(blobs: Publisher, claim: Claim, result: ScoringResult) -> PublishedO
         id=new_id("seg"),
         owner=claim.owner,
         segment_key=stored.key,
-        segment_bytes=stored.bytes or 0,
+        segment_bytes=stored.bytes,
         sealed_at=db_now(),
         final_at=db_now(),
         **made["segment"],

@@ -325,12 +325,10 @@ class AliasStep(Record):
     """The restored revision. Null for other changes."""
     model_id: str
     """Id of the model."""
-    model_version: int | None
-    """Version of the model. Null for revisions of release 0.3.0."""
+    model_version: int
+    """Version of the model."""
     calibration_version: int | None
-    """Calibration that the model served at that time. Null without one, and for revisions of release
-    0.3.0.
-    """
+    """Calibration that the model served at that time. Null without one."""
     protected: bool
     """True if the alias is protected from this revision on."""
     guarantee: StoredGuarantee | None
@@ -832,9 +830,7 @@ class Calibration(Record):
     reason: str | None
     """Reason for this version. Null if none was given."""
     author: str | None
-    """Name of the principal that requested this version. Null for the one of the training, and for those
-    of release 0.3.0.
-    """
+    """Name of the principal that requested this version. Null for the one of the training."""
     alias_request_id: str | None
     """The approved request that made this version. Null for a direct change."""
     approved_by: str | None
@@ -955,9 +951,7 @@ class CalibrationSummary(Record):
     reason: str | None
     """Reason for this version. Null if none was given."""
     author: str | None
-    """Name of the principal that requested this version. Null for the one of the training, and for those
-    of release 0.3.0.
-    """
+    """Name of the principal that requested this version. Null for the one of the training."""
     alias_request_id: str | None
     """The approved request that made this version. Null for a direct change."""
     approved_by: str | None
@@ -1621,7 +1615,7 @@ class Dataset(Record):
     """Columns to read as numbers. Any other value in them counts as missing."""
     drop: list[str] | None
     """Columns to ignore."""
-    protected: list[str] | None = None
+    protected: list[str] | None
     """Columns with a legally protected attribute, such as sex or age. They are stored, compared between
     groups and monitored, but are not features of a model unless the training job names them in
     `protected_features`.
@@ -1939,10 +1933,8 @@ class Drift(Record):
     """Change of the fraction of positives. Null unless there is exactly one label."""
     probabilities: list[ProbabilityDrift] | None = None
     """Change of the calibration. Empty if the model has no calibration. Default: `[]`."""
-    features: list[FeatureDrift] | None = None
-    """Change of up to 100 features, the most important first, by importance and size. Null for a model of
-    release 0.3.0 whose training table was deleted.
-    """
+    features: list[FeatureDrift]
+    """Change of up to 100 features, the most important first, by importance and size."""
     scores: list[ScoreDrift]
     """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
 
@@ -2769,8 +2761,8 @@ class FeatureDrift(Record):
     """
     words: str
     """The result in one sentence."""
-    missing: ShareChange | None = None
-    """Fraction of missing values. Null for results of release 0.3.0."""
+    missing: ShareChange
+    """Fraction of missing values."""
     new_categories: float | None = None
     """Fraction of these rows with a category that is new to the model, which treats it as missing. Null
     for numbers.
@@ -5813,8 +5805,8 @@ class ScoreDrift(Record):
     """
     words: str
     """The result in one sentence."""
-    bins: list[ScoreBin] | None = None
-    """Deciles of the validation scores, from the lowest scores. Null for results of release 0.3.0."""
+    bins: list[ScoreBin]
+    """Deciles of the validation scores, from the lowest scores."""
 
 class ScoreHistogram(Record):
     """Distribution of the scores of a table."""

@@ -100,6 +100,7 @@ def test_no_job_is_begun_while_the_disk_is_nearly_full(
     crew: Crew, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(slots, "resources", SimpleNamespace(check=_nearly_full))
+    crew.fit_process()  # idle: the slot is not between its check and its claim
     job_id = crew.shop.train(crew.table, 5)
     eventually(lambda: "no room" in caplog.text)
     assert crew.shop.job(job_id).attempt == 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 
 from app.datasets import service as datasets
 from app.evaluation import evaluations
@@ -29,7 +29,6 @@ from app.platform.tables import (
     Job,
     JobState,
     Model,
-    ModelProfile,
 )
 from app.trash import service as trash
 from core import artifact, metrics
@@ -298,12 +297,6 @@ def test_drift_from_repeated_folds_tests_the_scores(bench: Workbench, sentences:
     row, _ = bench.db.reading(repository.find_metrics, model.id, "validation")
     assert row.positive_effective <= row.positives
     assert row.negative_effective <= row.negatives
-    with bench.db.write() as session:  # as of release 0.3.0, which stored neither
-        session.execute(delete(ModelProfile).where(ModelProfile.model_id == model.id))
-    old = evaluate(bench, "churn", People(200, 2).upload(bench))
-    assert old.drift is not None
-    assert old.drift["scores"] == []
-    sentences(old.warnings[0])
 
 
 def test_net_benefit_and_the_distance_of_an_evaluation(bench: Workbench) -> None:

@@ -8,7 +8,6 @@ import httpx
 import numpy as np
 import pytest
 
-from app.platform.tables import Model
 from tests.app.live_service import STRANGER, Service
 
 SEXES = ("female", "male")
@@ -183,11 +182,6 @@ def test_models_without_groups_say_why(service: Service, client: httpx.Client) -
     model_id = service.train(client, dataset)["output"]["id"]
     answer = client.get(f"/v1/models/{model_id}/groups")
     assert (answer.status_code, answer.json()["code"]) == (404, "no_groups")
-    with service.context.db.write() as session:
-        session.get_one(Model, model_id).protected = None  # as a model of release 0.3.0
-    older = client.get(f"/v1/models/{model_id}/groups")
-    assert (older.status_code, older.json()["code"]) == (404, "no_groups")
-    assert older.json()["detail"] != answer.json()["detail"]
     checks = client.get(f"/v1/models/{model_id}/checks").json()["checks"]
     (check,) = (each for each in checks if each["name"] == "groups")
     assert check["passed"] is None

@@ -19,12 +19,10 @@ from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
 from app.jobs.repository import insert_output
 from app.models import aliases
-from app.models import repository as model_rows
 from app.operations import housekeeping, seal_repository
 from app.operations import repository as housekeeping_rows
-from app.operations.housekeeping import Housekeeper, named_blobs
+from app.operations.housekeeping import Housekeeper
 from app.platform import audit as audit_rows
-from app.platform import catalogue
 from app.platform.audit_keys import AuditKeys
 from app.platform.blobs import BlobStore, FolderStore
 from app.platform.database import Database
@@ -43,8 +41,6 @@ from app.platform.tables import (
     JobEvent,
     Model,
     ModelAliasHistory,
-    ModelSample,
-    OldModelSample,
     Worker,
 )
 from tests.app.queue_steps import (
@@ -58,7 +54,6 @@ from tests.app.queue_steps import (
     seen,
     submit,
 )
-from tests.app.uploads import put
 
 SETTINGS = Settings(keep_events_days=7, keep_jobs_days=30)
 LONG_AGO = 1.5  # a time of the database's clock
@@ -332,46 +327,3 @@ def test_a_dataset_that_is_used_meanwhile_stays(
     monkeypatch.setattr(housekeeping_rows, "find_datasets", find_and_dawdle)
     assert not tidy(db, blobs, keep_unused_datasets_days=1)
     assert find_dataset(db, unused)
-
-
-def test_samples_of_an_earlier_release_move_into_the_store(db: Database, blobs: BlobStore) -> None:
-    """The readers of a sample take it from either place."""
-    dataset = add_dataset(db)
-    models = [add_model(db, dataset_id=dataset.id, name=f"m{k}") for k in range(12)]
-    with db.write() as session:
-        for model in models:
-            for part, weight in (("train", b"w" * 16), ("validation", None)):
-                session.add(
-                    OldModelSample(
-                        model_id=model.id,
-                        part=part,
-                        dataset_id=dataset.id,
-                        rows=2,
-                        values=b"v" * 32,
-                        weight=weight,
-                    )
-                )
-    tidy(db, blobs)
-    with db.read() as session:
-        assert session.scalar(select(func.count()).select_from(OldModelSample)) == 0
-        for model in models:
-            for part, content in (("train", b"v" * 32 + b"w" * 16), ("validation", b"v" * 32)):
-                found = model_rows.find_sample(session, model.id, part)
-                assert isinstance(found, ModelSample)
-                assert (found.rows, found.sample_bytes) == (2, len(content))
-                stored = catalogue.find(session, found.sample_key)
-                assert blobs.fetch(stored).read_bytes() == content
-    assert {blob.row.partition(" ")[0] for blob in named_blobs(db)} >= {"sample"}
-    assert len([blob for blob in named_blobs(db) if blob.key.startswith("samples/")]) == 24
-    assert tidy(db, blobs)["blobs"] == 0
-
-
-def test_a_sample_that_is_deleted_while_it_moves_stays_deleted(
-    db: Database, blobs: BlobStore
-) -> None:
-    old = OldModelSample(
-        model_id="m", part="train", dataset_id="d", rows=1, values=b"", weight=None
-    )
-    db.writing(model_rows.replace_old_sample, old, put(blobs, "samples", b"x"))
-    with db.read() as session:
-        assert model_rows.find_sample(session, "m", "train") is None

@@ -170,10 +170,6 @@ def test_other_bytes_of_the_same_size_fail_verification(
     with pytest.raises(BlobDamaged) as error:
         store.verify(blob)
     sentences(error.value.detail.replace(blob.key, "uploads/ab/abcd"))
-    unsized = blob._replace(bytes=None)  # of release 0.3.0
-    assert store.fetch(unsized).read_bytes() == b"those"
-    with pytest.raises(BlobDamaged):
-        store.verify(unsized)
 
 
 def test_a_key_does_not_lead_out_of_the_store(store: BlobStore) -> None:
