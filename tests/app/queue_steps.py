@@ -114,6 +114,7 @@ def model_values(**changes: Any) -> dict[str, Any]:
         "seed": 0,
         "tags": {},
         "warnings": [],
+        "protected": [],
         "fit_seconds": 0.1,
         "artifact_key": "artifacts/00/00",
         "artifact_sha256": "00",

@@ -122,6 +122,8 @@ def test_sessions_audit_and_revisions_name_the_principal(db: Database, caller: C
                 alias="live",
                 revision=1,
                 model_id="mdl_1",
+                model_version=1,
+                change="set",
                 guarantee=None,
                 cutoff=None,
                 memo=None,
