@@ -9,7 +9,6 @@ import httpx
 import numpy as np
 import pytest
 
-from app.platform.tables import BatchScore, ModelProfile
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import refused
 
@@ -151,25 +150,6 @@ def test_a_model_without_validation_compares_columns(service: Service, owner: ht
     assert found["scores"] is None
     assert found["no_scores"] is not None
     assert found["flagged"] is None
-
-
-def test_a_model_of_an_earlier_release_compares_scores(
-    service: Service, owner: httpx.Client
-) -> None:
-    dataset_id = service.upload(owner, rows(2000, 10, label=True), name="old", categorical="region")
-    validation = {"method": "holdout", "fraction": 0.5}
-    model_id = service.train(owner, dataset_id, name="old", validation=validation)["output"]["id"]
-    with service.context.db.write() as session:
-        session.delete(session.get(ModelProfile, model_id))
-    found = compared(service, owner, rows(1000, 11), model=model_id)
-    assert found["verdict"] == "stable"
-    assert found["features"] == []
-    assert found["reason"] is not None
-    with service.context.db.write() as session:
-        session.get(BatchScore, found["batch_score_id"]).drift = None
-    answer = owner.get(f"{PATH}/{found['batch_score_id']}/drift")
-    assert answer.status_code == 200
-    assert (answer.json()["verdict"], answer.json()["features"]) == (None, [])
 
 
 def test_who_may_read_a_drift(service: Service, owner: httpx.Client, model: str) -> None:
