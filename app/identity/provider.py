@@ -130,17 +130,15 @@ class Provider:
             self._start_fetch()
         return known
 
-    async def probe(self) -> str | None:
-        """Return why metadata and keys could not be fetched when this was last tried, a moment ago; None if they
-        could. Never waits for the provider, except for the first fetch.
+    async def responds(self) -> bool:
+        """Return True if metadata and keys could be fetched when this was last tried, a moment ago. Never waits for
+        the provider, except for the first fetch.
         """
         if time.monotonic() - self._fetched_last > PROBE_SECONDS:
             self._start_fetch()
         if self._known is None and self._problem is None and self._fetching is not None:
             await asyncio.wait([self._fetching], timeout=FIRST_SECONDS)
-            if self._known is None and self._problem is None:
-                return f"{self.issuer.issuer} has not responded within {FIRST_SECONDS:g} s"
-        return None if self._problem is None else f"{self.issuer.issuer}: {self._problem}"
+        return self._known is not None and self._problem is None
 
     async def find_key(self, kid: str | None, algorithm: str) -> SigningKey | None:
         """Return the key for a signature; None if there is none. For an unknown id, the keys are fetched again, at most

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         BettingMonitor,
         monitor_rate,
     )
-    from .budget import Renewal, allot, renewal
+    from .budget import allot
     from .calibration import (
         CalibrationMeasurement,
         CalibrationMonitor,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         measure_periods,
         measure_rate,
         measure_validation,
-        merge_periods,
     )
     from .paired import (
         PairedLook,
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
         DetectableDrop,
         Look,
         WindowMonitor,
-        detection_probability,
         monitor_windows,
         smallest_detectable_drop,
         smallest_detectable_shift,

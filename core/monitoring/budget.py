@@ -34,16 +34,14 @@ Genovese, Roeder & Wasserman, "False discovery control with p-value weighting", 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import Literal
 
 from core.base.parameters import check_value
 from core.errors import InvalidParameter
-from core.monitoring.measuring import check_alpha, check_plan
+from core.monitoring.measuring import check_alpha
 
 Family = Literal["ranking", "calibration", "guarantee", "unlabelled"]
-Event = Literal["year", "version", "renew", "keep"]
 
 SHARES: Mapping[Family, float] = {
     "ranking": 0.4,
@@ -91,71 +89,3 @@ def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Famil
         raise InvalidParameter("tests must have at least one test, got none")
     total = sum(SHARES[family] for family in tested)
     return {family: alpha * SHARES[family] / total / number for family, number in tested.items()}
-
-
-@dataclass(frozen=True)
-class Renewal:
-    """The effect of an event on the term of a family of tests.
-
-    Examples
-    --------
-    >>> from core.monitoring import renewal
-    >>> renewal("year", planned=52, period=52, alpha=0.02).new_term
-    True
-    """
-
-    new_term: bool
-    """Whether a new term begins after the period of the event, with the full α and all planned periods. If not, the
-    term continues."""
-    since: int
-    """`since` of the monitors: in a new term 0, otherwise the period of the event."""
-    alpha: float
-    """Probability of a false alarm from here to the end of the term."""
-    reference: Literal["validation", "version", "periods"]
-    """Reference of later periods: the same validation as before, the validation of the new version, or the periods that
-    raised the alarm."""
-
-
-def renewal(event: Event, *, planned: int, period: int, alpha: float) -> Renewal:
-    """State how α renews after an acknowledged alarm, a change of the version, or a year.
-
-    Parameters
-    ----------
-    event : {"year", "version", "renew", "keep"}
-        What happened; "renew" and "keep" are acknowledgements of an alarm, by the reference from then on.
-    planned : int
-        Number of periods of the term.
-    period : int
-        The last period before the event, from 0 to `planned`.
-    alpha : float in (0, 0.5)
-        Probability of a false alarm of the test in a whole term.
-
-    Returns
-    -------
-    Renewal
-
-    Examples
-    --------
-    >>> from core.monitoring import renewal
-    >>> renewal("keep", planned=52, period=26, alpha=0.02)
-    Renewal(new_term=False, since=26, alpha=0.01, reference='validation')
-    """
-    check_value("event", str, event)
-    events: Sequence[str] = get_args(Event)
-    if event not in events:
-        raise InvalidParameter(
-            f"event must be one of {', '.join(events)}, got {str(event)[:100]!r}"
-        )
-    check_alpha(alpha)
-    check_plan(planned, 0)
-    if isinstance(period, bool) or not isinstance(period, int) or not 0 <= period <= planned:
-        raise InvalidParameter(
-            f"period must be a whole number from 0 to planned ({planned}), got {period!r}"
-        )
-    if event == "keep" and period < planned:
-        return Renewal(False, period, alpha * (planned - period) / planned, "validation")
-    reference: dict[str, Literal["validation", "version", "periods"]] = {
-        "version": "version",
-        "renew": "periods",
-    }
-    return Renewal(True, 0, alpha, reference.get(event, "validation"))

@@ -12,16 +12,14 @@ such precaution, which at an AUC of .99 would double the delay (docs/monitoring.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Annotated
 
 import numpy as np
-from annotated_types import Ge
 from numpy.typing import ArrayLike, NDArray
 
-from core.base.parameters import check_items, check_value
+from core.base.parameters import check_value
 from core.base.target import as_array, number_units
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve
@@ -301,47 +299,6 @@ def measure_on_stored_curve(
     return Measurement(
         value, variance_within_bounds(value, variance, masses, area), *masses.effective
     )
-
-
-def merge_periods(
-    positives: Sequence[int], negatives: Sequence[int], min_rows: int = MIN_POSITIVES
-) -> list[tuple[int, int]]:
-    """Merge consecutive periods until each look has enough rows of both classes.
-
-    Later periods never change which periods were merged: periods at the end with too few rows wait.
-
-    Parameters
-    ----------
-    positives, negatives : sequence of int, length n_periods
-        Rows with a known outcome, by class and period, from the first period of the plan.
-    min_rows : int
-        Rows of each class that a look needs.
-
-    Returns
-    -------
-    list of (int, int)
-        First and last period of each look, from 1.
-
-    Examples
-    --------
-    >>> from core.monitoring import merge_periods
-    >>> merge_periods([70, 20, 10, 30, 60, 5], [900] * 6)
-    [(1, 1), (2, 4), (5, 5)]
-    """
-    check_items("positives", positives, Annotated[int, Ge(0)])
-    check_items("negatives", negatives, Annotated[int, Ge(0)])
-    check_value("min_rows", Annotated[int, Ge(1)], min_rows)
-    if len(positives) != len(negatives):
-        raise InvalidData(
-            f"positives and negatives must have one value per period, got {len(positives)} and {len(negatives)}"
-        )
-    looks, first, counts = [], 1, (0, 0)
-    for period, (positive, negative) in enumerate(zip(positives, negatives, strict=True), start=1):
-        counts = counts[0] + positive, counts[1] + negative
-        if min(counts) >= min_rows:
-            looks.append((first, period))
-            first, counts = period + 1, (0, 0)
-    return looks
 
 
 def measure_periods(

@@ -175,7 +175,7 @@ def monitor_windows(
         Change of the metric up to which nothing is wrong.
     since : int
         Windows begin after this period, and the part of `alpha` that belongs to earlier periods is not spent. 0: from
-        the first period. See `renewal`.
+        the first period.
     change : {"fall", "rise", "shift"}
         What raises an alarm: a fall or a rise of an area or a rate in [0, 1], or a shift of any value in either
         direction, for which each direction has half of `alpha`.
@@ -430,48 +430,6 @@ def smallest_detectable_shift(
         _least_drops(reference.variance, exact, (1.0,) * planned, parts, alpha / 2.0, 0.0)
     )
     return float(found[math.ceil(power * found.size) - 1]) + tolerance
-
-
-def detection_probability(
-    validation: Measurement,
-    drop: float,
-    *,
-    rows: float,
-    prevalence: float,
-    planned: int,
-    alpha: float = RANKING_ALPHA,
-    tolerance: float = 0.0,
-    within: int | None = None,
-) -> float:
-    """Compute the probability that a monitor finds a lasting fall of a given size.
-
-    Parameters
-    ----------
-    validation, rows, prevalence, planned, alpha, tolerance, within
-        As for `smallest_detectable_drop`.
-    drop : float
-        The fall, from the first period on.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from core.monitoring import Measurement, detection_probability
-    >>> validation = Measurement(0.80, 0.0003, positives=200, negatives=1800)
-    >>> 0.7 < detection_probability(validation, 0.05, rows=2000, prevalence=0.1, planned=52) < 0.8
-    True
-    """
-    check_value("validation", Measurement, validation)
-    check_value("drop", float, drop)
-    plan = _plan(validation, rows, prevalence, planned, alpha, tolerance, within)
-    after = min(1.0, max(0.0, validation.value - drop))
-    of_value = max(validation.value * (1.0 - validation.value), _ROUNDING)
-    scale = max(1.0, after * (1.0 - after) / of_value)
-    scaled = tuple(scale * each for each in plan[0])
-    least = _least_drops(validation.variance, scaled, *plan[1:3], alpha, 0.0)
-    return float(np.mean(least < drop - tolerance))
 
 
 _Plan = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...], int]

@@ -1,4 +1,4 @@
-"""The budget of false alarms: its division among tests, and its renewal."""
+"""The budget of false alarms: its division among tests, and what is left of it after a restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from core.monitoring import (
     allot,
     monitor_rate,
     monitor_windows,
-    renewal,
 )
 from tests.sentences import Sentences
 
@@ -58,30 +57,13 @@ def test_bad_budgets(alpha: float, tests: Any, message: str, sentences: Sentence
     assert message in str(caught.value)
 
 
-def test_terms() -> None:
-    plan: dict[str, Any] = {"planned": 52, "alpha": 0.02}
-    for event, reference in (("year", "validation"), ("version", "version"), ("renew", "periods")):
-        found = renewal(event, period=20, **plan)
-        assert (found.new_term, found.since, found.alpha, found.reference) == (
-            True,
-            0,
-            0.02,
-            reference,
-        )
-    kept = renewal("keep", period=39, **plan)
-    assert (kept.new_term, kept.since) == (False, 39)
-    assert kept.alpha == pytest.approx(0.005)
-    assert renewal("keep", period=52, **plan).new_term  # nothing is left of the year
-
-
-def test_what_is_left_after_keep_is_what_the_monitor_spends() -> None:
+def test_a_monitor_that_begins_later_spends_the_part_of_alpha_that_is_left() -> None:
     weeks = [Measurement(0.8, 3e-4, 200, 1800, i, i) for i in range(1, 53)]
-    kept = renewal("keep", planned=52, period=30, alpha=0.02)
     looks = monitor_windows(
-        Measurement(0.8, 6e-5, 1000, 9000), weeks, planned=52, alpha=0.02, since=kept.since
+        Measurement(0.8, 6e-5, 1000, 9000), weeks, planned=52, alpha=0.02, since=30
     ).looks
     assert looks[0].period == 31
-    assert looks[-1].alpha_spent == pytest.approx(kept.alpha)
+    assert looks[-1].alpha_spent == pytest.approx(0.02 * 22 / 52)
     assert np.all(np.diff([look.alpha_spent for look in looks]) > 0.0)
 
 
@@ -99,29 +81,11 @@ def test_a_restarted_monitor_raises_no_more_false_alarms_than_are_left_of_the_bu
     left: int,
 ) -> None:
     """The exact probability, by all numbers of events that the rest of the term can have."""
-    kept = renewal("keep", planned=52, period=52 - left, alpha=0.2)
-    plan = {"planned": 52, "alpha": 0.2, "since": kept.since}
+    plan = {"planned": 52, "alpha": 0.2, "since": 52 - left}
     mass = binom.pmf(np.arange(ROWS + 1), ROWS, RATE)
     probability = sum(
         mass[list(counts)].prod()
         for counts in product(range(ROWS + 1), repeat=left)
         if alarms_by_rate(counts, plan)
     )
-    assert 0.0 < probability <= kept.alpha
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"event": "forget"}, "event must be one of"),
-        ({"period": 53}, "period must be"),
-        ({"period": 1.5}, "period must be"),
-        ({"planned": 0}, "planned must be"),
-        ({"alpha": 1.0}, "alpha must be"),
-    ],
-)
-def test_bad_events(changed: dict[str, Any], message: str, sentences: Sentences) -> None:
-    usual: dict[str, Any] = {"event": "keep", "planned": 52, "period": 3, "alpha": 0.02}
-    with sentences.raises(InvalidParameter) as caught:
-        renewal(**{**usual, **changed})
-    assert message in str(caught.value)
+    assert 0.0 < probability <= 0.2 * left / 52

@@ -13,11 +13,9 @@ from core.errors import InvalidData, InvalidParameter
 from core.metrics import ClassTotals, auc, partial_auc, roc_curve
 from core.monitoring import (
     Measurement,
-    detection_probability,
     measure_on_stored_curve,
     measure_periods,
     measure_validation,
-    merge_periods,
     monitor_windows,
     smallest_detectable_drop,
     window,
@@ -250,9 +248,6 @@ def test_the_limits_of_the_drop_cover_it_though_the_window_was_chosen() -> None:
 def test_the_detectable_drop_is_found_with_the_power_that_it_has() -> None:
     plan = {"rows": 2000, "prevalence": 0.1, "planned": 26, "alpha": ALPHA}
     found = smallest_detectable_drop(VALIDATION, **plan, within=6)
-    assert detection_probability(VALIDATION, found.drop, **plan, within=6) == pytest.approx(
-        0.8, abs=1e-3
-    )
     after = VALIDATION.value - found.drop
     of_week = VALIDATION.variance * (1 / 200 + 1 / 1800) / (1 / 1000 + 1 / 9000)
     of_week *= after * (1 - after) / (VALIDATION.value * (1 - VALIDATION.value))
@@ -269,10 +264,7 @@ def test_the_detectable_drop_is_found_with_the_power_that_it_has() -> None:
     assert tolerant.drop == pytest.approx(found.drop + 0.01, abs=1e-3)
 
 
-def test_periods_with_few_positives_are_merged_and_the_last_ones_wait() -> None:
-    assert merge_periods([60, 20, 20, 20, 10], [500] * 5) == [(1, 1), (2, 4)]
-    assert merge_periods([60, 20, 20, 20, 10, 45], [500] * 6) == [(1, 1), (2, 4), (5, 6)]
-    assert merge_periods([500], [49]) == []
+def test_periods_with_few_positives_are_merged() -> None:
     found = smallest_detectable_drop(VALIDATION, rows=300, prevalence=0.05, planned=52, alpha=ALPHA)
     assert found.periods_per_look == 4
 
@@ -356,8 +348,6 @@ def test_bad_periods(sentences: Sentences) -> None:
         monitor_windows(VALIDATION, [measured(1.2, 1)], **PLAN)
     with pytest.raises(InvalidParameter, match="change must be"):
         monitor_windows(VALIDATION, [], **PLAN, change="up")
-    with sentences.raises(InvalidData):
-        merge_periods([1], [1, 2])
     with sentences.raises(InvalidParameter):
         measure_periods([0, 1], [1.0, 2.0], [0, 1])
     with sentences.raises(InvalidData):
