@@ -31,6 +31,10 @@ BY_ANOTHER_SECRET = {
         "access/repository.py",
         "usable_among",
     ): "whether the hash of a secret is that of a usable key or session; nothing of it is returned",
+    (
+        "access/repository.py",
+        "same_person",
+    ): "ids of principals, of whatever owner, to compare with those of a request",
     ("access/repository.py", "touch"): "by the id of the key that was found so",
     ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
     ("access/repository.py", "list_quotas"): "for who runs the service, who sets them",

@@ -30,8 +30,7 @@ TABLES: dict[str, Place] = {
         "quotas retention_rules workers",
         Place.JOB: "batch_scores comparisons datasets evaluations idempotency job_events jobs model_groups "
         "model_reference_rows upload_parts uploads",
-        Place.FOLLOWS: "dataset_pairs dataset_profiles model_held_out model_out_of_fold model_sample_files "
-        "model_samples",
+        Place.FOLLOWS: "dataset_pairs dataset_profiles model_held_out model_out_of_fold model_sample_files",
         Place.HOUSEKEEPING: "decision_segments decision_uploads delivery_attempts erasures outcome_segments",
         Place.RETIRED: "models",
         Place.WORDS: "alarms alias_feedback alias_requests api_keys audit_entries break_glass comparison_models "

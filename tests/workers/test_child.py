@@ -101,7 +101,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
         "categorical",
         "drop",
     )
-    asked += ("numeric", "strict")
+    asked += ("numeric", "protected", "strict")
     payload |= dict.fromkeys([*asked, "missing", "dialect", "parent"])
     told = []
     process.start_job(payload, 1 << 30)

@@ -232,7 +232,9 @@ def test_progress_is_told_and_may_stop_the_reading(
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 16)
     body = b"a,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(60_000))
     (tmp_path / "upload").write_bytes(body)
-    unsaid = "label labels positive item weight group query categorical numeric drop missing"
+    unsaid = (
+        "label labels positive item weight group query categorical numeric drop protected missing"
+    )
     payload = dict.fromkeys(unsaid.split()) | {
         "path": str(tmp_path / "upload"),
         "content_type": sources.CSV,

@@ -25,7 +25,7 @@ from app.platform.blobs import stamp_of
 from tests.app.uploads import LIMITS
 from tests.sentences import Sentences
 
-UNSAID = "label positive labels item weight group query categorical numeric drop missing dialect"
+UNSAID = "label positive labels item weight group query categorical numeric drop protected missing dialect"
 PARQUET = "application/vnd.apache.parquet"
 Found = tuple[dict[str, Any], bytes, bytes]
 
