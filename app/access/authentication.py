@@ -411,8 +411,8 @@ class Authenticator:
 
     @asynccontextmanager
     async def limited(self, client: tuple[str, int] | None) -> AsyncIterator[None]:
-        """Count a block as an unknown key of the address if it is refused. Raises TooMany before the block if the
-        address has sent too many.
+        """Run a block whose refusal counts as a request with an unknown key. Raises TooMany before the block if the
+        address has sent too many of these.
         """
         address = network_of(client)
         self._unknown_key_rate.take(address)

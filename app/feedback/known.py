@@ -36,8 +36,8 @@ MAX_DECISIONS = 5_000_000
 MAX_OUTCOMES = 1_000_000
 """Maximum number of indexed outcomes of an owner."""
 MAX_BYTES = 1_500_000_000
-"""Approximate maximum size of all indexes of a process: those of four owners with as many rows as possible. The least
-recently used ones are dropped.
+"""Approximate maximum size in memory of all indexes of a process, in bytes: enough for four owners with the maximum
+number of rows. The least recently used indexes are dropped.
 """
 STATED_BYTES, INDEX_BYTES = 300, 2_000
 """Approximate sizes in memory of an indexed outcome, and of an empty index."""

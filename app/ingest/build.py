@@ -899,7 +899,7 @@ class Build:
                 found.append(self._warn_of_code(name, *lost))
             if (number := column.grouped_number()) is not None:
                 said = self._number_notation(number[1])
-                how = f"say {_spelled(said)}" if said else "write the numbers without them"
+                how = f"set {_spelled(said)}" if said else "write the numbers without them"
                 detail = (
                     f"read as categories although nearly all values look like numbers: {show(number[0])} has "
                     f"thousands separators; {how}, or list the column in categorical"

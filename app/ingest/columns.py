@@ -1148,7 +1148,7 @@ def _what_is_wrong(value: object, boolean: bool, hint: str, notation: Notation) 
     plain = [each.plain(text).replace(".", notation.decimal) for each in found]
     if len(found) > 1:
         ways = ", or ".join(f"{how} if it is {text}" for how, text in zip(said, plain, strict=True))
-        return f"{wrong}; say {ways}"
+        return f"{wrong}; set {ways}"
     if found[0].thousands:
         return f"{wrong}: it has thousands separators; set {said[0]}, or write {show(plain[0])}"
     mark = "comma" if notation.decimal == "," else "point"

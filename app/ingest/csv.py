@@ -330,14 +330,16 @@ def _refuse_title(
     lines: _HeaderLines, title: str, line: int, dialect: Dialect, max_columns: int
 ) -> None:
     """Raise BadTable if a line with one value seems to be a title: in one of the lines below it begin rows of several
-    columns, the first of which has names.
+    columns, the first of which has names, and the second a number. Rows without numbers may be texts of a single
+    column, with semicolons.
     """
     before: list[str] = []
     for text in itertools.islice(lines, _MAX_TITLE_LINES):
         delimiter = _delimiter_of(text, dialect, max_columns)
         with suppress(csv.Error):
             row = [value.strip() for value in next(csv.reader([text], delimiter=delimiter), [])]
-            if len(before) == len(row) > 1 and not any(map(_is_number, before)):
+            has_names = not any(map(_is_number, before)) and any(map(_is_number, row))
+            if len(before) == len(row) > 1 and has_names:
                 raise BadTable(
                     "the first line with values must be the header, but it has only 1 value "
                     f"({show(title)}) for {len(row)} columns: delete the lines above the header, which seems to be "

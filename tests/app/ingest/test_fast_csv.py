@@ -27,6 +27,11 @@ ROWS = ["1,plain,0", '2,"a, b",1', '3,"two\nlines\n",0', "", '"4","",1', '5,"\r\
 Found = tuple[list[tuple[int, str, str, str]], object]
 
 
+def test_texts_of_a_single_column_may_have_semicolons() -> None:
+    upload = TableBytes(b"note\nred; dark\nblue; light\n", None, 1 << 20)
+    assert read_layout(upload, Dialect(), 10).names == ["note"]
+
+
 def rows_of(body: str | bytes) -> Found:
     """The rows with their lines, and the errors, or the refusal."""
     upload = TableBytes(body.encode() if isinstance(body, str) else body, None, 1 << 20)

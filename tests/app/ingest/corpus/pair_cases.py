@@ -40,7 +40,7 @@ def cases() -> Iterator[Case]:
         ("in another form", "e\u0301", "the dataset has no item 'e\u0301'"),
         ("written as a number is not", "7.0", "the dataset has no item '7.0'"),
         ("missing", "", "the item must not be missing"),
-        ("missing too", "NA", "the item must not be missing"),
+        ("a word for missing", "NA", "the dataset has no item 'NA'"),
     ):
         for column, row in (("better", f"{item},b"), ("worse", f"a,{item}")):
             body_text = f"better,worse\na,b\n{row}\n"
