@@ -15,6 +15,7 @@ import httpx
 import pytest
 from sqlalchemy import delete, update
 
+from app.access import sign_in as sign_in_service
 from app.identity.provider import Provider
 from app.identity.tokens import LOGOUT_EVENT
 from app.platform.encryption import Cipher
@@ -51,12 +52,15 @@ def replicas(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[list[Service]]:
     """Two API processes' worth of the service, on one database. Their addresses differ as behind no load balancer, so
-    the tests lead a browser from one to the other by hand.
+    the tests lead a browser from one to the other by hand. They refresh no session on their own, so that a test decides
+    which of them does it, and when.
     """
     files = idp.files(tmp_path_factory.mktemp("oidc"))
     origin = start(**files, max_unknown_keys=100_000)
-    with serving(origin.settings, ports[0]) as one, serving(origin.settings, ports[1]) as two:
-        yield [one, two]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sign_in_service, "LOOK_SECONDS", 1e6)
+        with serving(origin.settings, ports[0]) as one, serving(origin.settings, ports[1]) as two:
+            yield [one, two]
 
 
 @pytest.fixture
@@ -347,6 +351,24 @@ def test_a_refresh_without_an_id_token_confirms_the_session(
     assert row.expires_at > time.time() + 3000
     assert row.groups == ["risk"]
     assert browser.get("/console").status_code == 200
+
+
+def test_a_process_refreshes_what_is_due(
+    service: Service, idp: IdentityProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign_in(service, idp)
+    before = row_of(service)
+    assert before is not None
+    make_due(service)
+    monkeypatch.setattr(sign_in_service, "LOOK_SECONDS", 0.01)
+
+    async def refresh_until_stored() -> None:
+        process = asyncio.create_task(service.app.state.authenticator.sign_ins.run())
+        while (row := row_of(service)) is None or row.refresh_token == before.refresh_token:
+            await asyncio.sleep(0.01)
+        process.cancel()
+
+    asyncio.run(refresh_until_stored())
 
 
 def test_two_replicas_refresh_a_session_once(
