@@ -11,6 +11,7 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).parent.parent
+FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 PACKAGES = ("core", "app", "migrations", "workers")
 
 
@@ -82,6 +83,31 @@ def find_circle(imports: Mapping[str, Set[str]]) -> list[str] | None:
         circle: list[str] = error.args[1]
         return circle
     return None
+
+
+def test_the_walks_name_functions_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    walks = text.partition("## Four walks")[2].partition("\n## ")[0].split("\n### ")[1:]
+    assert len(walks) == 4
+    for walk in walks:
+        assert 4 <= len(re.findall(r"^\d+\. ", walk, re.MULTILINE)) <= 12, walk
+        named = re.findall(r"`([\w/]+\.py)::([\w.]+)`", walk)
+        assert named
+        missing = [(path, name) for path, name in named if name not in definitions(path)]
+        assert missing == []
+
+
+def definitions(path: str) -> set[str]:
+    """Return the functions and classes of a file, and their methods as `Class.method`."""
+    found = set()
+    for node in ast.parse((ROOT / path).read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            found |= {
+                f"{node.name}.{each.name}" for each in node.body if isinstance(each, FUNCTION)
+            }
+        if isinstance(node, (ast.ClassDef, *FUNCTION)):
+            found.add(node.name)
+    return found
 
 
 JOINED_OWNERS = {

@@ -28,6 +28,9 @@ from workers import attempt
 from workers.child import OOM_SCORE
 from workers.fit_process import FitProcess, Message, private_bytes
 
+ENDS = {"result", "stopped", "memory", "error"}
+"""The types of a job's last message."""
+
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -105,8 +108,9 @@ def test_a_job_that_waits_for_a_compiler_says_so(
     payload |= dict.fromkeys([*asked, "missing", "dialect", "parent"])
     told = []
     process.start_job(payload, 1 << 30)
-    while (message := process.receive(patience())) is not None and message["type"] != "result":
+    while (message := process.receive(patience()))["type"] not in ENDS:
         told.append(message)
+    assert message["type"] == "result", message
     details = [message["detail"] for message in told if message["type"] == "loading"]
     assert any(detail.endswith(": 1 so far") for detail in details)
     ends = [message for message in told if message["type"] == "loaded"]
