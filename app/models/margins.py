@@ -59,14 +59,14 @@ def measure(
 
     `groups` are the training rows by score. Runs in the fit process; arrays are written to files in the work folder.
     """
-    from core.metrics.margins import log_pair_loss_of, margin_distribution_of
+    from core.metrics.margins import log_pair_loss, margin_distribution_of
 
     combination = _combination(ranker)
     if combination is None:
         return None
     l1_norm = float(combination.weights.sum())
     spread = margin_distribution_of(groups, l1_norm)
-    log_loss = log_pair_loss_of(groups)
+    log_loss = log_pair_loss(groups)
     best = _best(ranker.get_params(deep=False), train)
     return _record(ranker, features, combination, spread, log_loss, best, workdir)
 

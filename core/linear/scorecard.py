@@ -92,7 +92,7 @@ class Scorecard(ContributionRanker):
     WOE of 0. So has a missing value or an unknown category where no value was missing in `fit`.
 
     The bins are chosen on the training rows. So the information values of automatic bins are too high on these rows:
-    read those of other rows, see `bin_evidence`.
+    read those of other rows, see `core.metrics.evidence_of`.
 
     Time: O(n_features · n_samples log n_samples).
 

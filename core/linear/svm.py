@@ -498,8 +498,7 @@ class PAUCSVM(WindowSVM):
 
     Notes
     -----
-    A window with a single negative gives the Infinite Push (Agarwal 2011): set `fpr_max` to 1/n for n negatives. For a
-    window of the FROC curve see `core.metrics.froc_window`.
+    A window with a single negative gives the Infinite Push (Agarwal 2011): set `fpr_max` to 1/n for n negatives.
 
     Features are coded and mapped as in `AUCSVM`. An iteration of the solver is O(n_samples · n_features) plus a sort of
     the highest negatives.

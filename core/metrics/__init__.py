@@ -100,7 +100,6 @@ if TYPE_CHECKING:
         TooFewRows,
         guaranteed_point,
         guaranteed_point_on_curve,
-        guarantees_by_group,
         guarantees_on_scores,
         rows_to_guarantee,
     )
@@ -145,7 +144,7 @@ if TYPE_CHECKING:
         pair_order,
         summarise_pairs,
     )
-    from .window import froc_window, window_counts
-    from .woe import BinEvidence, bin_evidence
+    from .window import window_counts
+    from .woe import BinEvidence, evidence_of
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

@@ -36,7 +36,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.base.parameters import check_items, check_value
-from core.base.target import as_vector, number_units
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of
 from core.metrics.groups import FloatArray, check_rows, finite_vector, tie_groups
@@ -351,10 +350,8 @@ def counts_alike(effective: float, n_rows: int) -> bool:
     return abs(effective - n_rows) <= EQUAL_WEIGHTS * n_rows
 
 
-def guarantees_by_group(
-    y: ArrayLike,
-    scores: ArrayLike,
-    by: ArrayLike,
+def guarantees_on_scores(
+    groups: Mapping[Any, ArrayLike],
     *,
     fpr: float | None = None,
     tpr: float | None = None,
@@ -365,60 +362,14 @@ def guarantees_by_group(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores of held-out rows that were drawn independently. All rows have the same weight.
-    by : array_like, shape (n_samples,)
-        Group of each row; no value may be missing.
+    groups : mapping of group to array-like of float
+        Scores of each group's negatives (positives for the TPR), in any order. They are of held-out rows that were
+        drawn independently, with equal weights.
     fpr, tpr, confidence
         As for `guaranteed_point`.
     together : bool
         True: all guarantees hold at once with this confidence. Each of G groups then has confidence^(1/G), because
         their rows are independent. False: each group separately has the confidence.
-
-    Returns
-    -------
-    GroupGuarantees
-        The threshold of each group, and a single one for all. O(n log n).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from core.metrics import guarantees_by_group
-    >>> y = np.tile([1, 0], 100)
-    >>> found = guarantees_by_group(y, np.arange(200.0) * y, np.repeat(["a", "b"], 100), fpr=0.1)
-    >>> [(each.rows, each.needed) for each in found.groups], found.threshold
-    ([(50, 35), (50, 35)], 5e-324)
-    """
-    check_value("together", bool, together)
-    rate, _ = _asked(fpr, tpr)
-    rows = check_rows(y, {"scores": scores})
-    unit, names = number_units("by", by, rows.positive.size), np.unique(as_vector("by", by))
-    of_class = rows.positive if rate == "tpr" else ~rows.positive
-    own = {
-        name: np.sort(rows.scores[0][of_class & (unit == number)])
-        for number, name in enumerate(names.tolist())
-    }
-    return guarantees_on_scores(own, fpr=fpr, tpr=tpr, confidence=confidence, together=together)
-
-
-def guarantees_on_scores(
-    groups: Mapping[Any, ArrayLike],
-    *,
-    fpr: float | None = None,
-    tpr: float | None = None,
-    confidence: float = 0.95,
-    together: bool = True,
-) -> GroupGuarantees:
-    """Compute `guarantees_by_group` from the scores of each group's negatives (positives for the TPR).
-
-    Parameters
-    ----------
-    groups : mapping of group to array-like of float
-        Scores of each group, in any order.
-    fpr, tpr, confidence, together
-        As for `guarantees_by_group`.
 
     Returns
     -------

@@ -22,7 +22,7 @@ from core.base.parameters import check_value
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.curve import RocCurve
-from core.metrics.groups import FloatArray, ScoreGroups, group_by_score, inner, spans
+from core.metrics.groups import FloatArray, ScoreGroups, inner, spans
 
 DEFAULT_THETAS = 65
 
@@ -192,18 +192,12 @@ def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> 
     return _log_sum(exponents)
 
 
-def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+def log_pair_loss(groups: ScoreGroups) -> float:
     """Return the log pairwise loss ln F̃, F̃ = Σ w_i w_k e^{-(s_i - s_k)}; the minimum pair weight is scaled to 1.
 
-    InvalidData: as `auc`. O(n log n). F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below
-    it, which keeps the smooth margin below the margin (eq. 6). The result is finite for all finite scores.
-
-    y, scores, sample_weight: as `auc`; scores are not divided by ‖λ‖₁.
+    Scores are not divided by ‖λ‖₁. F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below it,
+    which keeps the smooth margin below the margin (eq. 6). The result is finite for all finite scores.
     """
-    return log_pair_loss_of(group_by_score(y, scores, sample_weight))
-
-
-def log_pair_loss_of(groups: ScoreGroups) -> float:
     greatest = [-math.inf, -math.inf]
     for block in groups.blocks():  # not by running sums, which a light row need not change
         for k, (direction, mass) in enumerate(((-1.0, block.positive), (1.0, block.negative))):

@@ -198,13 +198,6 @@ class ScoreRuns:
         )
 
 
-def _in_file(columns: FloatArray, folder: Path) -> FloatArray:
-    """Return a copy of an array in an unnamed file in a folder."""
-    copy = mapped(folder, columns.shape, np.float64)
-    copy[:] = columns
-    return copy
-
-
 def _merge(runs: list[FloatArray], at_once: int) -> Iterator[FloatArray]:
     """Yield blocks of the merged columns of sorted runs; values of equal keys are added up.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from fractions import Fraction
 from numbers import Real
 from typing import Annotated, Literal
 
@@ -149,47 +148,3 @@ def window_weights(
         first, last = window_counts(round(total), fpr_min, fpr_max)
         return float(first), float(last)
     return total * fpr_min, total * fpr_max
-
-
-def froc_window(
-    per_image_min: float, per_image_max: float, n_images: int, n_negatives: int
-) -> tuple[float, float]:
-    """Convert a window of false positives per image (FROC) to a window of false positive rates.
-
-    The two axes differ by a constant factor: the FROC curve counts false positives per image, the ROC curve the
-    fraction of all negatives.
-
-    Parameters
-    ----------
-    per_image_min, per_image_max : float
-        Mean false positives per image, at most n_negatives / n_images.
-    n_images, n_negatives : int
-        Number of images, and of candidate regions without a finding in all of them; at least 1.
-
-    Returns
-    -------
-    (float, float)
-        `fpr_min` and `fpr_max` for an estimator or for a job's objective.
-
-    References
-    ----------
-    Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", §8.2: the
-    factor 6848/101671 of the KDD Cup 2008.
-
-    Examples
-    --------
-    >>> from core.metrics import froc_window
-    >>> froc_window(0.2, 1.5, n_images=20, n_negatives=1000)
-    (0.004, 0.03)
-    """
-    check_value("n_images", int, n_images)
-    check_value("n_negatives", int, n_negatives)
-    for name, count in (("n_images", n_images), ("n_negatives", n_negatives)):
-        if count < 1:
-            raise InvalidParameter(f"{name} must be at least 1, got {count}")
-    rates: list[float] = []
-    for name, value in (("per_image_min", per_image_min), ("per_image_max", per_image_max)):
-        check_value(name, Annotated[float, Ge(0)], value)
-        # exact, as in `window_counts`: in floating point 1.5 · 20 / 100 is more than .3
-        rates.append(float(Fraction(repr(float(value))) * n_images / n_negatives))
-    return check_window(rates[0], rates[1])

@@ -8,15 +8,12 @@ Credit scoring often writes the WOE as ln(q / p). Here it has the sign of a scor
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from annotated_types import Ge
 from scipy import special
 
 from core.base.parameters import check_value
-from core.base.target import as_numbers
 from core.errors import InvalidData, InvalidParameter
 
 Floats = npt.NDArray[np.float64]
@@ -44,8 +41,10 @@ class BinEvidence:
 
     Examples
     --------
-    >>> from core.metrics import bin_evidence
-    >>> bin_evidence([0, 0, 0, 1, 1, 1], [True, True, False, True, False, False], 2).woe.round(2).tolist()
+    >>> import numpy as np
+    >>> from core.metrics import evidence_of
+    >>> counts = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> evidence_of(counts, counts).woe.round(2).tolist()
     [0.69, -0.69]
     """
 
@@ -72,79 +71,8 @@ class BinEvidence:
         return max(0.0, self.iv - self.iv_bias)
 
 
-def bin_evidence(
-    bins: Any, positive: Any, n_bins: int, sample_weight: Any = None, *, level: float = 0.95
-) -> BinEvidence:
-    """Return the weight of evidence of each bin and the information value of all, with intervals.
-
-    Parameters
-    ----------
-    bins : array-like of shape (n_samples,), int
-        The bin of each row, from 0 to n_bins - 1.
-    positive : array-like of shape (n_samples,), bool
-        True for the rows of the positive class.
-    n_bins : int
-        Number of bins, including those without rows.
-    sample_weight : array-like of shape (n_samples,), optional
-        At least 0.
-    level : float
-        Confidence level of the intervals.
-
-    Returns
-    -------
-    BinEvidence
-
-    Notes
-    -----
-    O(n_samples + n_bins). See `evidence_of` for the intervals.
-
-    Examples
-    --------
-    >>> from core.metrics import bin_evidence
-    >>> found = bin_evidence([0] * 10 + [1] * 10, [1, 0, 0, 0, 0] * 2 + [1, 1, 1, 1, 0] * 2, 2)
-    >>> found.woe.round(2).tolist(), round(found.iv, 2)
-    ([-1.39, 1.39], 1.66)
-    """
-    check_value("n_bins", Annotated[int, Ge(1)], n_bins)
-    given = as_numbers("bins", bins)
-    whole = np.isfinite(given) & (given == np.rint(given))
-    if not whole.all():
-        raise InvalidData(f"bins must be whole numbers, got {given[~whole][0]}")
-    index = given.astype(np.int64)
-    is_positive = as_numbers("positive", positive) != 0.0
-    weight = (
-        np.ones(index.shape)
-        if sample_weight is None
-        else as_numbers("sample_weight", sample_weight)
-    )
-    if not (index.ndim == 1 and index.shape == is_positive.shape == weight.shape):
-        raise InvalidData(
-            "bins, positive and sample_weight must have the same length, got "
-            f"{index.size}, {is_positive.size} and {weight.size}"
-        )
-    if len(index) and not (index.min() >= 0 and index.max() < n_bins):
-        raise InvalidData(
-            f"bins must be from 0 to {n_bins - 1}, got {index.min()} to {index.max()}"
-        )
-    if not (np.isfinite(weight).all() and (weight >= 0.0).all()):
-        raise InvalidData("sample_weight must be finite and at least 0")
-    sums = np.zeros((2, 2, n_bins))
-    for row, chosen in enumerate((is_positive, ~is_positive)):
-        for power in (1, 2):
-            sums[power - 1, row] = np.bincount(
-                index[chosen], weight[chosen] ** power, minlength=n_bins
-            )
-    return evidence_of(sums[0], sums[1], level=level)
-
-
 def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvidence:
-    """Return the evidence of bins from their sums of weights.
-
-    mass: (2, n_bins); sum of the weights of the positives (first row) and of the negatives of each bin.
-    squares: (2, n_bins); the same of the squared weights.
-    level: confidence level of the intervals.
-
-    InvalidData: a class has no weight.
+    """Compute the weight of evidence of each bin and the information value of all, with intervals.
 
     A WOE is the logarithm of a ratio of two proportions. Its interval is Koopman's score interval, which is finite on
     one side when a class has no rows in the bin. Weights enter by the effective number of rows.
@@ -155,8 +83,36 @@ def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvi
 
     The intervals assume that the bins were chosen on other rows.
 
+    Parameters
+    ----------
+    mass : ndarray of shape (2, n_bins), float64
+        Sum of the weights of the positives (first row) and of the negatives of each bin.
+    squares : ndarray of shape (2, n_bins), float64
+        The same of the squared weights.
+    level : float in (0, 1)
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    BinEvidence
+
+    Raises
+    ------
+    InvalidData
+        A class has no weight.
+
+    References
+    ----------
     P. A. R. Koopman, "Confidence intervals for the ratio of two binomial proportions", Biometrics 40, 1984.
     N. Siddiqi, "Credit Risk Scorecards", 2006: WOE and IV.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.metrics import evidence_of
+    >>> counts = np.array([[2.0, 8.0], [8.0, 2.0]])
+    >>> round(evidence_of(counts, counts).iv, 2)
+    1.66
     """
     check_value("level", Real, level)
     if not 0.0 < level < 1.0:

@@ -12,7 +12,7 @@ from core import RankBoost
 from core.base.shards import Placement
 from core.errors import CoreError
 from core.explain import permutation_importance
-from core.metrics import bin_evidence, guarantees_on_scores, list_curve, roc_curve
+from core.metrics import guarantees_on_scores, list_curve, roc_curve
 from core.monitoring import monitor_rate
 from core.selection import GridSearch, auto_ranker, choose, search_ranker, walk_path
 
@@ -28,8 +28,6 @@ Y = X[:, 0] > 0
         (lambda: monitor_rate([], [], 0.1, planned=5, alpha=5), "alpha"),
         (lambda: choose([]), "values"),
         (lambda: walk_path(RankBoost(), X, [], len), "values"),
-        (lambda: bin_evidence([0.9, 0], [1, 0], 2), "bins"),
-        (lambda: bin_evidence([NAN, 0], [1, 0], 2), "bins"),
         (lambda: permutation_importance(len, X, Y, n_repeats=0), "n_repeats"),
         (lambda: GridSearch("logistic", {"C": [1, 1.0]}), "C"),
         (lambda: guarantees_on_scores({"a": [NAN] * 50}, fpr=0.1), "'a'"),

@@ -51,7 +51,6 @@ def draw(seed: int) -> SimpleNamespace:
         query=rng.integers(0, 25, n),
         grade=y + rng.integers(0, 3, n) * y,
         amount=rng.lognormal(size=n),
-        bins=rng.integers(0, 4, n),
         repeat=np.zeros(n, dtype=np.int64),
         row=np.arange(n),
         X=np.column_stack([one, two, rng.integers(0, 3, n)]),
@@ -94,7 +93,6 @@ def grouped(r: SimpleNamespace) -> dict[str, Any]:
 CALLS: dict[str, Callable[[SimpleNamespace, dict[str, Any]], Any]] = {
     "auc": lambda r, o: metrics.auc(r.y, r.one, r.weight),
     "auc_interval": lambda r, o: metrics.auc_interval(r.y, r.one, **o),
-    "bin_evidence": lambda r, o: metrics.bin_evidence(r.bins, r.y, 4, r.weight),
     "brier_score": lambda r, o: probability.brier_score(r.y, r.p, **o),
     "choose_calibration": lambda r, o: probability.choose_calibration(
         r.y, r.one, period=r.period, **o

@@ -16,6 +16,7 @@ from app.platform.tables import Dataset, Job, Model, ModelMargins
 from app.training.splits import split
 from app.trash import service as trash
 from core.metrics import misrank_fraction
+from core.metrics.groups import group_by_score
 from core.metrics.margins import log_pair_loss, smooth_margin
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
@@ -124,7 +125,9 @@ def test_losses_round_by_round_are_those_of_the_scores(bench: Workbench, name: s
         assert found.f[t] == pytest.approx(f_plus + f_minus)
         assert found.f_skew[t] == pytest.approx(f_plus - f_minus, abs=1e-6)
         assert found.f_tilde[t] == pytest.approx(f_plus * f_minus)
-        smooth = smooth_margin(log_pair_loss(train.y, scores, train.weight), norms[t])
+        smooth = smooth_margin(
+            log_pair_loss(group_by_score(train.y, scores, train.weight)), norms[t]
+        )
         assert found.smooth_margin[t] == pytest.approx(smooth)
 
 

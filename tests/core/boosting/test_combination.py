@@ -8,6 +8,7 @@ import pytest
 
 from core.bounds import best_bipartite_margin, stump_outputs
 from core.metrics import roc_curve
+from core.metrics.groups import group_by_score
 from core.metrics.margins import log_pair_loss, margin_distribution, smooth_margin
 from core.registry import ALGORITHMS
 
@@ -59,7 +60,11 @@ def test_smooth_margin_below_margin_below_rho(name: str, seed: int) -> None:
     margin = margin_distribution(roc_curve(y, scores), l1_norm).least
     outputs = stump_outputs(X, np.ones(len(X)), 255)
     best = best_bipartite_margin(outputs[y == 1], outputs[y == 0])
-    assert smooth_margin(log_pair_loss(y, scores), l1_norm) < margin <= best.edge + 1e-9
+    assert (
+        smooth_margin(log_pair_loss(group_by_score(y, scores)), l1_norm)
+        < margin
+        <= best.edge + 1e-9
+    )
     assert best.gap < 1e-9
     assert margin > 0  # separable, and boosted long enough
 

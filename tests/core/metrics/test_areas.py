@@ -14,7 +14,6 @@ from core.errors import InvalidParameter
 from core.metrics import (
     auc,
     empirical_area_of,
-    froc_window,
     misrank_fraction,
     partial_auc,
     roc_curve,
@@ -234,44 +233,3 @@ def test_a_window_that_is_none_is_refused(window: Any, message: str) -> None:
 def test_an_unknown_definition_is_refused(sentences: Sentences) -> None:
     with sentences.raises(InvalidParameter):
         partial_auc(*LADDER, definition="mean")
-
-
-# --- windows of false positives per image ----------------------------------------------------------
-
-
-def test_the_papers_factor() -> None:
-    low, high = froc_window(0.2, 0.3, 6848, 101_671)
-    assert (low, high) == pytest.approx((0.2 * 6848 / 101_671, 0.3 * 6848 / 101_671))
-
-
-def test_the_area_is_that_under_the_froc_curve() -> None:
-    rng = np.random.default_rng(0)
-    positive, negative = rng.normal(1, 1, 30), rng.normal(0, 1, 100)
-    images = 20
-    mean = np.mean(
-        [
-            # u images' worth of false positives are let through: the k highest negatives
-            (positive > np.sort(negative)[::-1][int(u * images)]).mean()
-            for u in np.arange(0.5, 1.5, 1 / images) + 1e-9
-        ]
-    )
-    y = np.repeat([1, 0], [30, 100])
-    window = froc_window(0.5, 1.5, images, 100)
-    area = partial_auc(y, np.append(positive, negative), *window, definition="empirical")
-    assert area == pytest.approx(mean)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((0.2, 0.3, 0, 100), "n_images must be at least 1, got 0"),
-        ((0.2, 0.3, 10, 0), "n_negatives must be at least 1, got 0"),
-        ((0.2, float("nan"), 10, 100), "per_image_max must be a finite number, got nan"),
-        ((0.2, 11.0, 10, 100), r"fpr_max must be in \[0, 1\], got 1.1"),
-        ((0.3, 0.2, 10, 100), "fpr_max must be greater than fpr_min"),
-        ((-0.1, 0.2, 10, 100), "per_image_min must be at least 0"),
-    ],
-)
-def test_bad_rates(given: tuple[float, float, int, int], message: str) -> None:
-    with pytest.raises(InvalidParameter, match=message):
-        froc_window(*given)

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from core.errors import InvalidData, InvalidParameter
+from core.errors import InvalidParameter
 from core.metrics import (
     ClassTotals,
     NoGuarantee,
     TooFewRows,
     guaranteed_point,
     guaranteed_point_on_curve,
-    guarantees_by_group,
+    guarantees_on_scores,
     operating_point,
     roc_curve,
     rows_to_guarantee,
@@ -109,9 +109,9 @@ def test_groups_keep_the_promise_together() -> None:
     shift = np.select([by == "east", by == "north"], [0.0, 1.0], 0.4)
     y = np.repeat([1, 0], 240)
     for _ in range(DRAWS):
-        found = guarantees_by_group(
-            y, rng.normal(size=480) + shift + y, by, fpr=0.1, confidence=0.9
-        )
+        scores = rng.normal(size=480) + shift + y
+        negatives = {name: scores[(by == name) & (y == 0)] for name in np.unique(by).tolist()}
+        found = guarantees_on_scores(negatives, fpr=0.1, confidence=0.9)
         cutoffs = {each.group: each.threshold for each in found.groups}
         assert found.threshold == max(cutoffs.values())
         means = {"east": 0.0, "north": 1.0, "south": 0.4}
@@ -120,9 +120,8 @@ def test_groups_keep_the_promise_together() -> None:
 
 
 def test_a_group_with_too_few_rows_has_no_cut_and_says_how_many_it_needs() -> None:
-    y, by = np.zeros(70), np.repeat([1, 2], [60, 10])
-    y[::2] = 1
-    found = guarantees_by_group(y, np.arange(70.0), by, tpr=0.8, together=False)
+    positives = {1: np.arange(0.0, 60.0, 2.0), 2: np.arange(60.0, 70.0, 2.0)}
+    found = guarantees_on_scores(positives, tpr=0.8, together=False)
     big, small = found.groups
     assert (big.rows, big.needed, big.threshold) == (30, 14, 4.0)
     assert (small.group, small.rows, small.threshold, found.threshold) == (2, 5, None, None)
@@ -169,14 +168,12 @@ def test_unequal_weights_of_the_class_are_refused(sentences: Sentences) -> None:
         ({"fpr": 0.1, "confidence": None}, "confidence must be strictly"),
     ],
 )
-def test_bad_input_is_refused(asked: dict[str, Any], words: str, sentences: Sentences) -> None:
+def test_bad_input_is_refused(asked: dict[str, Any], words: str) -> None:
     y, scores = np.repeat([1, 0], 50), np.arange(100.0)
     for ask in (
         lambda: guaranteed_point(y, scores, **asked),
-        lambda: guarantees_by_group(y, scores, y, **asked),
+        lambda: guarantees_on_scores({0: scores}, **asked),
         lambda: rows_to_guarantee(**asked),
     ):
         with pytest.raises(InvalidParameter, match=words):
             ask()
-    with sentences.raises(InvalidData):
-        guarantees_by_group(y, scores, [1, 2], fpr=0.1)

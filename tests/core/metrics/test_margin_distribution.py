@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import misrank_fraction, roc_curve
+from core.metrics.groups import group_by_score
 from core.metrics.margins import (
     listed_margin_distribution,
     log_listed_loss,
@@ -78,7 +79,7 @@ def test_a_list_of_all_pairs_says_the_same(
     assert np.array_equal(listed.thetas, spread.thetas)
     assert listed.fractions == pytest.approx(spread.fractions, abs=1e-12)
     log_loss = log_listed_loss(margins * l1_norm, pair_weights)
-    assert log_loss == pytest.approx(log_pair_loss(y, scores, weights), abs=1e-12)
+    assert log_loss == pytest.approx(log_pair_loss(group_by_score(y, scores, weights)), abs=1e-12)
 
 
 def test_a_list_without_weights_counts_each_pair_once() -> None:
@@ -103,7 +104,9 @@ def test_the_log_of_the_loss_is_a_sum_over_pairs(
     y, scores, weights = case
     margins, pair_weights = pair_margins(y, scores, weights, 1.0)
     total = (pair_weights / pair_weights.min() * np.exp(-margins)).sum()
-    assert log_pair_loss(y, scores, weights) == pytest.approx(math.log(total), abs=1e-12)
+    assert log_pair_loss(group_by_score(y, scores, weights)) == pytest.approx(
+        math.log(total), abs=1e-12
+    )
 
 
 @given(rankings(weighted=True), st.sampled_from([0.5, 1.0, 4.0]))
@@ -112,7 +115,7 @@ def test_the_smooth_margin_is_below_the_margin(
 ) -> None:
     # Eq. 6; where one pair is all there is they meet.
     y, scores, weights = case
-    smooth = smooth_margin(log_pair_loss(y, scores, weights), l1_norm)
+    smooth = smooth_margin(log_pair_loss(group_by_score(y, scores, weights)), l1_norm)
     least = margin_distribution(roc_curve(y, scores, weights), l1_norm).least
     n_pairs = (y == 1).sum() * (y == 0).sum()
     assert smooth <= least + 1e-12
@@ -125,19 +128,23 @@ def test_by_hand() -> None:
     spread = margin_distribution(curve, 4.0, n_thetas=3)
     assert spread.thetas.tolist() == [0.25, 0.5, 0.75]
     assert spread.fractions.tolist() == [0.25, 0.75, 1.0]
-    log_loss = log_pair_loss([1, 1, 0, 0], [3.0, 2.0, 1.0, 0.0])
+    log_loss = log_pair_loss(group_by_score([1, 1, 0, 0], [3.0, 2.0, 1.0, 0.0]))
     assert log_loss == pytest.approx(math.log(math.exp(-3) + 2 * math.exp(-2) + math.exp(-1)))
     assert smooth_margin(log_loss, 4.0) == pytest.approx(-log_loss / 4)
 
 
 def test_scores_far_from_zero_neither_overflow_nor_vanish() -> None:
-    assert log_pair_loss([1, 0], [1e6, 0.0]) == -1e6
-    assert log_pair_loss([1, 0], [-1e6, 0.0]) == 1e6
+    assert log_pair_loss(group_by_score([1, 0], [1e6, 0.0])) == -1e6
+    assert log_pair_loss(group_by_score([1, 0], [-1e6, 0.0])) == 1e6
     # A row so light that it does not change a running sum: its pair has the greatest term.
-    light = log_pair_loss([1, 1, 0], [0.0, -720.0, 0.0], [1.0, 1e-17, 1.0])
+    light = log_pair_loss(group_by_score([1, 1, 0], [0.0, -720.0, 0.0], [1.0, 1e-17, 1.0]))
     assert light == pytest.approx(720.0)
-    assert math.isfinite(log_pair_loss([1, 0, 0], [400.0, -400.0, 0.0], [1.0, 1e-30, 1.0]))
-    assert math.isfinite(log_pair_loss([1, 1, 0], [0.0, -720.0, 720.0], [1e100, 1e-100, 1.0]))
+    assert math.isfinite(
+        log_pair_loss(group_by_score([1, 0, 0], [400.0, -400.0, 0.0], [1.0, 1e-30, 1.0]))
+    )
+    assert math.isfinite(
+        log_pair_loss(group_by_score([1, 1, 0], [0.0, -720.0, 720.0], [1e100, 1e-100, 1.0]))
+    )
     spread = margin_distribution(roc_curve([1, 0], [1e300, 1e300 - 1e290]), 1e-5)
     assert np.isfinite(spread.thetas).all()
 
@@ -155,4 +162,4 @@ def test_other_bad_input_is_refused(sentences: Sentences) -> None:
     with sentences.raises(InvalidParameter):
         margin_distribution(roc_curve([1, 0], [1.0, 0.0]), 1.0, n_thetas=1)
     with sentences.raises(InvalidData):
-        log_pair_loss([1, 0], [1.0, math.nan])
+        log_pair_loss(group_by_score([1, 0], [1.0, math.nan]))

@@ -15,10 +15,10 @@ import core.metrics.groups
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import Summary, compare, summarise
 from core.metrics.curve import roc_curve
+from core.metrics.groups import group_by_score
 from core.metrics.intervals import summarise_groups
 from core.metrics.margins import (
     log_pair_loss,
-    log_pair_loss_of,
     margin_distribution,
     margin_distribution_of,
 )
@@ -150,11 +150,11 @@ def test_margins(tmp_path: Path, weighted: bool) -> None:
     groups = merged(tmp_path, y, scores, weight, 700, 512)
     with blocks_of(50):
         stored = margin_distribution_of(groups, 2.5)
-        loss = log_pair_loss_of(groups)
+        loss = log_pair_loss(groups)
         known = margin_distribution(roc_curve(y, scores, weight), 2.5)
-        assert loss == pytest.approx(log_pair_loss(y, scores, weight), rel=1e-14)
+        assert loss == pytest.approx(log_pair_loss(group_by_score(y, scores, weight)), rel=1e-14)
         if not weighted:
-            assert loss == log_pair_loss(y, scores)
+            assert loss == log_pair_loss(group_by_score(y, scores))
     np.testing.assert_array_equal(stored.thetas, known.thetas)
     np.testing.assert_allclose(stored.fractions, known.fractions, atol=1e-12 if weighted else 0.0)
     p, n = scores[y == 1], scores[y == 0]
