@@ -85,12 +85,7 @@ if TYPE_CHECKING:
         list_curve,
         score_histogram,
     )
-    from .grades import (
-        GradedComparison,
-        GradedSummary,
-        compare_graded,
-        measure_graded,
-    )
+    from .grades import GradedSummary, measure_graded
     from .guarantees import (
         GroupGuarantee,
         GroupGuarantees,

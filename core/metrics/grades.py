@@ -18,8 +18,7 @@ difference of its own fraction from the mean of its grade. For the C-index also 
 a row counts with how far the areas of its grade's pairs are from the C-index, too. Variances of grades are multiplied
 by e / (e − 1), e being the effective number of rows of a grade. A few rows of a rare grade may have most of the
 variance of a metric, which is then estimated too low: with three grades or more each u is divided by 1 − u² / Σ u² for
-an interval, as in `metrics`.
-Groups, degrees of freedom, the logit scale and differences of scorers are as for areas.
+an interval. Groups, degrees of freedom and the logit scale are as for areas.
 
 The volume is a count of chains of rows, one of each grade and ascending, by dynamic programming over the sorted rows.
 
@@ -34,9 +33,8 @@ Nakas & Yiannoutsos, "Ordered multiple-class ROC analysis with continuous measur
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -47,15 +45,9 @@ from core.errors import InvalidData
 from core.kernels import kernel
 from core.metrics.estimates import (
     EPSILON,
-    Adjustment,
-    ComparedMetric,
-    Difference,
     Estimates,
     Interval,
-    check_scorers,
-    compare_scorers,
     logit_interval,
-    sum_influences,
     weigh_by_others,
 )
 from core.metrics.groups import (
@@ -65,10 +57,9 @@ from core.metrics.groups import (
     finite_vector,
     inner,
     sum_by_unit,
+    take_units,
 )
 from core.metrics.window import check_level
-
-GradedMetric = Literal["c_index", "mean_auc", "volume"]
 
 MAX_VOLUME_GRADES = 8
 """Grades up to which the volume is computed: of 9 grades in random order it is 1 in 362,880, of a good one not much."""
@@ -102,44 +93,12 @@ class GradedSummary:
     """Confidence level of the intervals. In (0, 1)."""
 
 
-@dataclass(frozen=True)
-class GradedComparison:
-    """The comparison of scorers by one metric of graded rows.
-
-    Examples
-    --------
-    >>> from core.metrics import compare_graded
-    >>> y = [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    >>> found = compare_graded(y, [[1, 2, 3, 2, 4, 5, 6, 5, 8], [3, 1, 2, 4, 2, 6, 5, 7, 8]])
-    >>> [round(each.value, 3) for each in found[0].values]
-    [0.926, 0.907]
-    """
-
-    metric: GradedMetric
-    """"c_index", "mean_auc" or "volume"."""
-    values: tuple[Interval, ...]
-    """Its value for each scorer, in their order."""
-    differences: tuple[Difference, ...]
-    """Every pair of scorers, in their order."""
-    joint_p_value: float | None
-    """For H₀: all scorers have the same value."""
-
-
 class _GradedRows(NamedTuple):
     grade: NDArray[np.int64]
     grades: NDArray[np.int64]
-    scores: tuple[FloatArray, ...]
+    scores: FloatArray
     weight: FloatArray
     unit: NDArray[np.intp] | None
-
-
-class _GradedEstimate(NamedTuple):
-    """The estimates of one metric for all scorers, the worst-case trials of its interval, and the number of grades."""
-
-    metric: GradedMetric
-    estimates: Estimates
-    trials: float
-    n_grades: int
 
 
 def measure_graded(
@@ -183,9 +142,8 @@ def measure_graded(
     (0.8, 0.8333, 0.5)
     """
     level = check_level(level)
-    rows = _check(y, {"scores": scores}, sample_weight, group)
-    found, pairwise = _estimate(rows)
-    intervals = {each.metric: _interval(each, 0, level) for each in found}
+    rows = _check(y, scores, sample_weight, group)
+    intervals, pairwise = _estimate(rows, level)
     return GradedSummary(
         intervals["c_index"],
         intervals["mean_auc"],
@@ -194,170 +152,98 @@ def measure_graded(
         tuple(np.bincount(rows.grade).tolist()),
         tuple(
             tuple(float(area) if g < h else None for h, area in enumerate(areas))
-            for g, areas in enumerate(pairwise[0].tolist())
+            for g, areas in enumerate(pairwise.tolist())
         ),
         level,
     )
 
 
-def compare_graded(
-    y: ArrayLike,
-    scores: Sequence[ArrayLike],
-    *,
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    group: ArrayLike | None = None,
-    names: Sequence[str] | None = None,
-    adjust: Adjustment = "holm",
-) -> tuple[GradedComparison, ...]:
-    """Compare scorers on the same graded rows by C-index, mean AUC and volume, with paired tests.
-
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Grades: whole numbers from 0 to 31.
-    scores : sequence of array_like of float, each of shape (n_samples,)
-        Scores of two or more scorers. Their scales may differ.
-    level, group
-        As for `auc_interval`.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. A pair has the product of the weights of its rows.
-    names : sequence of str, optional
-        Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
-    adjust : {"holm", "none"}
-        Adjustment of the p-values over all pairs and metrics.
-
-    Returns
-    -------
-    tuple of GradedComparison
-
-    Examples
-    --------
-    >>> from core.metrics import compare_graded
-    >>> found = compare_graded([0, 1, 2, 1], [[0.1, 0.4, 0.8, 0.9], [0.1, 0.4, 0.9, 0.8]])
-    >>> found[0].metric, round(found[0].differences[0].value, 4)
-    ('c_index', -0.2)
-    """
-    level = check_level(level)
-    columns, named = check_scorers(scores, names, adjust)
-    every, _ = _estimate(_check(y, columns, sample_weight, group))
-    metrics = [ComparedMetric(one.estimates, 0, [one.trials] * len(named)) for one in every]
-    found = compare_scorers(metrics, named, level, adjust)
-    return tuple(
-        GradedComparison(
-            one.metric,
-            tuple(_interval(one, k, level) for k in range(len(named))),
-            differences.pairs,
-            differences.joint_p_value,
-        )
-        for one, differences in zip(every, found, strict=True)
-    )
-
-
 def _check(
-    y: ArrayLike,
-    scores: Mapping[str, ArrayLike],
-    sample_weight: ArrayLike | None,
-    group: ArrayLike | None,
+    y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None, group: ArrayLike | None
 ) -> _GradedRows:
     labels = as_vector("y", y)
     grade = check_grades(labels, labels.size)
-    columns = [finite_vector(name, column, grade.size) for name, column in scores.items()]
+    column = finite_vector("scores", scores, grade.size)
     weight = check_weights(sample_weight, grade.size)
     unit = None if group is None else number_units("group", group, grade.size)
     present = weight > 0
     if not present.all():
-        grade, weight = grade[present], weight[present]
-        columns = [column[present] for column in columns]
-        unit = None if unit is None else np.unique(unit[present], return_inverse=True)[1]
+        grade, column, weight = grade[present], column[present], weight[present]
+        unit = None if unit is None else take_units(unit, present)
     grades, number = np.unique(grade, return_inverse=True)
     if len(grades) < 2:
         raise InvalidData(
             f"sample_weight must be above 0 for rows of two grades, got only rows of grade {grades[0]}"
         )
-    return _GradedRows(number.astype(np.int64), grades, tuple(columns), weight, unit)
+    return _GradedRows(number.astype(np.int64), grades, column, weight, unit)
 
 
-def _estimate(rows: _GradedRows) -> tuple[list[_GradedEstimate], FloatArray]:
-    """Return the estimates of every metric for all scorers, and the AUC of each pair of grades.
-
-    The AUCs A_gh have the shape (n_scorers, n_grades, n_grades).
-    """
+def _estimate(rows: _GradedRows, level: float) -> tuple[dict[str, Interval], FloatArray]:
+    """Return the interval of every metric by name, and the AUCs A_gh of pairs of grades, (n_grades, n_grades)."""
     grade, grades, scores, weight, unit = rows
     n_grades = len(grades)
-    metrics: list[GradedMetric] = ["c_index", "mean_auc"]
-    if n_grades <= MAX_VOLUME_GRADES:
-        metrics.append("volume")
     mass = np.bincount(grade, weight, n_grades)
     pairs = np.triu(np.outer(mass, mass), 1)
     total = float(pairs.sum())
-    shares = {"c_index": pairs, "mean_auc": np.triu(np.ones_like(pairs), 1)}
     # The weight of the pairs in which a row is the better, and the worse one, as a share of all.
     below, above = np.tril(np.outer(mass, mass), -1).sum(axis=1), pairs.sum(axis=1)
-    roles = [
+    better, worse = (
         effective_number(sum_by_unit(weight / mass[grade] * (each / total)[grade], unit))
         for each in (below, above)
-    ]
+    )
     of_grade = [
         effective_number(sum_by_unit(np.where(grade == g, weight, 0.0), unit))
         for g in range(n_grades)
     ]
-    smallest = min(of_grade)
-    factor = np.array([math.sqrt(e / (e - 1.0)) if e > 1.0 + EPSILON else 1.0 for e in of_grade])
-    whole = effective_number(sum_by_unit(weight, unit))
-    degrees = min(roles) - 1.0 if unit is not None else math.inf
-    values = np.empty((len(metrics), len(scores)))
-    influence = np.empty((len(metrics), len(scores), len(grade)))
-    every = np.empty((len(scores), n_grades, n_grades))
-    for k, column in enumerate(scores):
-        order = np.argsort(column, kind="stable")
-        sorted_rows = column[order], grade[order], weight[order]
-        areas = every[k]
-        _find_areas(*sorted_rows, mass, areas)
-        for j, name in enumerate(metrics):
-            phi = np.empty(len(grade))
-            if name == "volume":
-                values[j, k] = _count_chains(*sorted_rows, mass, phi)
-            else:
-                share = shares[name]
-                values[j, k] = float((share * areas).sum()) / float(share.sum())
-                share = share / share.sum()
-                _find_influences(*sorted_rows, mass, areas, share + share.T, phi)
-            phi *= (weight * factor[grade] / mass[grade])[order]
-            if name == "c_index" and n_grades > 2:
-                off = (areas + areas.T - values[j, k]) * (1.0 - np.eye(n_grades))
-                phi += (weight * (off @ mass)[grade] / total)[order] * _small_sample(whole)
-            influence[j, k, order] = phi
-    found = []
-    for j, name in enumerate(metrics):
+    factor = np.array([_small_sample(e) for e in of_grade])
+    order = np.argsort(scores, kind="stable")
+    sorted_rows = scores[order], grade[order], weight[order]
+    areas = np.empty((n_grades, n_grades))
+    _find_areas(*sorted_rows, mass, areas)
+    estimated: dict[str, tuple[float, FloatArray]] = {}
+    for name, of_pairs in (("c_index", pairs), ("mean_auc", np.triu(np.ones_like(pairs), 1))):
+        phi = np.empty(len(grade))
+        value = float((of_pairs * areas).sum()) / float(of_pairs.sum())
+        share = of_pairs / of_pairs.sum()
+        _find_influences(*sorted_rows, mass, areas, share + share.T, phi)
+        estimated[name] = value, phi
+    if n_grades <= MAX_VOLUME_GRADES:
+        phi = np.empty(len(grade))
+        estimated["volume"] = _count_chains(*sorted_rows, mass, phi), phi
+    found = {}
+    smallest, shown = min(of_grade), min(better, worse) > 1.0 + EPSILON
+    for name, (value, phi) in estimated.items():
+        influence = np.empty(len(grade))
+        influence[order] = phi * (weight * factor[grade] / mass[grade])[order]
+        varies = name == "c_index" and n_grades > 2
+        if varies:
+            off = (areas + areas.T - value) * (1.0 - np.eye(n_grades))
+            of_all = _small_sample(effective_number(sum_by_unit(weight, unit)))
+            influence += weight * (off @ mass)[grade] / total * of_all
+        parts = None
         # a grade of one row shows no variance of its areas; of the C-index it is one part among many
-        shows = smallest > 1.0 + EPSILON or (name == "c_index" and n_grades > 2)
-        shows &= min(roles) > 1.0 + EPSILON
-        parts = sum_influences(influence[j, :, None, :], unit) if shows else None
-        trials = min(roles) if name == "c_index" else smallest
-        effective = (roles[0], roles[1])
-        of_metric = Estimates(
-            values[j][:, None], parts, effective, degrees, grouped=unit is not None
+        if shown and (varies or smallest > 1.0 + EPSILON):
+            parts = sum_by_unit(influence, unit)
+        trials = min(better, worse) if name == "c_index" else smallest
+        estimates = Estimates(
+            np.array([[value]]),
+            None if parts is None else parts[None, None],
+            (better, worse),
+            math.inf if unit is None else min(better, worse) - 1.0,
+            grouped=unit is not None,
         )
-        found.append(_GradedEstimate(name, of_metric, trials, n_grades))
-    return found, every
+        if parts is None or n_grades == 2:  # of two grades: the AUC
+            found[name] = estimates.interval(0, 0, trials, level, (better, worse))
+            continue
+        parts = weigh_by_others(parts)
+        # What few rows hide is allowed for already; n of the rarest grade would allow for it twice.
+        found[name] = logit_interval(value, inner(parts, parts), trials, level, estimates.degrees)
+    return found, areas
 
 
 def _small_sample(effective: float) -> float:
     """Return √(e / (e − 1)), the small-sample correction of an influence, e effective rows; 1 for a single row."""
     return math.sqrt(effective / (effective - 1.0)) if effective > 1.0 + EPSILON else 1.0
-
-
-def _interval(one: _GradedEstimate, scorer: int, level: float) -> Interval:
-    found = one.estimates
-    if found.influence is None or one.n_grades == 2:
-        return found.interval(
-            scorer, 0, one.trials, level, found.effective
-        )  # of two grades: the AUC
-    parts = weigh_by_others(found.influence[scorer, 0])
-    # What few rows hide is allowed for already; n of the rarest grade would allow for it twice.
-    value = float(found.values[scorer, 0])
-    return logit_interval(value, inner(parts, parts), one.trials, level, found.degrees)
 
 
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)

@@ -102,7 +102,6 @@ CALLS: dict[str, Callable[[SimpleNamespace, dict[str, Any]], Any]] = {
         r.y, r.one, r.two, r.period, **o
     ),
     "compare_costs": lambda r, o: metrics.compare_costs(r.y, pair(r), COSTS, r.amount, **o),
-    "compare_graded": lambda r, o: metrics.compare_graded(r.grade, pair(r), **o),
     "compare_groups": lambda r, o: metrics.compare_groups(
         r.y, r.one, r.by, windows=[(0.0, 0.3)], threshold=0.5, probability=r.p, **o
     ),

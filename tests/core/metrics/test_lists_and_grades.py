@@ -22,8 +22,6 @@ from core.metrics import (
     ListReciprocalRank,
     auc,
     auc_interval,
-    compare,
-    compare_graded,
     compare_lists,
     list_metric_named,
     list_values,
@@ -184,9 +182,7 @@ def test_intervals_of_grades_cover_with_few_rows_of_the_top_grade() -> None:
 
 def test_intervals_of_grades_cover() -> None:
     row = measure_graded_coverage(300, 5, 200, 100_000)
-    covered, called = ([float(c) for c in cell.split("/")] for cell in row.split("|")[2:4])
-    assert min(covered) > 89.0
-    assert max(called) < 12.0
+    assert min(float(share) for share in row.split("|")[2].split("/")) > 89.0
 
 
 @given(graded_lists(max_rows=8))
@@ -225,17 +221,11 @@ def test_of_two_grades_all_figures_are_the_auc() -> None:
     rng = np.random.default_rng(3)
     y, weight = rng.integers(0, 2, 80), rng.exponential(size=80)
     scores, group = np.round(y + rng.normal(size=80), 1), rng.integers(0, 20, 80)
-    other = np.round(y + rng.normal(size=80), 1)
     for options in ({}, {"sample_weight": weight}, {"sample_weight": weight, "group": group}):
         ours = measure_graded(3 * y, scores, **options)
         theirs = auc_interval(y, scores, **options)
         for interval in (ours.c_index, ours.mean_auc, ours.volume):
             np.testing.assert_allclose(interval, theirs, rtol=1e-12)
-        differences = compare_graded(y, [scores, other], **options)
-        expected = compare(y, [scores, other], **options).windows[0].differences[0]
-        for found in differences:
-            assert found.differences[0].value == pytest.approx(expected.value, rel=1e-12)
-            assert found.differences[0].p_value == pytest.approx(expected.p_value, rel=1e-9)
 
 
 def test_weights_of_any_size_are_taken() -> None:
