@@ -37,10 +37,11 @@ ECIR (2008).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -88,15 +89,28 @@ class Lists(NamedTuple):
     """Least grade of a relevant row."""
 
 
-class ListMetric(Protocol):
-    """Interface of a metric of one list: a number from 0 to 1."""
+class ListMetric(ABC):
+    """Base class of metrics of one list: a number from 0 to 1."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """Name of the metric in messages and tables."""
+        """Name of the metric in messages and tables, such as ndcg@10."""
 
+    @abstractmethod
     def of(self, lists: Lists) -> FloatArray:
-        """Return the metric of each list, shape (n_queries,); NaN where it is undefined."""
+        """Return the metric of each list.
+
+        Parameters
+        ----------
+        lists : Lists
+            The rows by list.
+
+        Returns
+        -------
+        ndarray of shape (n_lists,), float64
+            One value per list; NaN where it is not defined.
+        """
 
 
 LIST_METRICS: MetricNames[ListMetric] = MetricNames("a metric of lists")
@@ -105,7 +119,7 @@ LIST_METRICS: MetricNames[ListMetric] = MetricNames("a metric of lists")
 
 @LIST_METRICS.named("auc", "pauc:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
-class ListAuc:
+class ListAuc(ListMetric):
     """AUC or partial AUC within a list, as a metric for `measure_lists`.
 
     Parameters
@@ -129,23 +143,10 @@ class ListAuc:
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as auc or pauc:0,0.1."""
         whole = (self.fpr_min, self.fpr_max) == (0.0, 1.0)
         return "auc" if whole else f"pauc:{self.fpr_min:g},{self.fpr_max:g}"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the AUC or partial AUC of each list.
-
-        Parameters
-        ----------
-        lists : Lists
-            The rows by list.
-
-        Returns
-        -------
-        ndarray of shape (n_lists,), float64
-            One value per list; NaN where it is not defined.
-        """
         out = _empty(lists)
         if (self.fpr_min, self.fpr_max) == (0.0, 1.0):
             _order_pairs(*lists[:4], out)
@@ -163,7 +164,7 @@ class ListAuc:
 
 @LIST_METRICS.named("ndcg", "ndcg@{count}")
 @dataclass(frozen=True)
-class ListNdcg:
+class ListNdcg(ListMetric):
     """NDCG of the first rows of a list, with the gain 2^g − 1 of grade g.
 
     A list without a row of a grade above 0 has no value.
@@ -189,22 +190,9 @@ class ListNdcg:
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as ndcg@10."""
         return "ndcg" if self.count is None else f"ndcg@{self.count}"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the NDCG of each list.
-
-        Parameters
-        ----------
-        lists : Lists
-            The rows by list.
-
-        Returns
-        -------
-        ndarray of shape (n_lists,), float64
-            One value per list; NaN where it is not defined.
-        """
         out = _empty(lists)
         longest = int(np.diff(lists.starts).max())
         count = longest if self.count is None else min(int(self.count), longest)
@@ -215,7 +203,7 @@ class ListNdcg:
 
 @LIST_METRICS.named("map")
 @dataclass(frozen=True)
-class ListAveragePrecision:
+class ListAveragePrecision(ListMetric):
     """Average precision of a list; its mean over lists is MAP.
 
     A tie is one threshold, as for `AveragePrecision`.
@@ -230,24 +218,12 @@ class ListAveragePrecision:
     name = "map"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the average precision of each list.
-
-        Parameters
-        ----------
-        lists : Lists
-            The rows by list.
-
-        Returns
-        -------
-        ndarray of shape (n_lists,), float64
-            One value per list; NaN where it is not defined.
-        """
         return _relevance(lists, 0, 0)
 
 
 @LIST_METRICS.named("mrr")
 @dataclass(frozen=True)
-class ListReciprocalRank:
+class ListReciprocalRank(ListMetric):
     """Reciprocal rank of the first relevant row of a list; its mean over lists is MRR.
 
     Examples
@@ -260,24 +236,12 @@ class ListReciprocalRank:
     name = "mrr"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the reciprocal rank of each list.
-
-        Parameters
-        ----------
-        lists : Lists
-            The rows by list.
-
-        Returns
-        -------
-        ndarray of shape (n_lists,), float64
-            One value per list; NaN where it is not defined.
-        """
         return _relevance(lists, 1, 0)
 
 
 @LIST_METRICS.named("precision@{count}")
 @dataclass(frozen=True)
-class ListPrecision:
+class ListPrecision(ListMetric):
     """Precision at k of a list: the fraction of relevant rows among its first rows.
 
     Examples
@@ -295,22 +259,9 @@ class ListPrecision:
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as precision@5."""
         return f"precision@{self.count}"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the precision of each list.
-
-        Parameters
-        ----------
-        lists : Lists
-            The rows by list.
-
-        Returns
-        -------
-        ndarray of shape (n_lists,), float64
-            One value per list; NaN where it is not defined.
-        """
         return _relevance(lists, 2, int(self.count))
 
 

@@ -65,7 +65,6 @@ class WindowArea(Metric):
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as pauc:0,0.05, or auc."""
         if (self.fpr_min, self.fpr_max) == (0.0, 1.0):
             return "auc"
         return f"pauc:{self.fpr_min:.12g},{self.fpr_max:.12g}"
@@ -169,7 +168,6 @@ class EmpiricalArea(Metric):
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as empirical:0,0.05."""
         return f"empirical:{self.fpr_min:.12g},{self.fpr_max:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
@@ -242,7 +240,6 @@ class TwoWayArea(Metric):
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as two_way:0.1,0.8."""
         return f"two_way:{self.fpr_max:.12g},{self.tpr_min:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:

@@ -172,7 +172,6 @@ class PrecisionAt(Metric):
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as precision@100 or precision@1%."""
         return f"precision@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
@@ -232,7 +231,6 @@ class Lift(Metric):
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as lift@100 or lift@15%."""
         return f"lift@{shown_size(self.count, self.share)}"
 
     @property
@@ -344,7 +342,6 @@ class PrecisionAtRecall(Metric):
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as precision_at_recall:0.8."""
         return f"precision_at_recall:{self.recall:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
@@ -474,7 +471,6 @@ class Ndcg(Metric):
 
     @property
     def name(self) -> str:
-        """Name of the metric, such as ndcg@10 or ndcg@1%."""
         if self.count is None and self.share is None:
             return "ndcg"
         return f"ndcg@{shown_size(self.count, self.share)}"
