@@ -50,7 +50,7 @@ from app.platform import tracing
 from app.platform.background import BackgroundTasks
 from app.platform.broker import Producer
 from app.platform.connections import ConnectionsFile
-from app.platform.database import Database
+from app.platform.database import open_database
 from app.platform.errors import TooMany, Unavailable
 from app.platform.installation import check_files
 from app.platform.logging import configure_logging
@@ -105,6 +105,7 @@ def create_app(settings: Settings) -> Service:
         on_bytes=context.metrics.decisions_bytes.set,
         preload=preload,
     )
+    context.db.token.create()
     served = ModelCache(
         context.db.reading,
         context.blobs,
@@ -114,6 +115,7 @@ def create_app(settings: Settings) -> Service:
         memory=context.memory,
         preload=preload,
         decisions=decisions,
+        token=context.db.token.read,
     )
     context.metrics.watch_models(served.lookups)
     denials = DenialLog(context.db.writing)
@@ -259,7 +261,7 @@ def open_context(settings: Settings) -> Context:
 
     An unavailable database is not an error: `/health/ready` reports it.
     """
-    db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
+    db = open_database(settings)
     schema = SchemaCheck(db)
     preloaded = threading.Event()
     with suppress(Unavailable):

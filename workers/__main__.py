@@ -17,7 +17,7 @@ import prometheus_client
 from app.operations.dispatching import dispatcher_of
 from app.platform import tracing
 from app.platform.blobs import BlobStore
-from app.platform.database import Database
+from app.platform.database import Database, open_database
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
 from app.platform.metrics import WorkerMetrics, describe_process
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
         start_pulse(pulse)
     # SIGHUP is caught and ignored: a closed terminal must not end a fit.
     with SignalWaiter([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]) as signals:
-        db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
+        db = open_database(settings)
         ends = {signal.SIGTERM, signal.SIGINT}
         try:
             if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds) & ends)):

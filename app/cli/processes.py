@@ -447,13 +447,13 @@ def database(settings: Settings | None = None) -> Iterator[Database]:
     """Open the database for one command. If that or the block raises a service error, print its message and exit with
     code 1.
     """
-    from app.platform.database import Database
+    from app.platform.database import open_database
     from app.platform.errors import ServiceError
     from app.platform.logging import configure_logging
 
     settings = settings or settings_of()
     configure_logging(settings)
-    db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
+    db = open_database(settings)
     try:
         yield db
     except ServiceError as error:

@@ -67,18 +67,21 @@ from app.platform.tables import (
     output_tables,
 )
 
-# Built once: SQLAlchemy takes longer to build an alias than SQLite to run a statement with it.
+# Built once: SQLAlchemy takes longer to build these than SQLite to run them.
 _NEWER = another(Model)
+_OWNER: BindParameter[str] = bindparam("owner", type_=Text)
+_NAMED = select(Model).where(Model.readable_by(_OWNER), Model.name == bindparam("name"))
+_BY_ID = select(Model).where(Model.readable_by(_OWNER), Model.id == bindparam("id"))
+_BY_VERSION = _NAMED.where(Model.version == bindparam("version"))
+_LATEST = _NAMED.order_by(Model.version.desc()).limit(1)
 
 
 def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
     """Return the owner's model with this id; with `lock`, locked until the transaction ends. None if it
     does not exist.
     """
-    statement = select(Model).where(Model.readable_by(owner), Model.id == model_id)
-    if lock:
-        statement = statement.with_for_update()
-    return session.scalars(statement).one_or_none()
+    statement = _BY_ID.with_for_update() if lock else _BY_ID
+    return session.scalars(statement, {"owner": owner, "id": model_id}).one_or_none()
 
 
 def has_any(session: Session) -> bool:
@@ -96,19 +99,13 @@ def lock_shared(session: Session, owner: str, model_id: str) -> bool:
 
 def find_version(session: Session, owner: str, name: str, version: int) -> Model | None:
     """Return one version of a model name; None if it does not exist."""
-    return session.scalars(
-        select(Model).where(Model.readable_by(owner), Model.name == name, Model.version == version)
-    ).one_or_none()
+    asked = {"owner": owner, "name": name, "version": version}
+    return session.scalars(_BY_VERSION, asked).one_or_none()
 
 
 def find_latest(session: Session, owner: str, name: str) -> Model | None:
     """Return the latest version of a model name; None if there is none."""
-    return session.scalars(
-        select(Model)
-        .where(Model.readable_by(owner), Model.name == name)
-        .order_by(Model.version.desc())
-        .limit(1)
-    ).one_or_none()
+    return session.scalars(_LATEST, {"owner": owner, "name": name}).one_or_none()
 
 
 class AliasTarget(NamedTuple):
@@ -123,15 +120,13 @@ class AliasTarget(NamedTuple):
     settings: StoredFeedback | None
 
 
-def _by_alias(
-    owner: BindParameter[str],
-) -> Select[Model, AliasCutoff | None, int, int, StoredFeedback | None]:
+def _by_alias() -> Select[Model, AliasCutoff | None, int, int, StoredFeedback | None]:
     name: BindParameter[str] = bindparam("name")
     alias: BindParameter[str] = bindparam("alias")
     newest = (
         select(func.max(AliasFeedback.revision))
         .where(
-            AliasFeedback.readable_by(owner),
+            AliasFeedback.readable_by(_OWNER),
             AliasFeedback.name == name,
             AliasFeedback.alias == alias,
         )
@@ -149,18 +144,17 @@ def _by_alias(
         .outerjoin(
             AliasFeedback,
             and_(
-                AliasFeedback.readable_by(owner),
+                AliasFeedback.readable_by(_OWNER),
                 AliasFeedback.name == ModelAlias.name,
                 AliasFeedback.alias == ModelAlias.alias,
                 AliasFeedback.revision == newest,
             ),
         )
-        .where(ModelAlias.readable_by(owner), ModelAlias.name == name, ModelAlias.alias == alias)
+        .where(ModelAlias.readable_by(_OWNER), ModelAlias.name == name, ModelAlias.alias == alias)
     )
 
 
-_BY_ALIAS = _by_alias(bindparam("owner", type_=Text))
-"""Made once, because each score by an alias executes it: to make it takes longer than to execute it."""
+_BY_ALIAS = _by_alias()
 
 
 def find_by_alias(session: Session, owner: str, name: str, alias: str) -> AliasTarget | None:

@@ -97,6 +97,12 @@ class TtlCache(Generic[Key, Value]):
         """Delete one answer."""
         self._known.pop(key, None)
 
+    def drop_where(self, is_gone: Callable[[Key, Value], bool]) -> None:
+        """Delete the answers for which `is_gone(key, value)` is true."""
+        for key, (_, _, value) in list(self._known.items()):
+            if is_gone(key, value):
+                self.drop(key)
+
     def clear(self) -> None:
         """Delete all answers."""
         self._known.clear()

@@ -20,9 +20,11 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.platform import audit, tracing
+from app.platform import audit, model_token, tracing
 from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
 from app.platform.login_errors import describe_refusal
+from app.platform.model_token import ModelToken
+from app.platform.settings import Settings
 from app.platform.sql import MACHINE_CLOCK
 
 log = logging.getLogger(__name__)
@@ -49,8 +51,17 @@ class Database:
     `reading` and `writing` run a function that takes a session; `read` and `write` do the same for a block.
     """
 
-    def __init__(self, url: str, *, pool_size: int = 10, bounded: bool = True) -> None:
-        """`bounded` sets a time limit for PostgreSQL's statements; without it, migrations may take hours."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        bounded: bool = True,
+        token: ModelToken | None = None,
+    ) -> None:
+        """`bounded` sets a time limit for PostgreSQL's statements; without it, migrations may take hours. `token` is
+        replaced after changes of models.
+        """
         self.url = make_url(url)
         if self.url.drivername in {"postgresql", "postgres"}:
             self.url = self.url.set(drivername="postgresql+psycopg")
@@ -61,6 +72,8 @@ class Database:
         self._thread = threading.local()
         self._write = sessionmaker(self.engine, expire_on_commit=False)
         audit.watch(self._write)
+        self.token = token or ModelToken(None)
+        model_token.watch(self._write)
         self._read = sessionmaker(
             self.engine.execution_options(read_only=True), expire_on_commit=False
         )
@@ -143,9 +156,15 @@ class Database:
         quota_check = audit.prepare_quota_check()  # it reads: before this takes a lock or a turn
         self._thread.writes = True
         try:
-            with self._outages(), self._turn, self._write() as session, session.begin():
-                audit.require_quota_check(session, quota_check)
-                yield session
+            with self._outages(), self._turn, self._write() as session:
+                try:
+                    with session.begin():
+                        audit.require_quota_check(session, quota_check)
+                        yield session
+                finally:
+                    # Also if COMMIT failed: the server may have committed.
+                    if model_token.has_changed(session):
+                        self.token.replace()
         finally:
             self._thread.writes = False
 
@@ -241,6 +260,13 @@ class Database:
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
+        self.token.close()
+
+
+def open_database(settings: Settings) -> Database:
+    """Return the service's database."""
+    token = ModelToken(settings.state_dir / model_token.FILE)
+    return Database(settings.sqlalchemy_url, pool_size=settings.database_pool, token=token)
 
 
 def change_nothing(session: Session) -> None:

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
+from starlette.concurrency import run_in_threadpool
 
 from app.datasets.description import Format
 from app.ingest.rows import Source
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 FLAG = "flag"
 """The column that says whether a score reaches the threshold of the alias that was asked."""
 MAX_EXPLAINED = 1_000
+REFERENCES = 8
+"""References that are remembered, for each model that may be loaded."""
 _ARTIFACT_FACTOR = 4  # a loaded ranker takes two to five times the bytes of its artifact
 # bytes of a category in the index; its letters count as part of the artifact
 _BYTES_PER_CATEGORY = 150
@@ -191,6 +194,13 @@ class _ModelRead(NamedTuple):
     feedback: AliasFeedback | None
 
 
+class _Remembered(NamedTuple):
+    """A model with the threshold and the recorder of its reference, and the token before it was looked up."""
+
+    served: Served
+    token: bytes
+
+
 class _Meaning(NamedTuple):
     """The model id to which a reference resolves, and the threshold and the feedback settings of its alias."""
 
@@ -209,7 +219,8 @@ class ModelCache:
     The least recently used is dropped first. `reading` opens a read transaction; the caller of the cache must have none
     open. `later` schedules a function, and returns at once. While the database is unavailable, references resolve to
     the loaded models that `memory` has recorded for them. `preload` imports what loading a model needs.
-    `decisions` takes those of aliases with feedback.
+    `decisions` takes those of aliases with feedback. `token` reads the `ModelToken` of this host: until it changes,
+    what a reference means is remembered, for a second at most, because other hosts have a token of their own.
     """
 
     def __init__(
@@ -223,17 +234,20 @@ class ModelCache:
         memory: OutageMemory | None = None,
         preload: Callable[[], object] = lambda: None,
         decisions: DecisionSink | None = None,
+        token: Callable[[], bytes | None] = lambda: None,
     ) -> None:
         self._preload = preload
+        self._token = token
         self._decisions = decisions
         self._reading = reading
         self._blobs = blobs
         self._size = size
         self._max_bytes = max_bytes
         self._served: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by owner and id
-        self.recent: TtlCache[tuple[str, str], Served] = TtlCache(
-            lambda seen: later(partial(self.refresh, *seen)), size=size
+        self.recent: TtlCache[tuple[str, str], _Remembered] = TtlCache(
+            lambda seen: later(partial(self.refresh, *seen)), size=REFERENCES * size
         )
+        self._looking: dict[tuple[str, str, bytes], asyncio.Future[Served | None]] = {}
         self._memory = memory or OutageMemory(0.0)
         self._lock = threading.Lock()
         self._loading: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
@@ -251,15 +265,36 @@ class ModelCache:
         return self._turns.setdefault(owner, asyncio.Lock())
 
     def cached(self, owner: str, ref: str) -> Served | None:
-        """Return the model with this id if it was read from the database within the last second, else None. Never
-        waits. Call it in the event loop only.
-
-        Names and aliases are always looked up in the database: they may have changed just now.
+        """Return the model with any reference if it was read from the database within the last second, and no process
+        of this host has changed a model since; else None. Never waits. Call it in the event loop only.
         """
-        served = self.recent.get((owner, ref))
-        if served is not None:
-            self._quick_hits += 1
-        return served
+        found = self.recent.get((owner, ref))
+        if found is None or found.token != self._token():
+            return None
+        self._quick_hits += 1
+        return found.served
+
+    async def look_together(self, owner: str, ref: str) -> Served | None:
+        """Return the same as `look`, from a thread. Concurrent calls share one look-up if no process of this host has
+        changed a model between them.
+        """
+        token = self._token()
+        if token is None:
+            return await run_in_threadpool(self.look, owner, ref)
+        key = owner, ref, token
+        looking = self._looking.get(key)
+        if looking is None:
+            looking = asyncio.ensure_future(run_in_threadpool(self.look, owner, ref))
+            self._looking[key] = looking
+            looking.add_done_callback(partial(self._end_look, key))
+        return await asyncio.shield(looking)  # the end of one request must not end those of others
+
+    def _end_look(
+        self, key: tuple[str, str, bytes], looking: asyncio.Future[Served | None]
+    ) -> None:
+        del self._looking[key]
+        if not looking.cancelled():
+            looking.exception()  # is retrieved, also if no request waits for it any more
 
     def find(self, owner: str, ref: str) -> Served:
         """Return the model with any reference, as it is in the database now; loads it if necessary. Raises NotFound."""
@@ -273,7 +308,7 @@ class ModelCache:
 
     def _find(self, owner: str, ref: str, *, load: bool, for_request: bool = True) -> Served | None:
         """Return the model with any reference; with `load`, load it if necessary, else return None."""
-        read_at = time.monotonic()
+        read_at, token = time.monotonic(), self._token()
         read: list[_ModelRead] = []
 
         def look_up() -> _Meaning:
@@ -293,15 +328,15 @@ class ModelCache:
             served = self._load(read[0])
         else:
             return None
-        if ref == model_id:
-            self.recent.put((owner, ref), served, read_at)
-        if cutoff is None and feedback is None:
-            return served
-        return replace(
-            served,
-            flag_threshold=operating_points.flag_threshold(cutoff),
-            recorder=self._recorder(owner, ref, feedback, served),
-        )
+        if cutoff is not None or feedback is not None:
+            served = replace(
+                served,
+                flag_threshold=operating_points.flag_threshold(cutoff),
+                recorder=self._recorder(owner, ref, feedback, served),
+            )
+        if token is not None:
+            self.recent.put((owner, ref), _Remembered(served, token), read_at)
+        return served
 
     def _count_hit(self, for_request: bool = True) -> None:
         if for_request:
@@ -348,16 +383,23 @@ class ModelCache:
 
     def forget(self, owner: str, model_id: str) -> None:
         """Drop a model that was deleted by this process."""
-        self.recent.drop((owner, model_id))
+        self._drop_references(owner, model_id)
         with self._lock:
             self._served.pop((owner, model_id), None)
 
-    def refresh(self, owner: str, model_id: str) -> None:
-        """Look the model up again, and drop it if it no longer exists."""
+    def refresh(self, owner: str, ref: str) -> None:
+        """Look a reference up again; if its model no longer exists, drop it."""
         try:
-            self._find(owner, model_id, load=True, for_request=False)
-        except NotFound:  # deleted by another process
-            self.forget(owner, model_id)
+            self._find(owner, ref, load=True, for_request=False)
+        except NotFound:
+            self.recent.drop((owner, ref))
+            self.forget(owner, ref)
+
+    def _drop_references(self, owner: str, model_id: str) -> None:
+        """Forget which references mean a model: they would keep it in memory."""
+        self.recent.drop_where(
+            lambda key, found: (key[0], found.served.model_id) == (owner, model_id)
+        )
 
     def _read_row(self, session: Session, owner: str, ref: str) -> _ModelRead:
         """Return a model with its loaded form; if it is not loaded, with the data to load it."""
@@ -397,7 +439,7 @@ class ModelCache:
                 calibration = _calibration_of(found)
                 n_bytes = before.n_bytes + _bytes_of(calibration) - _bytes_of(before.calibration)
                 served = replace(before, calibration=calibration, n_bytes=n_bytes)
-                self.recent.drop((model.owner, model.id))
+                self._drop_references(model.owner, model.id)
             else:
                 served = self._load_blob(found)
             with self._lock:
@@ -417,7 +459,7 @@ class ModelCache:
         ):
             key, gone = self._served.popitem(last=False)
             n_bytes -= gone.n_bytes
-            self.recent.drop(key)  # the reference would keep the model in memory
+            self._drop_references(*key)
 
     def _load_blob(self, found: _ModelRead) -> Served:
         """Load a model from its blob."""

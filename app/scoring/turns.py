@@ -27,7 +27,7 @@ async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
     """Return the result of `ModelCache.find`. While a model of the owner is being loaded, the owner's other requests
     wait in the event loop, so that no owner can occupy all threads.
     """
-    served = models.cached(owner, ref) or await run_in_threadpool(models.look, owner, ref)
+    served = models.cached(owner, ref) or await models.look_together(owner, ref)
     if served is not None:
         return served
     async with models.turn(owner):

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine, event, select, update
 
-from app.platform.database import Database
+from app.platform.database import open_database
 from app.platform.tables import ModelAlias
 from tests.app.live_service import NAMES, Service, table
 from tests.long_form import LONG_FORM, rest
@@ -44,7 +44,7 @@ class Moving:
         self.service = service
         self.client = client = service.client(service.key())
         self.targets = []
-        self._other = Database(service.settings.sqlalchemy_url)
+        self._other = open_database(service.settings)
         for seed, rounds in enumerate((3, 12)):
             dataset_id = service.upload(client, table(seed=seed))
             algorithm = {"name": "rankboost", "n_rounds": rounds}

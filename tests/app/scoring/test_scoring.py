@@ -14,6 +14,7 @@ from app.models import service as models
 from app.platform.database import Database
 from app.platform.documents import ModelFeature
 from app.platform.errors import NotFound
+from app.platform.model_token import ModelToken
 from app.platform.sql import Reading
 from app.scoring import service as scoring
 from app.scoring.features import FeatureIndex
@@ -31,7 +32,9 @@ class Bench:
         self.bench.work()
         self.dataset = dataset
         self.tasks: list[Callable[[], object]] = []
-        self.cache = ModelCache(db.reading, self.bench.blobs, size, self.tasks.append)
+        self.cache = ModelCache(
+            db.reading, self.bench.blobs, size, self.tasks.append, token=db.token.read
+        )
 
     def train(self) -> str:
         job = self.bench.submit(self.dataset)
@@ -41,9 +44,11 @@ class Bench:
 
 
 @pytest.fixture
-def db(sqlite_url: str) -> Database:
+def db(sqlite_url: str, tmp_path: Path) -> Database:
     """A loaded model is served even if the database is away."""
-    return Database(sqlite_url)
+    token = ModelToken(tmp_path / "token")
+    token.create()
+    return Database(sqlite_url, token=token)
 
 
 @pytest.fixture
@@ -57,7 +62,7 @@ def test_a_model_is_loaded_once_and_stays_the_same_object(bench: Bench) -> None:
     served = bench.cache.find(OWNER, model_id)
     assert bench.cache.cached(OWNER, model_id) is served
     assert bench.cache.find(OWNER, "rankboost") is served
-    assert bench.cache.cached(OWNER, "rankboost") is None  # a name asks the database each time
+    assert bench.cache.cached(OWNER, "rankboost") is served
     assert bench.cache.cached("stranger", model_id) is None
     with pytest.raises(NotFound):
         bench.cache.find("stranger", model_id)
@@ -113,7 +118,12 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
     one = bench.cache.find(OWNER, first)
     assert one.n_bytes > 0
     bench.cache = ModelCache(
-        bench.bench.db.reading, bench.bench.blobs, 10, bench.tasks.append, max_bytes=one.n_bytes
+        bench.bench.db.reading,
+        bench.bench.blobs,
+        10,
+        bench.tasks.append,
+        max_bytes=one.n_bytes,
+        token=bench.bench.db.token.read,
     )
     kept = bench.cache.find(OWNER, first)
     assert bench.cache.find(OWNER, first) is kept
