@@ -78,7 +78,7 @@ def put_feedback(
     ] = None,
 ) -> Feedback:
     """Record each decision of this alias, and set how decisions are used. An empty body records all features for 400
-    days. All processes apply the change within a second. Each change is a new revision. Decisions contain its number.
+    days. Other hosts apply the change within a second. Each change is a new revision. Decisions contain its number.
 
     Responses of `…/score` and `…/rank` then have a `decision_id` and `review`. Returns 422 for settings that do not
     fit the alias or its model.

@@ -87,7 +87,7 @@ def delete_alias(
         Query(description="Reason for the deletion."),
     ] = None,
 ) -> None:
-    """Remove the alias. The model is kept. Other processes apply the change within a second. The deletion is a revision
+    """Remove the alias. The model is kept. Other hosts apply the change within a second. The deletion is a revision
     of the history: to undo it, restore the revision before it.
 
     The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the

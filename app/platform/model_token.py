@@ -46,7 +46,7 @@ class ModelToken:
             if not os.pread(self._descriptor, 1, 0):
                 self._write(self._descriptor)
         except OSError as error:
-            log.warning("models are looked up for each request: %s", error)
+            log.warning("each request looks its model up in the database, because a file cannot be opened: %s", error)
             self.close()
 
     def read(self) -> bytes | None:
@@ -67,12 +67,12 @@ class ModelToken:
         except FileNotFoundError:
             return
         except OSError as error:
-            log.warning("other processes see a change of models a second late: %s", error)
+            log.warning("other processes see a change of models up to a second late: %s", error)
             return
         try:
             self._write(descriptor)
         except OSError as error:
-            log.warning("other processes see a change of models a second late: %s", error)
+            log.warning("other processes see a change of models up to a second late: %s", error)
         finally:
             os.close(descriptor)
 

@@ -16,8 +16,6 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
-from starlette.concurrency import run_in_threadpool
-
 from app.datasets.description import Format
 from app.ingest.rows import Source
 from app.ingest.values import DATETIME, spell_date
@@ -237,7 +235,7 @@ class ModelCache:
         token: Callable[[], bytes | None] = lambda: None,
     ) -> None:
         self._preload = preload
-        self._token = token
+        self.token = token
         self._decisions = decisions
         self._reading = reading
         self._blobs = blobs
@@ -247,7 +245,8 @@ class ModelCache:
         self.recent: TtlCache[tuple[str, str], _Remembered] = TtlCache(
             lambda seen: later(partial(self.refresh, *seen)), size=REFERENCES * size
         )
-        self._looking: dict[tuple[str, str, bytes], asyncio.Future[Served | None]] = {}
+        self.looking: dict[tuple[str, str, bytes], asyncio.Future[Served | None]] = {}
+        """The look-ups that run, by owner, reference and token; for the event loop alone."""
         self._memory = memory or OutageMemory(0.0)
         self._lock = threading.Lock()
         self._loading: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
@@ -269,32 +268,10 @@ class ModelCache:
         of this host has changed a model since; else None. Never waits. Call it in the event loop only.
         """
         found = self.recent.get((owner, ref))
-        if found is None or found.token != self._token():
+        if found is None or found.token != self.token():
             return None
         self._quick_hits += 1
         return found.served
-
-    async def look_together(self, owner: str, ref: str) -> Served | None:
-        """Return the same as `look`, from a thread. Concurrent calls share one look-up if no process of this host has
-        changed a model between them.
-        """
-        token = self._token()
-        if token is None:
-            return await run_in_threadpool(self.look, owner, ref)
-        key = owner, ref, token
-        looking = self._looking.get(key)
-        if looking is None:
-            looking = asyncio.ensure_future(run_in_threadpool(self.look, owner, ref))
-            self._looking[key] = looking
-            looking.add_done_callback(partial(self._end_look, key))
-        return await asyncio.shield(looking)  # the end of one request must not end those of others
-
-    def _end_look(
-        self, key: tuple[str, str, bytes], looking: asyncio.Future[Served | None]
-    ) -> None:
-        del self._looking[key]
-        if not looking.cancelled():
-            looking.exception()  # is retrieved, also if no request waits for it any more
 
     def find(self, owner: str, ref: str) -> Served:
         """Return the model with any reference, as it is in the database now; loads it if necessary. Raises NotFound."""
@@ -308,7 +285,7 @@ class ModelCache:
 
     def _find(self, owner: str, ref: str, *, load: bool, for_request: bool = True) -> Served | None:
         """Return the model with any reference; with `load`, load it if necessary, else return None."""
-        read_at, token = time.monotonic(), self._token()
+        read_at, token = time.monotonic(), self.token()
         read: list[_ModelRead] = []
 
         def look_up() -> _Meaning:

@@ -4,8 +4,10 @@ under a permit.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -27,11 +29,35 @@ async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
     """Return the result of `ModelCache.find`. While a model of the owner is being loaded, the owner's other requests
     wait in the event loop, so that no owner can occupy all threads.
     """
-    served = models.cached(owner, ref) or await models.look_together(owner, ref)
+    served = models.cached(owner, ref) or await _look(models, owner, ref)
     if served is not None:
         return served
     async with models.turn(owner):
         return await run_in_threadpool(models.find, owner, ref)
+
+
+async def _look(models: ModelCache, owner: str, ref: str) -> Served | None:
+    """Return the result of `ModelCache.look`. Concurrent calls share one look-up if no process of this host has changed
+    a model between them.
+    """
+    token = models.token()
+    if token is None:
+        return await run_in_threadpool(models.look, owner, ref)
+    key = owner, ref, token
+    looking = models.looking.get(key)
+    if looking is None:
+        looking = asyncio.ensure_future(run_in_threadpool(models.look, owner, ref))
+        models.looking[key] = looking
+        looking.add_done_callback(partial(_end_look, models, key))
+    return await asyncio.shield(looking)  # the end of one request must not end those of others
+
+
+def _end_look(
+    models: ModelCache, key: tuple[str, str, bytes], looking: asyncio.Future[Served | None]
+) -> None:
+    del models.looking[key]
+    if not looking.cancelled():
+        looking.exception()  # is retrieved, also if no request waits for it any more
 
 
 def seconds_of(
