@@ -823,7 +823,7 @@ class DeleteAlias(TypedDict, total=False):
 def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> ApiRequest[None]:
     """Delete an alias.
 
-    Remove the alias. The model is kept. Other processes apply the change within a second. The deletion is a revision
+    Remove the alias. The model is kept. Other hosts apply the change within a second. The deletion is a revision
     of the history: to undo it, restore the revision before it.
 
     The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the
@@ -2477,7 +2477,7 @@ def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> Api
     """Replace the feedback settings.
 
     Record each decision of this alias, and set how decisions are used. An empty body records all features for 400
-    days. All processes apply the change within a second. Each change is a new revision. Decisions contain its number.
+    days. Other hosts apply the change within a second. Each change is a new revision. Decisions contain its number.
 
     Responses of `…/score` and `…/rank` then have a `decision_id` and `review`. Returns 422 for settings that do not
     fit the alias or its model.

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -19,6 +19,7 @@ import app
 from app.models import service as models
 from app.platform.database import Database
 from app.platform.model_token import ModelToken
+from app.platform.sql import Reading
 from app.platform.tables import AliasFeedback, Dataset, Model, ModelAlias
 from app.scoring import turns
 from app.scoring.service import ModelCache
@@ -108,7 +109,7 @@ class Looks:
     def __init__(self, bench: Workbench, token: ModelToken) -> None:
         self.count = 0
         self.reading = bench.db.reading
-        self.cache = ModelCache(self.look, bench.blobs, 10, lambda task: None, token=token.read)
+        self.cache = ModelCache(cast(Reading, self.look), bench.blobs, 10, lambda task: None, token=token.read)
         self.cache.recent.seconds = 3600.0
 
     def look(self, *given: Any) -> Any:
