@@ -46,7 +46,10 @@ class ModelToken:
             if not os.pread(self._descriptor, 1, 0):
                 self._write(self._descriptor)
         except OSError as error:
-            log.warning("each request looks its model up in the database, because a file cannot be opened: %s", error)
+            log.warning(
+                "each request looks its model up in the database, because a file cannot be opened: %s",
+                error,
+            )
             self.close()
 
     def read(self) -> bytes | None:

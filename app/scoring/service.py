@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
+
 from app.datasets.description import Format
 from app.ingest.rows import Source
 from app.ingest.values import DATETIME, spell_date

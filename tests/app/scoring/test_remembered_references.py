@@ -109,7 +109,9 @@ class Looks:
     def __init__(self, bench: Workbench, token: ModelToken) -> None:
         self.count = 0
         self.reading = bench.db.reading
-        self.cache = ModelCache(cast(Reading, self.look), bench.blobs, 10, lambda task: None, token=token.read)
+        self.cache = ModelCache(
+            cast(Reading, self.look), bench.blobs, 10, lambda task: None, token=token.read
+        )
         self.cache.recent.seconds = 3600.0
 
     def look(self, *given: Any) -> Any:
