@@ -77,7 +77,7 @@ provider: $(VENV)/.dev  ## Install a private identity provider (npm's oidc-provi
 	    || npm ci --prefix $(PROVIDER) --silent --no-audit --no-fund --ignore-scripts
 
 openapi: $(VENV)/.dev  ## Regenerate docs/openapi.json and the client code made from it.
-	$(BIN)/python -m tests.app.client.make_client
+	$(BIN)/python -m tools.make_client
 
 sentences: $(VENV)/.dev  ## Regenerate tests/sentences.txt, the snapshot of all messages; PYTEST_ARGS=tests/core limits it to some tests.
 	$(PYTEST) --sentences $(PYTEST_ARGS)

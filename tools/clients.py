@@ -21,7 +21,7 @@ import pyarrow.csv
 
 from app.platform import migrate
 from app.platform.settings import Settings
-from tests.app.client.make_client import DOCUMENT
+from tools.make_client import DOCUMENT
 from tests.app.live_service import running, table
 
 CLIENTS = Path(__file__).parent.parent / "docs" / "clients"

@@ -1,7 +1,7 @@
 """A function for every operation of the API, by the name that /openapi.json has for it.
 
 A function returns the request, and sends nothing. Its keywords are a TypedDict, which the command line reads, too.
-Made from that description by tests/app/client/make_client.py; not written by hand.
+Made from that description by tools/make_client.py; not written by hand.
 """
 
 # ruff: noqa: E501
@@ -31,6 +31,131 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+class Paged(TypedDict, total=False):
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+class Searched(TypedDict, total=False):
+    search: Annotated[str | None, 'Only items whose name contains this text. For models: the name or an alias. For evaluations, comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in upper and lower case.']
+    created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
+    created_before: Annotated[str | datetime | None, 'Only items whose `created_at` is before this time, in RFC 3339 with a time zone.']
+
+class Idempotent(TypedDict, total=False):
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+
+class Awaited(TypedDict, total=False):
+    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
+
+class Columns(TypedDict, total=False):
+    name: Annotated[str | None, 'Name of the dataset. Default: `table`.']
+    label: Annotated[str | None, 'Name of the label column.']
+    positive: Annotated[str | Sequence[str] | None, 'Label value that counts as positive, or several values separated by commas. All other values are negative.']
+    weight: Annotated[str | None, 'Column with the weight of each row.']
+    group: Annotated[str | None, 'Column of groups, such as customers. Rows of the same group are never split between training and validation.']
+    query: Annotated[str | None, 'Column of queries. Rows with the same value form one list, such as the results of one search, and are ranked within it. Rows of the same query are never split between training and validation.']
+    item: Annotated[str | None, 'Column with the names of the items, for `preferences`.']
+    labels: Annotated[str | Sequence[str] | None, 'Label columns, for `multilabel`. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    kind: Annotated[Literal["bipartite", "preferences", "multilabel", "graded"] | str | None, '`bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is better.']
+    categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
+    strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
+
+class Text(TypedDict, total=False):
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
+    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
+    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
+    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+
+class VersionText(TypedDict, total=False):
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the dataset.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the dataset.']
+    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the dataset.']
+    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the dataset.']
+    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the dataset.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the dataset.']
+
+class ScoredText(TypedDict, total=False):
+    missing: Annotated[str | Sequence[str] | None, 'For a table: strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset. Several are separated by commas.']
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the training dataset if that fits the table; otherwise UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training dataset if that fits the table; otherwise detected in the header.']
+    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.']
+    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.']
+    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the training dataset.']
+
+class RowFields(TypedDict, total=False):
+    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
+    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
+
+class Probability(TypedDict, total=False):
+    probability: Annotated[bool | None, '`false` omits the probability.']
+    interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
+    prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
+
+class Reasons(TypedDict, total=False):
+    reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
+    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
+    direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
+    threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
+    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
+
+class BatchScored(TypedDict, total=False):
+    model: Annotated[str | None, 'The model, as id, name, name:version or name@alias. Only for rows sent with the request.']
+    keep: Annotated[str | Sequence[str] | None, 'Columns to copy to the result. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    top: Annotated[int | None, 'Keep only this many rows: those with the highest scores, best first.']
+    file_name: Annotated[str | None, "Name of the file, stored with the batch score. Default: that of a form's file."]
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the training dataset if that fits the table; otherwise the first visible sheet.']
+
+class Trained(TypedDict, total=False):
+    name: Annotated[str | None, 'Name of the model. Default: the name of the algorithm.']
+    objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
+    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
+    search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
+    baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
+    protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
+    timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
+    priority: Annotated[int | None, 'Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start first. Default: `0`.']
+    tags: Annotated[Mapping[str, Any] | None, 'Key–value labels for your own use, up to 50. The model gets the same tags.']
+    seed: Annotated[int | None, 'Seed of all random numbers. Default: `0`.']
+    label_noise: Annotated[float | None, 'Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.']
+
+class Evaluated(TypedDict, total=False):
+    windows: Annotated[Sequence[Mapping[str, Any]] | None, "Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for pairs."]
+    group_by: Annotated[str | None, 'Column of the dataset whose values define the groups to compare: categories, booleans or few numbers. At most 32 groups. It need not be a feature of the model. Rows without a value form a separate group.']
+    at: Annotated[Mapping[str, Any] | None, 'The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.']
+    cutoffs: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.']
+    protected: Annotated[Sequence[str] | None, 'Further columns to compare by group, each in the same way as `group_by`; a column with many numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the columns that the upload declared as protected, and those whose names suggest it (`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.']
+    costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out rows.']
+
+class Compared(TypedDict, total=False):
+    windows: Annotated[Sequence[Mapping[str, Any]] | None, 'Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max": 1.0}]`.', REPEATED]
+    metrics: Annotated[str | Sequence[str] | None, 'Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
+    capacity: Annotated[Mapping[str, Any] | None, 'Review capacity. The models are also compared by the number of positives among the rows with the highest scores that can be reviewed.']
+    costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.']
+
+class Rates(TypedDict, total=False):
+    fpr: Annotated[float | None, 'Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.']
+    tpr: Annotated[float | None, 'Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.']
+    threshold: Annotated[float | None, 'Flag every row with a score of at least this.']
+    confidence: Annotated[float | None, 'Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off these rows. The threshold is then more conservative. Returns an error that says how many rows are needed if there are too few.']
+
+class Costs(TypedDict, total=False):
+    flagged: Annotated[float | None, 'Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With costs, it returns the cheapest such threshold. All thresholds of the curve are considered.']
+    cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
+    cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
+    prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
+    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by the model.']
+    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
+    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
+
+class BaseScore(TypedDict, total=False):
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
+
 def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", "renew"] | str) -> ApiRequest[types.Alarm]:
     """Acknowledge an alarm.
 
@@ -53,11 +178,7 @@ def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", 
     """
     return ApiRequest.of("POST", f"/v1/alarms/{segment(alarm_id)}/acknowledge", record_of(types.Alarm), {"reason": reason, "reference": reference}, body=["reason", "reference"])
 
-class AddFiles(TypedDict, total=False):
-    """Keywords of `add_files`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-
+AddFiles = Idempotent
 
 @keywords(AddFiles)
 def add_files(upload_id: str, /, path: str, **fields: Unpack[AddFiles]) -> ApiRequest[types.Upload]:
@@ -75,9 +196,6 @@ def add_files(upload_id: str, /, path: str, **fields: Unpack[AddFiles]) -> ApiRe
         Id of the upload.
     path : str
         Path relative to the service's folder for files: a table, or a folder of tables.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
     """
     return ApiRequest.of("POST", f"/v1/uploads/{segment(upload_id)}/files", record_of(types.Upload), {"path": path, **fields}, headers=["idempotency_key"], body=["path"])
 
@@ -101,10 +219,7 @@ def approve_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasReq
     return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/approve", record_of(types.AliasRequest))
 
 class CancelJob(TypedDict, total=False):
-    """Keywords of `cancel_job`."""
-
     keep: Annotated[bool | None, '`true`: end the search now and keep its best candidate. That candidate is fitted and served, and the job succeeds with a warning. Returns 409 `nothing_to_keep` unless `progress.keepable` is true.']
-
 
 @keywords(CancelJob)
 def cancel_job(job_id: str, /, **fields: Unpack[CancelJob]) -> ApiRequest[types.Job]:
@@ -119,18 +234,10 @@ def cancel_job(job_id: str, /, **fields: Unpack[CancelJob]) -> ApiRequest[types.
     ----------
     job_id : str
         Id of the job.
-    keep : bool, optional
-        `true`: end the search now and keep its best candidate. That candidate is fitted and served, and
-        the job succeeds with a warning. Returns 409 `nothing_to_keep` unless `progress.keepable` is
-        true.
     """
     return ApiRequest.of("POST", f"/v1/jobs/{segment(job_id)}/cancel", record_of(types.Job), {**fields})
 
-class CloseUpload(TypedDict, total=False):
-    """Keywords of `close_upload`."""
-
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-
+CloseUpload = Awaited
 
 @keywords(CloseUpload)
 def close_upload(upload_id: str, /, parts: int, **fields: Unpack[CloseUpload]) -> ApiRequest[types.Dataset]:
@@ -138,8 +245,6 @@ def close_upload(upload_id: str, /, parts: int, **fields: Unpack[CloseUpload]) -
 
     Create one dataset from the parts. `parts` is the number of parts that were sent: 409 `parts_missing` lists those
     that have not arrived.
-
-
 
     Workers read the parts in parallel, each with its own attempts. The dataset becomes `ready`, or `invalid` with the
     part, line and column of the errors. Closing an upload again returns its dataset.
@@ -152,22 +257,16 @@ def close_upload(upload_id: str, /, parts: int, **fields: Unpack[CloseUpload]) -
         Id of the upload.
     parts : int
         Number of parts that were sent. The upload must have exactly the parts 1 to this number.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
     """
     return ApiRequest.of("POST", f"/v1/uploads/{segment(upload_id)}/close", record_of(types.Dataset), {"parts": parts, **fields}, headers=["prefer"], body=["parts"])
 
-class CreateAliasRequest(TypedDict, total=False):
-    """Keywords of `create_alias_request`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+class CreateAliasRequest(Idempotent, total=False):
     model_id: Annotated[str | None, "Of `set`: a model with the alias's name, by any reference."]
     guarantee: Annotated[Mapping[str, Any] | None, 'Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
     memo: Annotated[Mapping[str, Any] | None, 'Of `set`: capacity, costs and prevalence. Those that are absent stay as they are.']
     revision: Annotated[int | None, 'Of `restore`: a revision in which the alias existed.']
     dataset_id: Annotated[str | None, 'Of `recalibrate`: a ready dataset with rows that the model was not trained on.']
     calibration_version: Annotated[int | None, 'Of `restore_calibration`: an earlier version of the calibration.']
-
 
 @keywords(CreateAliasRequest)
 def create_alias_request(kind: Literal["set", "restore", "delete", "unprotect", "recalibrate", "restore_calibration"] | str, name: str, alias: str, reason: str, **fields: Unpack[CreateAliasRequest]) -> ApiRequest[types.AliasRequest]:
@@ -198,52 +297,11 @@ def create_alias_request(kind: Literal["set", "restore", "delete", "unprotect", 
         The protected alias.
     reason : str
         Reason for the change.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    model_id : str, optional
-        Of `set`: a model with the alias's name, by any reference.
-    guarantee : Mapping[str, Any], optional
-        Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the
-        alias keeps its current guarantee.
-    memo : Mapping[str, Any], optional
-        Of `set`: capacity, costs and prevalence. Those that are absent stay as they are.
-    revision : int, optional
-        Of `restore`: a revision in which the alias existed.
-    dataset_id : str, optional
-        Of `recalibrate`: a ready dataset with rows that the model was not trained on.
-    calibration_version : int, optional
-        Of `restore_calibration`: an earlier version of the calibration.
     """
     return ApiRequest.of("POST", "/v1/alias-requests", record_of(types.AliasRequest), {"kind": kind, "name": name, "alias": alias, "reason": reason, **fields}, headers=["idempotency_key"], body=["kind", "name", "alias", "reason", "model_id", "guarantee", "memo", "revision", "dataset_id", "calibration_version"])
 
-class CreateBatchScore(TypedDict, total=False):
-    """Keywords of `create_batch_score`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-    model: Annotated[str | None, 'The model, as id, name, name:version or name@alias. Only for rows sent with the request.']
-    keep: Annotated[str | Sequence[str] | None, 'Columns to copy to the result. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    top: Annotated[int | None, 'Keep only this many rows: those with the highest scores, best first.']
-    file_name: Annotated[str | None, "Name of the file, stored with the batch score. Default: that of a form's file."]
-    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
-    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'For a table: strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the training dataset if that fits the table; otherwise UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training dataset if that fits the table; otherwise detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the training dataset.']
-    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the training dataset if that fits the table; otherwise the first visible sheet.']
-    probability: Annotated[bool | None, '`false` omits the probability.']
-    interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
-    prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
-    reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
-    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
-    direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
-    threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
-    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
-
+class CreateBatchScore(Idempotent, Awaited, ScoredText, RowFields, Probability, Reasons, BatchScored, total=False):
+    pass
 
 @keywords(CreateBatchScore)
 def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.BatchScore]:
@@ -252,89 +310,16 @@ def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.B
     Send JSON with a model and a dataset. Or send the rows, as raw bytes or in a form with a part `file`, with the
     model in the query or in the form. A job of kind `batch_score` scores them. The result is a Parquet file.
 
-
-
     Rows that you send need no label. They must have the model's features as columns, in any order. Other columns of the
     model's training dataset, such as its label or its group, are allowed and ignored. Any other column is an error,
     unless `keep` or `ignore` names it or the request has `Prefer: handling=lenient`. A row with an error fails the job;
     `error` has the lines and columns.
 
     Scope: `score`.
-
-    Parameters
-    ----------
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
-    model : str, optional
-        The model, as id, name, name:version or name@alias. Only for rows sent with the request.
-    keep : str | Sequence[str], optional
-        Columns to copy to the result. Several names are separated by commas; put a name that contains a
-        comma in double quotes.
-    top : int, optional
-        Keep only this many rows: those with the highest scores, best first.
-    file_name : str, optional
-        Name of the file, stored with the batch score. Default: that of a form's file.
-    id : str, optional
-        Field or column with the id of each row, which is returned with its score.
-    ignore : str | Sequence[str], optional
-        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
-        are separated by commas; put a name that contains a comma in double quotes.
-    missing : str | Sequence[str], optional
-        For a table: strings that mean a missing value. An empty cell is always missing. Default: as in
-        the training dataset. Several are separated by commas.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
-        training dataset if that fits the table; otherwise UTF-8 or UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training
-        dataset if that fits the table; otherwise detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the
-        training dataset.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: as in the training dataset.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: as in the training dataset if that fits the
-        table; otherwise the first visible sheet.
-    probability : bool, optional
-        `false` omits the probability.
-    interval : bool, optional
-        `true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative
-        and as a positive. It is not a confidence interval: the probability is often outside.
-    prevalence : float, optional
-        Fraction of positives in the population that the rows come from, strictly between 0 and 1. The
-        probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the
-        calibration was fitted on.
-    reasons : int, optional
-        Number of reasons, 1 to 20: the largest contributions to the difference between the score and
-        the reference. For models whose scores are not sums over features they are estimates, each with
-        its standard error.
-    reference : Literal["negative", "average", "cutoff"] | str, optional
-        Reference that the score is compared with. `negative`: the average negative row. `average`: the
-        average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.
-    direction : Literal["raises", "lowers", "both"] | str, optional
-        `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
-        `raises`.
-    threshold : float, optional
-        Score to compare with, for `reference=cutoff`.
-    exclude_protected : bool, optional
-        Leave protected columns out of the reasons, for example for the letter about an adverse
-        decision. Their contributions remain part of the score and are in the rest. Protected are the
-        features that were declared so in the upload, and those whose names suggest it. Default: false.
     """
     return ApiRequest.of("POST", "/v1/batch-scores", record_of(types.BatchScore), {**fields}, headers=["idempotency_key", "prefer"], joined=["keep", "ignore", "missing"])
 
-class CreateComment(TypedDict, total=False):
-    """Keywords of `create_comment`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-
+CreateComment = Idempotent
 
 @keywords(CreateComment)
 def create_comment(ref: str, /, text: str, **fields: Unpack[CreateComment]) -> ApiRequest[types.Comment]:
@@ -350,24 +335,12 @@ def create_comment(ref: str, /, text: str, **fields: Unpack[CreateComment]) -> A
         The model: id, name (its latest version), name:version or name@alias.
     text : str
         Plain text of up to 2,000 characters. Spaces around it are removed.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/comments", record_of(types.Comment), {"text": text, **fields}, headers=["idempotency_key"], body=["text"])
 
-class CreateComparison(TypedDict, total=False):
-    """Keywords of `create_comparison`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-    windows: Annotated[Sequence[Mapping[str, Any]] | None, 'Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max": 1.0}]`.', REPEATED]
-    metrics: Annotated[str | Sequence[str] | None, 'Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
-    capacity: Annotated[Mapping[str, Any] | None, 'Review capacity. The models are also compared by the number of positives among the rows with the highest scores that can be reviewed.']
+class CreateComparison(Idempotent, Awaited, Compared, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
-    costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.']
-
 
 @keywords(CreateComparison)
 def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Unpack[CreateComparison]) -> ApiRequest[types.Comparison]:
@@ -385,45 +358,14 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
         The models, each as id, name, name:version or name@alias.
     dataset_id : str
         Id of the dataset to compare the models on.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
-    windows : Sequence[Mapping[str, Any]], optional
-        Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max":
-        1.0}]`.
-    metrics : str | Sequence[str], optional
-        Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`,
-        `precision@100` or `two_way:0.1,0.8`. Default: none.
-    capacity : Mapping[str, Any], optional
-        Review capacity. The models are also compared by the number of positives among the rows with the
-        highest scores that can be reviewed.
-    level : float, optional
-        Confidence level of the intervals. Default: `0.95`.
-    amount : str, optional
-        Numeric column with the value of each row, such as its amount of money: 0 or more, no missing
-        values. It need not be a feature of the model.
-    costs : Mapping[str, Any], optional
-        Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.
     """
     return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
 
-class CreateDecisions(TypedDict, total=False):
-    """Keywords of `create_decisions`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
+class CreateDecisions(Idempotent, Awaited, Text, total=False):
     model: Annotated[str | None, 'The alias that the decisions are recorded for, as name@alias. Required.']
     ignore: Annotated[str | Sequence[str] | None, 'Columns to ignore; `*`: all columns that are not read. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value. An empty cell is always missing. Default: as for datasets. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
-
 
 @keywords(CreateDecisions)
 def create_decisions(**fields: Unpack[CreateDecisions]) -> ApiRequest[types.Job]:
@@ -433,52 +375,16 @@ def create_decisions(**fields: Unpack[CreateDecisions]) -> ApiRequest[types.Job]
     `score`, and `id` or `decision_id`. Optional columns are `threshold`, `flag`, `probability`, `explored`,
     `propensity` and `keep`. The recorded features are columns of their names, or `feature.…`.
 
-
-
     A job of kind `backfill` checks all rows, and then stores all or none. Decisions that are stored already are
     skipped, so the same table may be sent again. Returns 409 `no_feedback` if the alias does not record decisions.
 
     Scope: `score`.
-
-    Parameters
-    ----------
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
-    model : str, optional
-        The alias that the decisions are recorded for, as name@alias. Required.
-    ignore : str | Sequence[str], optional
-        Columns to ignore; `*`: all columns that are not read. Several names are separated by commas;
-        put a name that contains a comma in double quotes.
-    missing : str | Sequence[str], optional
-        Strings that mean a missing value. An empty cell is always missing. Default: as for datasets.
-        Several are separated by commas.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: detected from the values, if they are unambiguous.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
     return ApiRequest.of("POST", "/v1/decisions", record_of(types.Job), {**fields}, headers=["idempotency_key", "prefer"], joined=["ignore", "missing"])
 
-class CreateErasure(TypedDict, total=False):
-    """Keywords of `create_erasure`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+class CreateErasure(Idempotent, total=False):
     key_columns: Annotated[str | Sequence[str] | None, 'Columns of uploaded tables that have ids of entities. All datasets with one of these columns are searched. Datasets made from decisions are always searched. Default: `[]`.', REPEATED]
     retire_models: Annotated[bool | None, 'Whether models are deleted permanently whose artifact has rows of the entity or its id. If false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.']
-
 
 @keywords(CreateErasure)
 def create_erasure(id: str, **fields: Unpack[CreateErasure]) -> ApiRequest[types.Erasure]:
@@ -504,32 +410,12 @@ def create_erasure(id: str, **fields: Unpack[CreateErasure]) -> ApiRequest[types
     id : str
         Id of the entity, as in the decisions, outcomes and tables. It is compared as text, without
         surrounding spaces; a whole number has no decimal point.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    key_columns : str | Sequence[str], optional
-        Columns of uploaded tables that have ids of entities. All datasets with one of these columns are
-        searched. Datasets made from decisions are always searched. Default: `[]`.
-    retire_models : bool, optional
-        Whether models are deleted permanently whose artifact has rows of the entity or its id. If
-        false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.
     """
     return ApiRequest.of("POST", "/v1/erasures", record_of(types.Erasure), {"id": id, **fields}, headers=["idempotency_key"], body=["id", "key_columns", "retire_models"])
 
-class CreateEvaluation(TypedDict, total=False):
-    """Keywords of `create_evaluation`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-    windows: Annotated[Sequence[Mapping[str, Any]] | None, "Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for pairs."]
+class CreateEvaluation(Idempotent, Awaited, Evaluated, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
-    group_by: Annotated[str | None, 'Column of the dataset whose values define the groups to compare: categories, booleans or few numbers. At most 32 groups. It need not be a feature of the model. Rows without a value form a separate group.']
-    at: Annotated[Mapping[str, Any] | None, 'The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.']
-    cutoffs: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.']
-    protected: Annotated[Sequence[str] | None, 'Further columns to compare by group, each in the same way as `group_by`; a column with many numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the columns that the upload declared as protected, and those whose names suggest it (`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
-    costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out rows.']
-
 
 @keywords(CreateEvaluation)
 def create_evaluation(model: str, dataset_id: str, **fields: Unpack[CreateEvaluation]) -> ApiRequest[types.Evaluation]:
@@ -549,54 +435,18 @@ def create_evaluation(model: str, dataset_id: str, **fields: Unpack[CreateEvalua
         The model: id, name, name:version or name@alias.
     dataset_id : str
         Id of the dataset to evaluate on.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
-    windows : Sequence[Mapping[str, Any]], optional
-        Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for pairs.
-    level : float, optional
-        Confidence level of the intervals. Default: `0.95`.
-    group_by : str, optional
-        Column of the dataset whose values define the groups to compare: categories, booleans or few
-        numbers. At most 32 groups. It need not be a feature of the model. Rows without a value form a
-        separate group.
-    at : Mapping[str, Any], optional
-        The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias
-        and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.
-    cutoffs : Literal["equal_fpr", "equal_tpr"] | str, optional
-        Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same
-        TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.
-    protected : Sequence[str], optional
-        Further columns to compare by group, each in the same way as `group_by`; a column with many
-        numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the
-        columns that the upload declared as protected, and those whose names suggest it
-        (`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.
-    amount : str, optional
-        Numeric column with the value of each row, such as its amount of money: 0 or more, no missing
-        values. It need not be a feature of the model.
-    costs : Mapping[str, Any], optional
-        Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out
-        rows.
     """
     return ApiRequest.of("POST", "/v1/evaluations", record_of(types.Evaluation), {"model": model, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["model", "dataset_id", "windows", "level", "group_by", "at", "cutoffs", "protected", "amount", "costs"])
 
-class CreateKey(TypedDict, total=False):
-    """Keywords of `create_key`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+class CreateKey(Idempotent, total=False):
     expires_in_seconds: Annotated[float | None, 'Lifetime in seconds. Null: the key does not expire.']
     holder_id: Annotated[str | None, 'Id of the principal that the key is for: a person, a service account or a key. Null: it is for the caller. Required with the scope `approve`.']
-
 
 @keywords(CreateKey)
 def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "outcomes", "approve", "admin", "operator"] | str], **fields: Unpack[CreateKey]) -> ApiRequest[types.KeyWithSecret]:
     """Create a key.
 
     Create a key for the owner of the caller's key. Only this response contains the secret.
-
-
 
     A repeated request with the same `Idempotency-Key` returns the key without its secret. The first key of another
     owner must be created on the server with `rankwright keys create`. So must a key with the scope `operator`, unless
@@ -610,27 +460,11 @@ def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "ou
         Name of the key, for your own use.
     scopes : Sequence[Literal["read", "train", "score", "outcomes", "approve", "admin", "operator"] | str]
         Scopes of the key.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    expires_in_seconds : float, optional
-        Lifetime in seconds. Null: the key does not expire.
-    holder_id : str, optional
-        Id of the principal that the key is for: a person, a service account or a key. Null: it is for
-        the caller. Required with the scope `approve`.
     """
     return ApiRequest.of("POST", "/v1/keys", record_of(types.KeyWithSecret), {"name": name, "scopes": scopes, **fields}, headers=["idempotency_key"], body=["name", "scopes", "expires_in_seconds", "holder_id"])
 
-class CreateOutcomes(TypedDict, total=False):
-    """Keywords of `create_outcomes`."""
-
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-
+class CreateOutcomes(Idempotent, Text, total=False):
+    pass
 
 @keywords(CreateOutcomes)
 def create_outcomes(**fields: Unpack[CreateOutcomes]) -> ApiRequest[types.OutcomesReceived]:
@@ -639,44 +473,18 @@ def create_outcomes(**fields: Unpack[CreateOutcomes]) -> ApiRequest[types.Outcom
     Store what happened to the entities that were scored. The body is JSON in one of two forms, or a table: CSV,
     NDJSON or Arrow; uncompressed, gzip or zstd. If a row is invalid, nothing is stored.
 
-
-
     A row names a decision (`decision_id`) or an entity (`id`, with `event_at`: when it happened). Its `label` is true
     or false, 1 or 0, or a value of the model's label column. Null withdraws an earlier outcome. `known_at` is when you
     got to know it; default: now. `source` is a short text, such as `review` or `system`.
-
-
 
     A later outcome of the same decision or event corrects the earlier one. Outcomes of unknown ids are kept, and wait
     for later decisions.
 
     Scope: `outcomes`.
-
-    Parameters
-    ----------
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: detected from the values, if they are unambiguous.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
     """
     return ApiRequest.of("POST", "/v1/outcomes", record_of(types.OutcomesReceived), {**fields}, headers=["idempotency_key"])
 
-class CreateSchedule(TypedDict, total=False):
-    """Keywords of `create_schedule`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-
+CreateSchedule = Idempotent
 
 @keywords(CreateSchedule)
 def create_schedule(dataset_id: str, cron: str, **fields: Unpack[CreateSchedule]) -> ApiRequest[types.Schedule]:
@@ -697,25 +505,11 @@ def create_schedule(dataset_id: str, cron: str, **fields: Unpack[CreateSchedule]
     cron : str
         When the dataset is refreshed: a cron expression of five fields (minute, hour, day of month,
         month, day of week), in UTC. It may be due at most every 5 minutes.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
     """
     return ApiRequest.of("POST", "/v1/schedules", record_of(types.Schedule), {"dataset_id": dataset_id, "cron": cron, **fields}, headers=["idempotency_key"], body=["dataset_id", "cron"])
 
-class CreateVersion(TypedDict, total=False):
-    """Keywords of `create_version`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the dataset.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the dataset.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the dataset.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the dataset.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the dataset.']
-    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the dataset.']
+class CreateVersion(Idempotent, Awaited, VersionText, total=False):
     mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by those of the upload. `replace`: only those of the upload. Default: `append`.']
-
 
 @keywords(CreateVersion)
 def create_version(dataset_id: str, /, **fields: Unpack[CreateVersion]) -> ApiRequest[types.Dataset]:
@@ -723,8 +517,6 @@ def create_version(dataset_id: str, /, **fields: Unpack[CreateVersion]) -> ApiRe
 
     Send more rows of a table, or with `mode=replace` a new table with the same roles. The result is a new dataset;
     the version in the URL does not change.
-
-
 
     The new version has the roles and reading options of the old one. With `append` it must also have the same column
     names, types and label values, and the old version must be the newest of its series (otherwise 409
@@ -736,39 +528,12 @@ def create_version(dataset_id: str, /, **fields: Unpack[CreateVersion]) -> ApiRe
     ----------
     dataset_id : str
         Id of the dataset.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
-        dataset.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the dataset.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: as in the dataset.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the
-        dataset.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: as in the dataset.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: as in the dataset.
-    mode : Literal["append", "replace"] | str, optional
-        `append`: the rows of the old version, followed by those of the upload. `replace`: only those of
-        the upload. Default: `append`.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"])
 
-class CreateWebhook(TypedDict, total=False):
-    """Keywords of `create_webhook`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+class CreateWebhook(Idempotent, total=False):
     events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, including those that later versions add.']
     description: Annotated[str | None, 'Description, for your own use. Default: `""`.']
-
 
 @keywords(CreateWebhook)
 def create_webhook(url: str, **fields: Unpack[CreateWebhook]) -> ApiRequest[types.WebhookWithSecret]:
@@ -788,13 +553,6 @@ def create_webhook(url: str, **fields: Unpack[CreateWebhook]) -> ApiRequest[type
         URL that receives the events, by POST. It must begin with `https://`, and have no user, password
         or fragment. Internal addresses and `http://` are allowed only if the operator has set
         RANKWRIGHT_WEBHOOK_NETWORKS.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    events : Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str], optional
-        Types of events to send. Null: all types, including those that later versions add.
-    description : str, optional
-        Description, for your own use. Default: `""`.
     """
     return ApiRequest.of("POST", "/v1/webhooks", record_of(types.WebhookWithSecret), {"url": url, **fields}, headers=["idempotency_key"], body=["url", "events", "description"])
 
@@ -813,11 +571,8 @@ def delete_acknowledgement(evaluation_id: str, /) -> ApiRequest[None]:
     return ApiRequest.of("DELETE", f"/v1/evaluations/{segment(evaluation_id)}/acknowledgement", nothing_of)
 
 class DeleteAlias(TypedDict, total=False):
-    """Keywords of `delete_alias`."""
-
     reason: Annotated[str | None, 'Reason for the deletion.']
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
-
 
 @keywords(DeleteAlias)
 def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> ApiRequest[None]:
@@ -838,10 +593,6 @@ def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> Api
         Name of the models.
     alias : str
         The alias, such as `live`.
-    reason : str, optional
-        Reason for the deletion.
-    if_match : str, optional
-        ETag of the alias. Required to change or delete an existing alias.
     """
     return ApiRequest.of("DELETE", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", nothing_of, {**fields}, headers=["if_match"])
 
@@ -920,10 +671,7 @@ def delete_evaluation(evaluation_id: str, /) -> ApiRequest[None]:
     return ApiRequest.of("DELETE", f"/v1/evaluations/{segment(evaluation_id)}", nothing_of)
 
 class DeleteFeedback(TypedDict, total=False):
-    """Keywords of `delete_feedback`."""
-
     if_match: Annotated[str | None, 'ETag of the settings. Required to change or delete existing settings.', HEADER]
-
 
 @keywords(DeleteFeedback)
 def delete_feedback(name: str, alias: str, /, **fields: Unpack[DeleteFeedback]) -> ApiRequest[None]:
@@ -939,8 +687,6 @@ def delete_feedback(name: str, alias: str, /, **fields: Unpack[DeleteFeedback]) 
         Name of the models.
     alias : str
         The alias, such as `live`.
-    if_match : str, optional
-        ETag of the settings. Required to change or delete existing settings.
     """
     return ApiRequest.of("DELETE", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", nothing_of, {**fields}, headers=["if_match"])
 
@@ -1050,16 +796,8 @@ def end_break_glass(name: str, alias: str, /) -> ApiRequest[None]:
     """
     return ApiRequest.of("DELETE", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/break-glass", nothing_of)
 
-class ExplainRows(TypedDict, total=False):
-    """Keywords of `explain_rows`."""
-
+class ExplainRows(RowFields, Probability, total=False):
     label: Annotated[str | None, 'Label whose scores are used. Only for a model with several labels.']
-    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
-    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    probability: Annotated[bool | None, '`false` omits the probability.']
-    interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
-    prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
-
 
 @keywords(ExplainRows)
 def explain_rows(ref: str, /, **fields: Unpack[ExplainRows]) -> ApiRequest[types.Explanations]:
@@ -1075,34 +813,13 @@ def explain_rows(ref: str, /, **fields: Unpack[ExplainRows]) -> ApiRequest[types
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    label : str, optional
-        Label whose scores are used. Only for a model with several labels.
-    id : str, optional
-        Field or column with the id of each row, which is returned with its score.
-    ignore : str | Sequence[str], optional
-        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
-        are separated by commas; put a name that contains a comma in double quotes.
-    probability : bool, optional
-        `false` omits the probability.
-    interval : bool, optional
-        `true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative
-        and as a positive. It is not a confidence interval: the probability is often outside.
-    prevalence : float, optional
-        Fraction of positives in the population that the rows come from, strictly between 0 and 1. The
-        probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the
-        calibration was fitted on.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/explain", record_of(types.Explanations), {**fields}, body=[], joined=["ignore"])
 
-class ListAlarms(TypedDict, total=False):
-    """Keywords of `list_alarms`."""
-
+class ListAlarms(Paged, total=False):
     name: Annotated[str | None, 'Only alarms of this model name.']
     alias: Annotated[str | None, 'Only alarms of this alias.']
     acknowledged: Annotated[bool | None, '`true`: only acknowledged alarms. `false`: only the others.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
 
 @keywords(ListAlarms)
 def list_alarms(**fields: Unpack[ListAlarms]) -> ApiRequest[Page[types.Alarm]]:
@@ -1111,19 +828,6 @@ def list_alarms(**fields: Unpack[ListAlarms]) -> ApiRequest[Page[types.Alarm]]:
     Return the alarms of the monitors, newest first.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    name : str, optional
-        Only alarms of this model name.
-    alias : str, optional
-        Only alarms of this alias.
-    acknowledged : bool, optional
-        `true`: only acknowledged alarms. `false`: only the others.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/alarms", page_of(types.Alarm), {**fields})
 
@@ -1137,15 +841,10 @@ def list_algorithms() -> ApiRequest[types.Algorithms]:
     """
     return ApiRequest.of("GET", "/v1/algorithms", record_of(types.Algorithms))
 
-class ListAliasRequests(TypedDict, total=False):
-    """Keywords of `list_alias_requests`."""
-
+class ListAliasRequests(Paged, total=False):
     state: Annotated[Literal["open", "approved", "rejected", "withdrawn", "expired", "void"] | str | None, 'Only requests in this state.']
     name: Annotated[str | None, 'Only requests for models of this name.']
     alias: Annotated[str | None, 'Only requests for this alias.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
 
 @keywords(ListAliasRequests)
 def list_alias_requests(**fields: Unpack[ListAliasRequests]) -> ApiRequest[Page[types.AliasRequest]]:
@@ -1154,28 +853,10 @@ def list_alias_requests(**fields: Unpack[ListAliasRequests]) -> ApiRequest[Page[
     Return the requests, the newest first.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    state : Literal["open", "approved", "rejected", "withdrawn", "expired", "void"] | str, optional
-        Only requests in this state.
-    name : str, optional
-        Only requests for models of this name.
-    alias : str, optional
-        Only requests for this alias.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/alias-requests", page_of(types.AliasRequest), {**fields})
 
-class ListAliasRevisions(TypedDict, total=False):
-    """Keywords of `list_alias_revisions`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListAliasRevisions = Paged
 
 @keywords(ListAliasRevisions)
 def list_alias_revisions(name: str, alias: str, /, **fields: Unpack[ListAliasRevisions]) -> ApiRequest[Page[types.AliasStep]]:
@@ -1191,19 +872,10 @@ def list_alias_revisions(name: str, alias: str, /, **fields: Unpack[ListAliasRev
         Name of the models.
     alias : str
         The alias, such as `live`.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/revisions", page_of(types.AliasStep), {**fields})
 
-class ListAliases(TypedDict, total=False):
-    """Keywords of `list_aliases`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListAliases = Paged
 
 @keywords(ListAliases)
 def list_aliases(name: str, /, **fields: Unpack[ListAliases]) -> ApiRequest[Page[types.AliasSummary]]:
@@ -1217,27 +889,18 @@ def list_aliases(name: str, /, **fields: Unpack[ListAliases]) -> ApiRequest[Page
     ----------
     name : str
         Name of the models.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases", page_of(types.AliasSummary), {**fields})
 
-class ListAuditEntries(TypedDict, total=False):
-    """Keywords of `list_audit_entries`."""
-
+class ListAuditEntries(Paged, total=False):
     key_id: Annotated[str | None, "Only entries of the key with this id. Empty: entries of the server's command line, and of the service itself."]
     principal: Annotated[str | None, 'Only entries of the principal with this id, or whose name contained this text.']
     action: Annotated[str | None, 'Only entries whose route or command contains this text, such as `DELETE` or `aliases`. Letters A to Z match in upper and lower case.']
     resource: Annotated[str | None, 'Only entries whose path, or the id of a created resource, contains this text.']
     outcome: Annotated[Literal["done", "denied", "read"] | str | None, 'Only entries with this outcome.']
     of_service: Annotated[bool | None, "Instead of the owner's entries, those that concern all owners: failed authentications, backups, and entries that were lost. Requires the scope `operator`."]
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
     created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
     created_before: Annotated[str | datetime | None, 'Only items whose `created_at` is before this time, in RFC 3339 with a time zone.']
-
 
 @keywords(ListAuditEntries)
 def list_audit_entries(**fields: Unpack[ListAuditEntries]) -> ApiRequest[Page[types.AuditEntry]]:
@@ -1252,47 +915,13 @@ def list_audit_entries(**fields: Unpack[ListAuditEntries]) -> ApiRequest[Page[ty
     late. An empty response means that there is nothing new.
 
     Scope: `admin`.
-
-    Parameters
-    ----------
-    key_id : str, optional
-        Only entries of the key with this id. Empty: entries of the server's command line, and of the
-        service itself.
-    principal : str, optional
-        Only entries of the principal with this id, or whose name contained this text.
-    action : str, optional
-        Only entries whose route or command contains this text, such as `DELETE` or `aliases`. Letters A
-        to Z match in upper and lower case.
-    resource : str, optional
-        Only entries whose path, or the id of a created resource, contains this text.
-    outcome : Literal["done", "denied", "read"] | str, optional
-        Only entries with this outcome.
-    of_service : bool, optional
-        Instead of the owner's entries, those that concern all owners: failed authentications, backups,
-        and entries that were lost. Requires the scope `operator`.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
-    created_after : str | datetime, optional
-        Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.
-    created_before : str | datetime, optional
-        Only items whose `created_at` is before this time, in RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/audit", page_of(types.AuditEntry), {**fields})
 
-class ListBatchScores(TypedDict, total=False):
-    """Keywords of `list_batch_scores`."""
-
+class ListBatchScores(Paged, Searched, total=False):
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
     model_id: Annotated[str | None, 'Only items of the model with this id.']
     dataset_id: Annotated[str | None, 'Only items on the dataset with this id.']
-    search: Annotated[str | None, 'Only items whose name contains this text. For models: the name or an alias. For evaluations, comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in upper and lower case.']
-    created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
-    created_before: Annotated[str | datetime | None, 'Only items whose `created_at` is before this time, in RFC 3339 with a time zone.']
-
 
 @keywords(ListBatchScores)
 def list_batch_scores(**fields: Unpack[ListBatchScores]) -> ApiRequest[Page[types.BatchScore]]:
@@ -1301,37 +930,10 @@ def list_batch_scores(**fields: Unpack[ListBatchScores]) -> ApiRequest[Page[type
     Return the owner's batch scores, in the order of `sort`.
 
     Scope: `score`.
-
-    Parameters
-    ----------
-    sort : Literal["created_at", "-created_at", "name", "-name"] | str, optional
-        Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of
-        evaluations and batch scores, and that of the dataset in lists of comparisons.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
-    model_id : str, optional
-        Only items of the model with this id.
-    dataset_id : str, optional
-        Only items on the dataset with this id.
-    search : str, optional
-        Only items whose name contains this text. For models: the name or an alias. For evaluations,
-        comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in
-        upper and lower case.
-    created_after : str | datetime, optional
-        Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.
-    created_before : str | datetime, optional
-        Only items whose `created_at` is before this time, in RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/batch-scores", page_of(types.BatchScore), {**fields})
 
-class ListComments(TypedDict, total=False):
-    """Keywords of `list_comments`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListComments = Paged
 
 @keywords(ListComments)
 def list_comments(ref: str, /, **fields: Unpack[ListComments]) -> ApiRequest[Page[types.Comment]]:
@@ -1345,25 +947,13 @@ def list_comments(ref: str, /, **fields: Unpack[ListComments]) -> ApiRequest[Pag
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/comments", page_of(types.Comment), {**fields})
 
-class ListComparisons(TypedDict, total=False):
-    """Keywords of `list_comparisons`."""
-
+class ListComparisons(Paged, Searched, total=False):
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
     model_id: Annotated[str | None, 'Only items of the model with this id.']
     dataset_id: Annotated[str | None, 'Only items on the dataset with this id.']
-    search: Annotated[str | None, 'Only items whose name contains this text. For models: the name or an alias. For evaluations, comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in upper and lower case.']
-    created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
-    created_before: Annotated[str | datetime | None, 'Only items whose `created_at` is before this time, in RFC 3339 with a time zone.']
-
 
 @keywords(ListComparisons)
 def list_comparisons(**fields: Unpack[ListComparisons]) -> ApiRequest[Page[types.Comparison]]:
@@ -1372,43 +962,13 @@ def list_comparisons(**fields: Unpack[ListComparisons]) -> ApiRequest[Page[types
     Return the owner's comparisons, in the order of `sort`. `result.curves` is empty here: read the comparison itself.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    sort : Literal["created_at", "-created_at", "name", "-name"] | str, optional
-        Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of
-        evaluations and batch scores, and that of the dataset in lists of comparisons.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
-    model_id : str, optional
-        Only items of the model with this id.
-    dataset_id : str, optional
-        Only items on the dataset with this id.
-    search : str, optional
-        Only items whose name contains this text. For models: the name or an alias. For evaluations,
-        comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in
-        upper and lower case.
-    created_after : str | datetime, optional
-        Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.
-    created_before : str | datetime, optional
-        Only items whose `created_at` is before this time, in RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/comparisons", page_of(types.Comparison), {**fields})
 
-class ListDatasets(TypedDict, total=False):
-    """Keywords of `list_datasets`."""
-
+class ListDatasets(Paged, Searched, total=False):
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     name: Annotated[str | None, 'Only datasets with exactly this name.']
     latest: Annotated[bool | None, '`true`: only the newest ready version of each series.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-    search: Annotated[str | None, 'Only items whose name contains this text. For models: the name or an alias. For evaluations, comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in upper and lower case.']
-    created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
-    created_before: Annotated[str | datetime | None, 'Only items whose `created_at` is before this time, in RFC 3339 with a time zone.']
-
 
 @keywords(ListDatasets)
 def list_datasets(**fields: Unpack[ListDatasets]) -> ApiRequest[Page[types.ListedDataset]]:
@@ -1418,39 +978,12 @@ def list_datasets(**fields: Unpack[ListDatasets]) -> ApiRequest[Page[types.Liste
     the dataset itself.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    sort : Literal["created_at", "-created_at", "name", "-name"] | str, optional
-        Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of
-        evaluations and batch scores, and that of the dataset in lists of comparisons.
-    name : str, optional
-        Only datasets with exactly this name.
-    latest : bool, optional
-        `true`: only the newest ready version of each series.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
-    search : str, optional
-        Only items whose name contains this text. For models: the name or an alias. For evaluations,
-        comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in
-        upper and lower case.
-    created_after : str | datetime, optional
-        Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.
-    created_before : str | datetime, optional
-        Only items whose `created_at` is before this time, in RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/datasets", page_of(types.ListedDataset), {**fields})
 
-class ListDecisionFiles(TypedDict, total=False):
-    """Keywords of `list_decision_files`."""
-
+class ListDecisionFiles(Paged, total=False):
     name: Annotated[str | None, 'Only decisions of models with this name.']
     alias: Annotated[str | None, 'Only decisions of aliases of this name.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
 
 @keywords(ListDecisionFiles)
 def list_decision_files(**fields: Unpack[ListDecisionFiles]) -> ApiRequest[Page[types.DecisionFile]]:
@@ -1461,26 +994,10 @@ def list_decision_files(**fields: Unpack[ListDecisionFiles]) -> ApiRequest[Page[
     end (UTC), or earlier when there are many.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    name : str, optional
-        Only decisions of models with this name.
-    alias : str, optional
-        Only decisions of aliases of this name.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/decision-files", page_of(types.DecisionFile), {**fields})
 
-class ListDeletedAliases(TypedDict, total=False):
-    """Keywords of `list_deleted_aliases`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListDeletedAliases = Paged
 
 @keywords(ListDeletedAliases)
 def list_deleted_aliases(name: str, /, **fields: Unpack[ListDeletedAliases]) -> ApiRequest[Page[types.DeletedAlias]]:
@@ -1495,19 +1012,10 @@ def list_deleted_aliases(name: str, /, **fields: Unpack[ListDeletedAliases]) -> 
     ----------
     name : str
         Name of the models.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/deleted-aliases", page_of(types.DeletedAlias), {**fields})
 
-class ListErasures(TypedDict, total=False):
-    """Keywords of `list_erasures`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListErasures = Paged
 
 @keywords(ListErasures)
 def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.ErasureItem]]:
@@ -1516,28 +1024,13 @@ def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.Erasu
     Return all requests to erase an entity, newest first, without the ids of the entities and without reports.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/erasures", page_of(types.ErasureItem), {**fields})
 
-class ListEvaluations(TypedDict, total=False):
-    """Keywords of `list_evaluations`."""
-
+class ListEvaluations(Paged, Searched, total=False):
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
     model_id: Annotated[str | None, 'Only items of the model with this id.']
     dataset_id: Annotated[str | None, 'Only items on the dataset with this id.']
-    search: Annotated[str | None, 'Only items whose name contains this text. For models: the name or an alias. For evaluations, comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in upper and lower case.']
-    created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
-    created_before: Annotated[str | datetime | None, 'Only items whose `created_at` is before this time, in RFC 3339 with a time zone.']
-
 
 @keywords(ListEvaluations)
 def list_evaluations(**fields: Unpack[ListEvaluations]) -> ApiRequest[Page[types.Evaluation]]:
@@ -1546,38 +1039,11 @@ def list_evaluations(**fields: Unpack[ListEvaluations]) -> ApiRequest[Page[types
     Return the owner's evaluations, in the order of `sort`. The points of curves (`amounts.curve`, and the `points` of reliability diagrams) are empty here: read the evaluation itself.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    sort : Literal["created_at", "-created_at", "name", "-name"] | str, optional
-        Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of
-        evaluations and batch scores, and that of the dataset in lists of comparisons.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
-    model_id : str, optional
-        Only items of the model with this id.
-    dataset_id : str, optional
-        Only items on the dataset with this id.
-    search : str, optional
-        Only items whose name contains this text. For models: the name or an alias. For evaluations,
-        comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in
-        upper and lower case.
-    created_after : str | datetime, optional
-        Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.
-    created_before : str | datetime, optional
-        Only items whose `created_at` is before this time, in RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/evaluations", page_of(types.Evaluation), {**fields})
 
-class ListHolds(TypedDict, total=False):
-    """Keywords of `list_holds`."""
-
+class ListHolds(Paged, total=False):
     active: Annotated[bool | None, 'Only holds that are not released.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
 
 @keywords(ListHolds)
 def list_holds(**fields: Unpack[ListHolds]) -> ApiRequest[Page[types.Hold]]:
@@ -1586,33 +1052,16 @@ def list_holds(**fields: Unpack[ListHolds]) -> ApiRequest[Page[types.Hold]]:
     Return the legal holds of the owner, newest first.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    active : bool, optional
-        Only holds that are not released.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/holds", page_of(types.Hold), {**fields})
 
-class ListJobs(TypedDict, total=False):
-    """Keywords of `list_jobs`."""
-
+class ListJobs(Paged, Searched, total=False):
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
     kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "ingest_fetched", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `ingest_fetched`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
     tag: Annotated[str | Sequence[str] | None, 'Only items with this tag, as `name:value`, or as `name` for any value. If it is repeated: items with all of the tags. Names and values may contain colons: any split of the text matches.', REPEATED]
-    search: Annotated[str | None, 'Only items whose name contains this text. For models: the name or an alias. For evaluations, comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in upper and lower case.']
-    created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
-    created_before: Annotated[str | datetime | None, 'Only items whose `created_at` is before this time, in RFC 3339 with a time zone.']
-
 
 @keywords(ListJobs)
 def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
@@ -1621,48 +1070,10 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
     Return the owner's jobs of one `kind`, or of all kinds, in the order of `sort`.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    sort : Literal["created_at", "-created_at", "name", "-name"] | str, optional
-        Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of
-        evaluations and batch scores, and that of the dataset in lists of comparisons.
-    state : Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str, optional
-        Only jobs in this state.
-    kind : Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "ingest_fetched", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str, optional
-        Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`,
-        `ingest_fetched`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`,
-        `importance`, `monitor`, `erase`. Or of every kind: all.
-    dataset_id : str, optional
-        Only jobs that use this dataset.
-    unresolved : bool, optional
-        `true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were
-        retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind
-        and name.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
-    tag : str | Sequence[str], optional
-        Only items with this tag, as `name:value`, or as `name` for any value. If it is repeated: items
-        with all of the tags. Names and values may contain colons: any split of the text matches.
-    search : str, optional
-        Only items whose name contains this text. For models: the name or an alias. For evaluations,
-        comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in
-        upper and lower case.
-    created_after : str | datetime, optional
-        Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.
-    created_before : str | datetime, optional
-        Only items whose `created_at` is before this time, in RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/jobs", page_of(types.Job), {**fields})
 
-class ListKeys(TypedDict, total=False):
-    """Keywords of `list_keys`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListKeys = Paged
 
 @keywords(ListKeys)
 def list_keys(**fields: Unpack[ListKeys]) -> ApiRequest[Page[types.Key]]:
@@ -1671,31 +1082,16 @@ def list_keys(**fields: Unpack[ListKeys]) -> ApiRequest[Page[types.Key]]:
     Return all keys of the owner, newest first, including revoked ones.
 
     Scope: `admin`.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/keys", page_of(types.Key), {**fields})
 
-class ListModels(TypedDict, total=False):
-    """Keywords of `list_models`."""
-
+class ListModels(Paged, Searched, total=False):
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name", "auc", "-auc"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name`: by name, then version. `auc`: by AUC on the validation rows; models without one come last.']
     name: Annotated[str | None, 'Only models with exactly this name.']
     dataset_id: Annotated[str | None, 'Only models trained on this dataset.']
     aliased: Annotated[bool | None, '`true`: only models that an alias points to.']
     outdated: Annotated[bool | None, '`true`: only models that an alias points to although there is a newer version of their name.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
     tag: Annotated[str | Sequence[str] | None, 'Only items with this tag, as `name:value`, or as `name` for any value. If it is repeated: items with all of the tags. Names and values may contain colons: any split of the text matches.', REPEATED]
-    search: Annotated[str | None, 'Only items whose name contains this text. For models: the name or an alias. For evaluations, comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in upper and lower case.']
-    created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
-    created_before: Annotated[str | datetime | None, 'Only items whose `created_at` is before this time, in RFC 3339 with a time zone.']
-
 
 @keywords(ListModels)
 def list_models(**fields: Unpack[ListModels]) -> ApiRequest[Page[types.ListedModel]]:
@@ -1704,44 +1100,10 @@ def list_models(**fields: Unpack[ListModels]) -> ApiRequest[Page[types.ListedMod
     Return the owner's models, in the order of `sort`, each with its aliases and its AUC on the validation rows.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    sort : Literal["created_at", "-created_at", "name", "-name", "auc", "-auc"] | str, optional
-        Sort key; a leading `-` sorts in descending order. `name`: by name, then version. `auc`: by AUC
-        on the validation rows; models without one come last.
-    name : str, optional
-        Only models with exactly this name.
-    dataset_id : str, optional
-        Only models trained on this dataset.
-    aliased : bool, optional
-        `true`: only models that an alias points to.
-    outdated : bool, optional
-        `true`: only models that an alias points to although there is a newer version of their name.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
-    tag : str | Sequence[str], optional
-        Only items with this tag, as `name:value`, or as `name` for any value. If it is repeated: items
-        with all of the tags. Names and values may contain colons: any split of the text matches.
-    search : str, optional
-        Only items whose name contains this text. For models: the name or an alias. For evaluations,
-        comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in
-        upper and lower case.
-    created_after : str | datetime, optional
-        Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.
-    created_before : str | datetime, optional
-        Only items whose `created_at` is before this time, in RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/models", page_of(types.ListedModel), {**fields})
 
-class ListQuotas(TypedDict, total=False):
-    """Keywords of `list_quotas`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListQuotas = Paged
 
 @keywords(ListQuotas)
 def list_quotas(**fields: Unpack[ListQuotas]) -> ApiRequest[Page[types.OwnerQuota]]:
@@ -1750,22 +1112,10 @@ def list_quotas(**fields: Unpack[ListQuotas]) -> ApiRequest[Page[types.OwnerQuot
     Return the owners with individual limits, the last changed first. The settings apply to all others.
 
     Scope: `operator`.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/quotas", page_of(types.OwnerQuota), {**fields})
 
-class ListRetention(TypedDict, total=False):
-    """Keywords of `list_retention`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListRetention = Paged
 
 @keywords(ListRetention)
 def list_retention(**fields: Unpack[ListRetention]) -> ApiRequest[Page[types.Retention]]:
@@ -1774,22 +1124,10 @@ def list_retention(**fields: Unpack[ListRetention]) -> ApiRequest[Page[types.Ret
     Return the owners with their own days, the last changed first. The settings apply to all others.
 
     Scope: `operator`.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/retention", page_of(types.Retention), {**fields})
 
-class ListSchedules(TypedDict, total=False):
-    """Keywords of `list_schedules`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListSchedules = Paged
 
 @keywords(ListSchedules)
 def list_schedules(**fields: Unpack[ListSchedules]) -> ApiRequest[Page[types.Schedule]]:
@@ -1798,13 +1136,6 @@ def list_schedules(**fields: Unpack[ListSchedules]) -> ApiRequest[Page[types.Sch
     Return the schedules of the owner, newest first.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/schedules", page_of(types.Schedule), {**fields})
 
@@ -1818,12 +1149,7 @@ def list_sources() -> ApiRequest[types.SourceList]:
     """
     return ApiRequest.of("GET", "/v1/sources", record_of(types.SourceList))
 
-class ListTrash(TypedDict, total=False):
-    """Keywords of `list_trash`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListTrash = Paged
 
 @keywords(ListTrash)
 def list_trash(**fields: Unpack[ListTrash]) -> ApiRequest[Page[types.TrashItem]]:
@@ -1833,22 +1159,10 @@ def list_trash(**fields: Unpack[ListTrash]) -> ApiRequest[Page[types.TrashItem]]
     deleted first.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/trash", page_of(types.TrashItem), {**fields})
 
-class ListUploads(TypedDict, total=False):
-    """Keywords of `list_uploads`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListUploads = Paged
 
 @keywords(ListUploads)
 def list_uploads(**fields: Unpack[ListUploads]) -> ApiRequest[Page[types.Upload]]:
@@ -1857,22 +1171,10 @@ def list_uploads(**fields: Unpack[ListUploads]) -> ApiRequest[Page[types.Upload]
     Return the owner's uploads of several files, newest first, without their parts.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/uploads", page_of(types.Upload), {**fields})
 
-class ListVersions(TypedDict, total=False):
-    """Keywords of `list_versions`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListVersions = Paged
 
 @keywords(ListVersions)
 def list_versions(dataset_id: str, /, **fields: Unpack[ListVersions]) -> ApiRequest[Page[types.ListedDataset]]:
@@ -1887,20 +1189,11 @@ def list_versions(dataset_id: str, /, **fields: Unpack[ListVersions]) -> ApiRequ
     ----------
     dataset_id : str
         Id of the dataset.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}/versions", page_of(types.ListedDataset), {**fields})
 
-class ListViews(TypedDict, total=False):
-    """Keywords of `list_views`."""
-
+class ListViews(Paged, total=False):
     list: Annotated[Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str | None, 'Only the views of this list.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
 
 @keywords(ListViews)
 def list_views(**fields: Unpack[ListViews]) -> ApiRequest[Page[types.View]]:
@@ -1909,25 +1202,11 @@ def list_views(**fields: Unpack[ListViews]) -> ApiRequest[Page[types.View]]:
     Return the saved views of the console's lists, the last saved first. All keys of an owner share them.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    list : Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str, optional
-        Only the views of this list.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/views", page_of(types.View), {**fields})
 
-class ListWebhookDeliveries(TypedDict, total=False):
-    """Keywords of `list_webhook_deliveries`."""
-
+class ListWebhookDeliveries(Paged, total=False):
     state: Annotated[Literal["queued", "delivered", "failed"] | str | None, 'Only deliveries in this state.']
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
 
 @keywords(ListWebhookDeliveries)
 def list_webhook_deliveries(webhook_id: str, /, **fields: Unpack[ListWebhookDeliveries]) -> ApiRequest[Page[types.WebhookDelivery]]:
@@ -1942,21 +1221,10 @@ def list_webhook_deliveries(webhook_id: str, /, **fields: Unpack[ListWebhookDeli
     ----------
     webhook_id : str
         Id of the webhook.
-    state : Literal["queued", "delivered", "failed"] | str, optional
-        Only deliveries in this state.
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", f"/v1/webhooks/{segment(webhook_id)}/deliveries", page_of(types.WebhookDelivery), {**fields})
 
-class ListWebhooks(TypedDict, total=False):
-    """Keywords of `list_webhooks`."""
-
-    limit: Annotated[int | None, 'Maximum number of items on the page.']
-    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
-
+ListWebhooks = Paged
 
 @keywords(ListWebhooks)
 def list_webhooks(**fields: Unpack[ListWebhooks]) -> ApiRequest[Page[types.Webhook]]:
@@ -1965,13 +1233,6 @@ def list_webhooks(**fields: Unpack[ListWebhooks]) -> ApiRequest[Page[types.Webho
     Return the webhooks of the owner, newest first.
 
     Scope: `admin`.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Maximum number of items on the page.
-    after : str, optional
-        Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/webhooks", page_of(types.Webhook), {**fields})
 
@@ -1995,34 +1256,10 @@ def metrics() -> ApiRequest[bytes]:
     """
     return ApiRequest.of("GET", "/metrics", bytes_of)
 
-class OpenUpload(TypedDict, total=False):
-    """Keywords of `open_upload`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    name: Annotated[str | None, 'Name of the dataset. Default: `table`.']
-    label: Annotated[str | None, 'Name of the label column.']
-    positive: Annotated[str | Sequence[str] | None, 'Label value that counts as positive, or several values separated by commas. All other values are negative.']
-    weight: Annotated[str | None, 'Column with the weight of each row.']
-    group: Annotated[str | None, 'Column of groups, such as customers. Rows of the same group are never split between training and validation.']
-    query: Annotated[str | None, 'Column of queries. Rows with the same value form one list, such as the results of one search, and are ranked within it. Rows of the same query are never split between training and validation.']
-    item: Annotated[str | None, 'Column with the names of the items, for `preferences`.']
-    labels: Annotated[str | Sequence[str] | None, 'Label columns, for `multilabel`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    kind: Annotated[Literal["bipartite", "preferences", "multilabel", "graded"] | str | None, '`bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is better.']
-    categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
-    strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+class OpenUpload(Idempotent, Columns, Text, total=False):
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
     version_of: Annotated[str | None, 'Id of the dataset that the files are a new version of. It can be combined only with `mode` and the fields of a CSV.']
     mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by those of the upload. `replace`: only those of the upload. Default: `append`.']
-
 
 @keywords(OpenUpload)
 def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
@@ -2031,92 +1268,13 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
     Describe the table with the fields of `POST /v1/datasets`, or name the dataset that it is a new version of. Then
     send its files as parts, and close the upload. It becomes one dataset, with the rows in the order of the parts.
 
-
-
     An upload that is not closed is deleted `RANKWRIGHT_KEEP_UPLOADS_DAYS` (default: 7) days after its last part.
 
     Scope: `train`.
-
-    Parameters
-    ----------
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    name : str, optional
-        Name of the dataset. Default: `table`.
-    label : str, optional
-        Name of the label column.
-    positive : str | Sequence[str], optional
-        Label value that counts as positive, or several values separated by commas. All other values are
-        negative.
-    weight : str, optional
-        Column with the weight of each row.
-    group : str, optional
-        Column of groups, such as customers. Rows of the same group are never split between training and
-        validation.
-    query : str, optional
-        Column of queries. Rows with the same value form one list, such as the results of one search,
-        and are ranked within it. Rows of the same query are never split between training and
-        validation.
-    item : str, optional
-        Column with the names of the items, for `preferences`.
-    labels : str | Sequence[str], optional
-        Label columns, for `multilabel`. Several names are separated by commas; put a name that contains
-        a comma in double quotes.
-    kind : Literal["bipartite", "preferences", "multilabel", "graded"] | str, optional
-        `bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT
-        /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with
-        several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is
-        better.
-    categorical : str | Sequence[str], optional
-        Columns of numbers to read as categories. Several names are separated by commas; put a name that
-        contains a comma in double quotes.
-    numeric : str | Sequence[str], optional
-        Columns to read as numbers. Any other value in them counts as missing. Several names are
-        separated by commas; put a name that contains a comma in double quotes.
-    drop : str | Sequence[str], optional
-        Columns to ignore. Several names are separated by commas; put a name that contains a comma in
-        double quotes.
-    protected : str | Sequence[str], optional
-        Columns with a legally protected attribute, such as sex or age. They are stored, compared
-        between groups and monitored, but are not features of a model unless the training job names them
-        in `protected_features`. Several names are separated by commas; put a name that contains a comma
-        in double quotes.
-    missing : str | Sequence[str], optional
-        Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
-        `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
-        `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.
-    strict : bool, optional
-        `true`: a value that does not fit its column, or a row without a label, is an error. `false`: it
-        is a warning. Default: `false`.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: detected from the values, if they are unambiguous.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: the first visible sheet.
-    version_of : str, optional
-        Id of the dataset that the files are a new version of. It can be combined only with `mode` and
-        the fields of a CSV.
-    mode : Literal["append", "replace"] | str, optional
-        `append`: the rows of the old version, followed by those of the upload. `replace`: only those of
-        the upload. Default: `append`.
     """
     return ApiRequest.of("POST", "/v1/uploads", record_of(types.Upload), {**fields}, headers=["idempotency_key"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
-class PingWebhook(TypedDict, total=False):
-    """Keywords of `ping_webhook`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-
+PingWebhook = Idempotent
 
 @keywords(PingWebhook)
 def ping_webhook(webhook_id: str, /, **fields: Unpack[PingWebhook]) -> ApiRequest[types.WebhookDelivery]:
@@ -2132,17 +1290,11 @@ def ping_webhook(webhook_id: str, /, **fields: Unpack[PingWebhook]) -> ApiReques
     ----------
     webhook_id : str
         Id of the webhook.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
     """
     return ApiRequest.of("POST", f"/v1/webhooks/{segment(webhook_id)}/ping", record_of(types.WebhookDelivery), {**fields}, headers=["idempotency_key"])
 
 class PlaceHold(TypedDict, total=False):
-    """Keywords of `place_hold`."""
-
     resource_id: Annotated[str | None, 'Id of the dataset or the model, which may be in the trash. Null for kind `owner`.']
-
 
 @keywords(PlaceHold)
 def place_hold(kind: Literal["owner", "dataset", "model"] | str, reason: str, **fields: Unpack[PlaceHold]) -> ApiRequest[types.Hold]:
@@ -2162,18 +1314,13 @@ def place_hold(kind: Literal["owner", "dataset", "model"] | str, reason: str, **
         What the hold covers: one `dataset`, one `model`, or everything of the `owner`.
     reason : str
         Why the hold is placed.
-    resource_id : str, optional
-        Id of the dataset or the model, which may be in the trash. Null for kind `owner`.
     """
     return ApiRequest.of("POST", "/v1/holds", record_of(types.Hold), {"kind": kind, "reason": reason, **fields}, body=["kind", "reason", "resource_id"])
 
 class PreviewAlias(TypedDict, total=False):
-    """Keywords of `preview_alias`."""
-
     model_id: Annotated[str | None, 'The model that the alias would point to, by any reference. Set exactly one of this and `revision`.']
     guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.']
     revision: Annotated[int | None, 'The revision that would be restored.']
-
 
 @keywords(PreviewAlias)
 def preview_alias(name: str, alias: str, /, **fields: Unpack[PreviewAlias]) -> ApiRequest[types.AliasPreview]:
@@ -2191,21 +1338,11 @@ def preview_alias(name: str, alias: str, /, **fields: Unpack[PreviewAlias]) -> A
         Name of the models.
     alias : str
         The alias, such as `live`.
-    model_id : str, optional
-        The model that the alias would point to, by any reference. Set exactly one of this and
-        `revision`.
-    guarantee : Mapping[str, Any], optional
-        The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.
-    revision : int, optional
-        The revision that would be restored.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/preview", record_of(types.AliasPreview), {**fields}, body=["model_id", "guarantee", "revision"])
 
 class PreviewDataset(TypedDict, total=False):
-    """Keywords of `preview_dataset`."""
-
     limit: Annotated[int | None, 'Maximum number of rows.']
-
 
 @keywords(PreviewDataset)
 def preview_dataset(dataset_id: str, /, **fields: Unpack[PreviewDataset]) -> ApiRequest[types.Preview]:
@@ -2220,18 +1357,13 @@ def preview_dataset(dataset_id: str, /, **fields: Unpack[PreviewDataset]) -> Api
     ----------
     dataset_id : str
         Id of the dataset.
-    limit : int, optional
-        Maximum number of rows.
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}/preview", record_of(types.Preview), {**fields})
 
 class PreviewLetters(TypedDict, total=False):
-    """Keywords of `preview_letters`."""
-
     reasons: Annotated[int | None, 'Maximum number of reasons.']
     reference: Annotated[Literal["negative", "average"] | str | None, 'Row that the reasons compare with: the average negative or the average training row.']
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
-
 
 @keywords(PreviewLetters)
 def preview_letters(ref: str, /, entries: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], **fields: Unpack[PreviewLetters]) -> ApiRequest[types.LettersAnswer]:
@@ -2251,25 +1383,16 @@ def preview_letters(ref: str, /, entries: Sequence[Mapping[str, Any]], rows: Seq
         feature without a matching entry gets a generic text such as `income is 52000`.
     rows : Sequence[Mapping[str, Any]]
         The rows. Each maps feature names to values.
-    reasons : int, optional
-        Maximum number of reasons.
-    reference : Literal["negative", "average"] | str, optional
-        Row that the reasons compare with: the average negative or the average training row.
-    pdo : float, optional
-        Number of points that double the odds of a negative.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/letters/preview", record_of(types.LettersAnswer), {"entries": entries, "rows": rows, **fields}, body=["entries", "rows"])
 
 class PreviewRetention(TypedDict, total=False):
-    """Keywords of `preview_retention`."""
-
     datasets: Annotated[float | None, 'Days after its creation until a ready dataset is deleted, whether or not models were trained on it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.']
     models: Annotated[float | None, 'Days after its creation until a model without an alias is deleted. Null: no limit.']
     batch_scores: Annotated[float | None, 'Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.']
     evaluations: Annotated[float | None, 'Days until an evaluation or a comparison is deleted. Null: no limit.']
     decisions: Annotated[float | None, 'Days until decisions and outcomes are deleted, if the settings of their alias do not delete them earlier. Null: the settings of the alias apply alone.']
     jobs: Annotated[float | None, 'Days until a job that ended is deleted, once nothing refers to it. Null: RANKWRIGHT_KEEP_JOBS_DAYS applies.']
-
 
 @keywords(PreviewRetention)
 def preview_retention(owner: str, /, **fields: Unpack[PreviewRetention]) -> ApiRequest[types.RetentionPreview]:
@@ -2283,21 +1406,6 @@ def preview_retention(owner: str, /, **fields: Unpack[PreviewRetention]) -> ApiR
     ----------
     owner : str
         The owner.
-    datasets : float, optional
-        Days after its creation until a ready dataset is deleted, whether or not models were trained on
-        it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.
-    models : float, optional
-        Days after its creation until a model without an alias is deleted. Null: no limit.
-    batch_scores : float, optional
-        Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.
-    evaluations : float, optional
-        Days until an evaluation or a comparison is deleted. Null: no limit.
-    decisions : float, optional
-        Days until decisions and outcomes are deleted, if the settings of their alias do not delete them
-        earlier. Null: the settings of the alias apply alone.
-    jobs : float, optional
-        Days until a job that ended is deleted, once nothing refers to it. Null:
-        RANKWRIGHT_KEEP_JOBS_DAYS applies.
     """
     return ApiRequest.of("POST", f"/v1/retention/{segment(owner)}/preview", record_of(types.RetentionPreview), {**fields}, body=["datasets", "models", "batch_scores", "evaluations", "decisions", "jobs"])
 
@@ -2306,8 +1414,6 @@ def profile_dataset(dataset_id: str, /) -> ApiRequest[types.DatasetProfile]:
 
     Return for each feature its quantiles, its histogram, and how well it ranks the label by itself; and the rows
     that occur more than once. As Markdown or HTML it is one page for people that needs no other file.
-
-
 
     A column with an AUC of at least 0.99 or at most 0.01 was probably derived from the label; `leak` marks it.
 
@@ -2339,13 +1445,10 @@ def put_acknowledgement(evaluation_id: str, /, reason: str) -> ApiRequest[types.
     return ApiRequest.of("PUT", f"/v1/evaluations/{segment(evaluation_id)}/acknowledgement", record_of(types.Acknowledgement), {"reason": reason}, body=["reason"])
 
 class PutAlias(TypedDict, total=False):
-    """Keywords of `put_alias`."""
-
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
     if_none_match: Annotated[str | None, '`*`: create the alias, or return an error if it exists.', HEADER]
     guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
     memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` belongs to this revision alone. Null removes the memo.']
-
 
 @keywords(PutAlias)
 def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias]) -> ApiRequest[types.Alias]:
@@ -2375,25 +1478,12 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
     model_id : str
         A model with the alias's name: its id, `name:version`, `name` (latest version) or another
         `name@alias`.
-    if_match : str, optional
-        ETag of the alias. Required to change or delete an existing alias.
-    if_none_match : str, optional
-        `*`: create the alias, or return an error if it exists.
-    guarantee : Mapping[str, Any], optional
-        The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps
-        its current guarantee.
-    memo : Mapping[str, Any], optional
-        Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are;
-        `reason` belongs to this revision alone. Null removes the memo.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "guarantee", "memo"])
 
 class PutAliasProtection(TypedDict, total=False):
-    """Keywords of `put_alias_protection`."""
-
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
     reason: Annotated[str | None, 'Reason for the change.']
-
 
 @keywords(PutAliasProtection)
 def put_alias_protection(name: str, alias: str, /, protected: bool, **fields: Unpack[PutAliasProtection]) -> ApiRequest[types.Alias]:
@@ -2414,20 +1504,11 @@ def put_alias_protection(name: str, alias: str, /, protected: bool, **fields: Un
     protected : bool
         True: another person must approve every change of the alias, and of the calibration of its
         model.
-    if_match : str, optional
-        ETag of the alias. Required to change or delete an existing alias.
-    reason : str, optional
-        Reason for the change.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/protection", record_of(types.Alias), {"protected": protected, **fields}, headers=["if_match"], body=["protected", "reason"])
 
-class PutCalibration(TypedDict, total=False):
-    """Keywords of `put_calibration`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
+class PutCalibration(Idempotent, Awaited, total=False):
     reason: Annotated[str | None, 'Reason for the recalibration.']
-
 
 @keywords(PutCalibration)
 def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibration]) -> ApiRequest[types.Job]:
@@ -2448,19 +1529,10 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
     dataset_id : str
         A ready dataset with the model's features and label. The model must not have been trained on its
         rows.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
-    reason : str, optional
-        Reason for the recalibration.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "reason"])
 
 class PutFeedback(TypedDict, total=False):
-    """Keywords of `put_feedback`."""
-
     if_match: Annotated[str | None, 'ETag of the settings. Required to change or delete existing settings.', HEADER]
     if_none_match: Annotated[str | None, '`*`: return an error if decisions are already recorded.', HEADER]
     keep: Annotated[float | None, 'Fraction of the decisions that is recorded. Explored rows are always recorded. Default: `1.0`.']
@@ -2470,7 +1542,6 @@ class PutFeedback(TypedDict, total=False):
     outcome: Annotated[Mapping[str, Any] | None, 'Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute": "last_before_event"}`.']
     shadow: Annotated[str | None, 'Model to compare on the same rows. It can read only recorded features. Null: none.']
     monitor: Annotated[Mapping[str, Any] | None, 'Scheduled tests. Null: none.']
-
 
 @keywords(PutFeedback)
 def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> ApiRequest[types.Feedback]:
@@ -2490,34 +1561,10 @@ def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> Api
         Name of the models.
     alias : str
         The alias, such as `live`.
-    if_match : str, optional
-        ETag of the settings. Required to change or delete existing settings.
-    if_none_match : str, optional
-        `*`: return an error if decisions are already recorded.
-    keep : float, optional
-        Fraction of the decisions that is recorded. Explored rows are always recorded. Default: `1.0`.
-    features : Sequence[str], optional
-        Features to record with each decision. Null: all. A later version of the model may lack one,
-        which is then not recorded.
-    days : int, optional
-        Days after which decisions are deleted. Default: `400`.
-    explore : Mapping[str, Any], optional
-        Rows to review at random. Needs an alias with a guarantee. Null: none.
-    outcome : Mapping[str, Any], optional
-        Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute":
-        "last_before_event"}`.
-    shadow : str, optional
-        Model to compare on the same rows. It can read only recorded features. Null: none.
-    monitor : Mapping[str, Any], optional
-        Scheduled tests. Null: none.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", record_of(types.Feedback), {**fields}, headers=["if_match", "if_none_match"], body=["keep", "features", "days", "explore", "outcome", "shadow", "monitor"])
 
-class PutPairs(TypedDict, total=False):
-    """Keywords of `put_pairs`."""
-
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-
+PutPairs = Awaited
 
 @keywords(PutPairs)
 def put_pairs(dataset_id: str, /, **fields: Unpack[PutPairs]) -> ApiRequest[types.Dataset]:
@@ -2525,8 +1572,6 @@ def put_pairs(dataset_id: str, /, **fields: Unpack[PutPairs]) -> ApiRequest[type
 
     Send the pairs of a dataset of kind `preferences`: a table with the columns `better` and `worse`, which name
     items. A column `weight` is optional. These pairs replace any earlier ones.
-
-
 
     The service stores the bytes before it responds. A worker then reads them: `pairs.status` becomes `ready`, or
     `invalid` with the lines of the errors. Returns 409 while an unfinished job uses the dataset.
@@ -2537,16 +1582,11 @@ def put_pairs(dataset_id: str, /, **fields: Unpack[PutPairs]) -> ApiRequest[type
     ----------
     dataset_id : str
         Id of the dataset.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
     """
     return ApiRequest.of("PUT", f"/v1/datasets/{segment(dataset_id)}/pairs", record_of(types.Dataset), {**fields}, headers=["prefer"])
 
 class PutPart(TypedDict, total=False):
-    """Keywords of `put_part`."""
-
     content_encoding: Annotated[Literal["gzip", "zstd"] | str | None, 'Compression of the body.', HEADER]
-
 
 @keywords(PutPart)
 def put_part(upload_id: str, number: int, /, **fields: Unpack[PutPart]) -> ApiRequest[types.UploadPart]:
@@ -2555,8 +1595,6 @@ def put_part(upload_id: str, number: int, /, **fields: Unpack[PutPart]) -> ApiRe
     Send the bytes of one file, as for `POST /v1/datasets`. Parts are numbered from 1 and can be sent in any order
     and in parallel. All must have the same format, and the same columns in the same order. Each CSV file needs a
     header.
-
-
 
     Sending the same bytes again in the same format is allowed. Returns 409 `part_exists` for other bytes under the same
     number, and 409 `upload_closed` after the upload is closed.
@@ -2569,14 +1607,10 @@ def put_part(upload_id: str, number: int, /, **fields: Unpack[PutPart]) -> ApiRe
         Id of the upload.
     number : int
         Number of the part, from 1.
-    content_encoding : Literal["gzip", "zstd"] | str, optional
-        Compression of the body.
     """
     return ApiRequest.of("PUT", f"/v1/uploads/{segment(upload_id)}/parts/{number}", record_of(types.UploadPart), {**fields}, headers=["content_encoding"])
 
 class PutQuota(TypedDict, total=False):
-    """Keywords of `put_quota`."""
-
     bytes: Annotated[int | None, 'Bytes in files and in database rows that the owner can delete, with the trash.']
     dataset_rows: Annotated[int | None, 'Rows of all versions of all datasets, with the trash.']
     models: Annotated[int | None, 'Models, with the trash and with unfinished training jobs.']
@@ -2584,7 +1618,6 @@ class PutQuota(TypedDict, total=False):
     keys: Annotated[int | None, 'Keys that are neither revoked nor expired.']
     queued_jobs: Annotated[int | None, 'Queued jobs, without parts of jobs.']
     running_jobs: Annotated[int | None, 'Running jobs and parts of jobs. Further jobs wait.']
-
 
 @keywords(PutQuota)
 def put_quota(owner: str, /, **fields: Unpack[PutQuota]) -> ApiRequest[types.OwnerQuota]:
@@ -2602,29 +1635,12 @@ def put_quota(owner: str, /, **fields: Unpack[PutQuota]) -> ApiRequest[types.Own
     ----------
     owner : str
         The owner.
-    bytes : int, optional
-        Bytes in files and in database rows that the owner can delete, with the trash.
-    dataset_rows : int, optional
-        Rows of all versions of all datasets, with the trash.
-    models : int, optional
-        Models, with the trash and with unfinished training jobs.
-    aliases : int, optional
-        Aliases of models.
-    keys : int, optional
-        Keys that are neither revoked nor expired.
-    queued_jobs : int, optional
-        Queued jobs, without parts of jobs.
-    running_jobs : int, optional
-        Running jobs and parts of jobs. Further jobs wait.
     """
     return ApiRequest.of("PUT", f"/v1/quotas/{segment(owner)}", record_of(types.OwnerQuota), {**fields}, body=["bytes", "dataset_rows", "models", "aliases", "keys", "queued_jobs", "running_jobs"])
 
 class PutReasonCodes(TypedDict, total=False):
-    """Keywords of `put_reason_codes`."""
-
     if_match: Annotated[str | None, 'ETag of the reason codes. Required if the name already has some.', HEADER]
     if_none_match: Annotated[str | None, '`*`: return an error if the name already has reason codes.', HEADER]
-
 
 @keywords(PutReasonCodes)
 def put_reason_codes(name: str, /, entries: Sequence[Mapping[str, Any]], **fields: Unpack[PutReasonCodes]) -> ApiRequest[types.ReasonCodes]:
@@ -2644,23 +1660,16 @@ def put_reason_codes(name: str, /, entries: Sequence[Mapping[str, Any]], **field
     entries : Sequence[Mapping[str, Any]]
         The reason codes. The first entry that matches a feature, its value and its direction is used. A
         feature without a matching entry gets a generic text such as `income is 52000`.
-    if_match : str, optional
-        ETag of the reason codes. Required if the name already has some.
-    if_none_match : str, optional
-        `*`: return an error if the name already has reason codes.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/reason-codes", record_of(types.ReasonCodes), {"entries": entries, **fields}, headers=["if_match", "if_none_match"], body=["entries"])
 
 class PutRetention(TypedDict, total=False):
-    """Keywords of `put_retention`."""
-
     datasets: Annotated[float | None, 'Days after its creation until a ready dataset is deleted, whether or not models were trained on it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.']
     models: Annotated[float | None, 'Days after its creation until a model without an alias is deleted. Null: no limit.']
     batch_scores: Annotated[float | None, 'Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.']
     evaluations: Annotated[float | None, 'Days until an evaluation or a comparison is deleted. Null: no limit.']
     decisions: Annotated[float | None, 'Days until decisions and outcomes are deleted, if the settings of their alias do not delete them earlier. Null: the settings of the alias apply alone.']
     jobs: Annotated[float | None, 'Days until a job that ended is deleted, once nothing refers to it. Null: RANKWRIGHT_KEEP_JOBS_DAYS applies.']
-
 
 @keywords(PutRetention)
 def put_retention(owner: str, /, **fields: Unpack[PutRetention]) -> ApiRequest[types.Retention]:
@@ -2677,21 +1686,6 @@ def put_retention(owner: str, /, **fields: Unpack[PutRetention]) -> ApiRequest[t
     ----------
     owner : str
         The owner.
-    datasets : float, optional
-        Days after its creation until a ready dataset is deleted, whether or not models were trained on
-        it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.
-    models : float, optional
-        Days after its creation until a model without an alias is deleted. Null: no limit.
-    batch_scores : float, optional
-        Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.
-    evaluations : float, optional
-        Days until an evaluation or a comparison is deleted. Null: no limit.
-    decisions : float, optional
-        Days until decisions and outcomes are deleted, if the settings of their alias do not delete them
-        earlier. Null: the settings of the alias apply alone.
-    jobs : float, optional
-        Days until a job that ended is deleted, once nothing refers to it. Null:
-        RANKWRIGHT_KEEP_JOBS_DAYS applies.
     """
     return ApiRequest.of("PUT", f"/v1/retention/{segment(owner)}", record_of(types.Retention), {**fields}, body=["datasets", "models", "batch_scores", "evaluations", "decisions", "jobs"])
 
@@ -2714,23 +1708,9 @@ def put_view(list: Literal["models", "datasets", "jobs", "evaluations", "compari
     """
     return ApiRequest.of("PUT", f"/v1/views/{segment(list)}/{segment(name)}", record_of(types.View), {"query": query}, body=["query"])
 
-class RankRows(TypedDict, total=False):
-    """Keywords of `rank_rows`."""
-
+class RankRows(ScoredText, RowFields, Probability, total=False):
     top: Annotated[int | None, 'Maximum number of rows in the response. Default: all.']
     label: Annotated[str | None, 'Label whose scores are used. Only for a model with several labels.']
-    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
-    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'For a table: strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the training dataset if that fits the table; otherwise UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training dataset if that fits the table; otherwise detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the training dataset.']
-    probability: Annotated[bool | None, '`false` omits the probability.']
-    interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
-    prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
-
 
 @keywords(RankRows)
 def rank_rows(ref: str, /, **fields: Unpack[RankRows]) -> ApiRequest[types.Ranking]:
@@ -2745,41 +1725,6 @@ def rank_rows(ref: str, /, **fields: Unpack[RankRows]) -> ApiRequest[types.Ranki
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    top : int, optional
-        Maximum number of rows in the response. Default: all.
-    label : str, optional
-        Label whose scores are used. Only for a model with several labels.
-    id : str, optional
-        Field or column with the id of each row, which is returned with its score.
-    ignore : str | Sequence[str], optional
-        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
-        are separated by commas; put a name that contains a comma in double quotes.
-    missing : str | Sequence[str], optional
-        For a table: strings that mean a missing value. An empty cell is always missing. Default: as in
-        the training dataset. Several are separated by commas.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
-        training dataset if that fits the table; otherwise UTF-8 or UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training
-        dataset if that fits the table; otherwise detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the
-        training dataset.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: as in the training dataset.
-    probability : bool, optional
-        `false` omits the probability.
-    interval : bool, optional
-        `true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative
-        and as a positive. It is not a confidence interval: the probability is often outside.
-    prevalence : float, optional
-        Fraction of positives in the population that the rows come from, strictly between 0 and 1. The
-        probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the
-        calibration was fitted on.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/rank", record_of(types.Ranking), {**fields}, joined=["ignore", "missing"])
 
@@ -2828,10 +1773,7 @@ def read_alias(name: str, alias: str, /) -> ApiRequest[types.Alias]:
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias))
 
 class ReadAliasEvidence(TypedDict, total=False):
-    """Keywords of `read_alias_evidence`."""
-
     file: Annotated[str | None, 'Name of one file. Default: the whole archive (ZIP).']
-
 
 @keywords(ReadAliasEvidence)
 def read_alias_evidence(name: str, alias: str, revision: int, /, **fields: Unpack[ReadAliasEvidence]) -> ApiRequest[Any]:
@@ -2851,8 +1793,6 @@ def read_alias_evidence(name: str, alias: str, revision: int, /, **fields: Unpac
         The alias, such as `live`.
     revision : int
         Revision of the alias.
-    file : str, optional
-        Name of one file. Default: the whole archive (ZIP).
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/revisions/{revision}/evidence", json_of, {**fields})
 
@@ -2871,10 +1811,7 @@ def read_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasReques
     return ApiRequest.of("GET", f"/v1/alias-requests/{segment(alias_request_id)}", record_of(types.AliasRequest))
 
 class ReadAliasRequestEvidence(TypedDict, total=False):
-    """Keywords of `read_alias_request_evidence`."""
-
     file: Annotated[str | None, 'Name of one file. Default: the whole archive (ZIP).']
-
 
 @keywords(ReadAliasRequestEvidence)
 def read_alias_request_evidence(alias_request_id: str, /, **fields: Unpack[ReadAliasRequestEvidence]) -> ApiRequest[Any]:
@@ -2890,8 +1827,6 @@ def read_alias_request_evidence(alias_request_id: str, /, **fields: Unpack[ReadA
     ----------
     alias_request_id : str
         Id of the alias request.
-    file : str, optional
-        Name of one file. Default: the whole archive (ZIP).
     """
     return ApiRequest.of("GET", f"/v1/alias-requests/{segment(alias_request_id)}/evidence", json_of, {**fields})
 
@@ -2938,14 +1873,9 @@ def read_batch_score(batch_score_id: str, /) -> ApiRequest[types.BatchScore]:
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}", record_of(types.BatchScore))
 
-class ReadBins(TypedDict, total=False):
-    """Keywords of `read_bins`."""
-
+class ReadBins(BaseScore, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals.']
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
-    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
-    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
-
 
 @keywords(ReadBins)
 def read_bins(ref: str, /, **fields: Unpack[ReadBins]) -> ApiRequest[types.ModelBins]:
@@ -2962,24 +1892,13 @@ def read_bins(ref: str, /, **fields: Unpack[ReadBins]) -> ApiRequest[types.Model
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    level : float, optional
-        Confidence level of the intervals.
-    pdo : float, optional
-        Number of points that double the odds of a negative.
-    base_score : float, optional
-        Points of a row at the odds `base_odds`.
-    base_odds : float, optional
-        Odds at `base_score`: number of negatives to one positive.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/bins", record_of(types.ModelBins), {**fields})
 
 class ReadBounds(TypedDict, total=False):
-    """Keywords of `read_bounds`."""
-
     fpr_min: Annotated[float | None, "Lower end of the window. Default: that of the model's objective, otherwise 0."]
     fpr_max: Annotated[float | None, "Upper end of the window. Default: that of the model's objective, otherwise 1."]
     delta: Annotated[float | None, 'Probability that a bound fails.']
-
 
 @keywords(ReadBounds)
 def read_bounds(ref: str, /, **fields: Unpack[ReadBounds]) -> ApiRequest[types.WindowBounds]:
@@ -2995,12 +1914,6 @@ def read_bounds(ref: str, /, **fields: Unpack[ReadBounds]) -> ApiRequest[types.W
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    fpr_min : float, optional
-        Lower end of the window. Default: that of the model's objective, otherwise 0.
-    fpr_max : float, optional
-        Upper end of the window. Default: that of the model's objective, otherwise 1.
-    delta : float, optional
-        Probability that a bound fails.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/bounds", record_of(types.WindowBounds), {**fields})
 
@@ -3021,10 +1934,7 @@ def read_calibration(ref: str, /) -> ApiRequest[types.Calibration]:
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/calibration", record_of(types.Calibration))
 
 class ReadChecks(TypedDict, total=False):
-    """Keywords of `read_checks`."""
-
     favourable: Annotated[Literal["not_flagged", "flagged"] | str | None, 'The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan. `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.']
-
 
 @keywords(ReadChecks)
 def read_checks(ref: str, /, **fields: Unpack[ReadChecks]) -> ApiRequest[types.ModelChecks]:
@@ -3040,19 +1950,13 @@ def read_checks(ref: str, /, **fields: Unpack[ReadChecks]) -> ApiRequest[types.M
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    favourable : Literal["not_flagged", "flagged"] | str, optional
-        The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan.
-        `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/checks", record_of(types.ModelChecks), {**fields})
 
 class ReadCohorts(TypedDict, total=False):
-    """Keywords of `read_cohorts`."""
-
     as_of: Annotated[str | datetime | None, 'Show what was known at this time. Default: now.']
     period: Annotated[Literal["day", "week", "month"] | str | None, 'Length of a period. Default: that of the monitor, or `week`.']
     periods: Annotated[int | None, 'Number of periods, up to `as_of`.']
-
 
 @keywords(ReadCohorts)
 def read_cohorts(name: str, alias: str, /, **fields: Unpack[ReadCohorts]) -> ApiRequest[types.CohortTable]:
@@ -3070,12 +1974,6 @@ def read_cohorts(name: str, alias: str, /, **fields: Unpack[ReadCohorts]) -> Api
         Name of the models.
     alias : str
         The alias, such as `live`.
-    as_of : str | datetime, optional
-        Show what was known at this time. Default: now.
-    period : Literal["day", "week", "month"] | str, optional
-        Length of a period. Default: that of the monitor, or `week`.
-    periods : int, optional
-        Number of periods, up to `as_of`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/cohorts", record_of(types.CohortTable), {**fields})
 
@@ -3181,12 +2079,9 @@ def read_evaluation(evaluation_id: str, /) -> ApiRequest[types.Evaluation]:
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}", record_of(types.Evaluation))
 
 class ReadEvaluationGains(TypedDict, total=False):
-    """Keywords of `read_evaluation_gains`."""
-
     share: Annotated[Sequence[float] | None, 'Size of the list as a fraction of all rows; repeat it for several. Default, without `count`: 0.01, 0.02, 0.05, 0.1, 0.2, …, 1.', REPEATED]
     count: Annotated[Sequence[int] | None, 'Size of the list as a number of rows, at most all; repeat it for several.', REPEATED]
     prevalence: Annotated[float | None, 'Fraction of positives among future rows, assumed to be exact. Default: that of the data, with intervals that allow for its sampling variation. Not with `count`.']
-
 
 @keywords(ReadEvaluationGains)
 def read_evaluation_gains(evaluation_id: str, /, **fields: Unpack[ReadEvaluationGains]) -> ApiRequest[types.EvaluationGains]:
@@ -3200,23 +2095,12 @@ def read_evaluation_gains(evaluation_id: str, /, **fields: Unpack[ReadEvaluation
     ----------
     evaluation_id : str
         Id of the evaluation.
-    share : Sequence[float], optional
-        Size of the list as a fraction of all rows; repeat it for several. Default, without `count`:
-        0.01, 0.02, 0.05, 0.1, 0.2, …, 1.
-    count : Sequence[int], optional
-        Size of the list as a number of rows, at most all; repeat it for several.
-    prevalence : float, optional
-        Fraction of positives among future rows, assumed to be exact. Default: that of the data, with
-        intervals that allow for its sampling variation. Not with `count`.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/gains", record_of(types.EvaluationGains), {**fields})
 
 class ReadEvaluationGroups(TypedDict, total=False):
-    """Keywords of `read_evaluation_groups`."""
-
     threshold: Annotated[float | None, 'Flag every row with a score of at least this. Default: the threshold of the evaluation, else the one with the largest KS distance.']
     favourable: Annotated[Literal["not_flagged", "flagged"] | str | None, 'The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan. `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.']
-
 
 @keywords(ReadEvaluationGroups)
 def read_evaluation_groups(evaluation_id: str, /, **fields: Unpack[ReadEvaluationGroups]) -> ApiRequest[types.EvaluationThresholdGroups]:
@@ -3232,21 +2116,12 @@ def read_evaluation_groups(evaluation_id: str, /, **fields: Unpack[ReadEvaluatio
     ----------
     evaluation_id : str
         Id of the evaluation.
-    threshold : float, optional
-        Flag every row with a score of at least this. Default: the threshold of the evaluation, else the
-        one with the largest KS distance.
-    favourable : Literal["not_flagged", "flagged"] | str, optional
-        The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan.
-        `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/groups", record_of(types.EvaluationThresholdGroups), {**fields})
 
 class ReadEvaluationListCurve(TypedDict, total=False):
-    """Keywords of `read_evaluation_list_curve`."""
-
     max_points: Annotated[int | None, 'Maximum number of points of the curve.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data. Not for `cost` and `histogram`.']
-
 
 @keywords(ReadEvaluationListCurve)
 def read_evaluation_list_curve(evaluation_id: str, kind: Literal["precision_recall", "gains", "cost", "histogram"] | str, /, **fields: Unpack[ReadEvaluationListCurve]) -> ApiRequest[types.EvaluationCurve]:
@@ -3262,20 +2137,12 @@ def read_evaluation_list_curve(evaluation_id: str, kind: Literal["precision_reca
         Id of the evaluation.
     kind : Literal["precision_recall", "gains", "cost", "histogram"] | str
         Kind of the curve.
-    max_points : int, optional
-        Maximum number of points of the curve.
-    prevalence : float, optional
-        Fraction of positives among future rows. Default: that of the data. Not for `cost` and
-        `histogram`.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/curves/{segment(kind)}", record_of(types.EvaluationCurve), {**fields})
 
 class ReadEvaluationMetricEstimates(TypedDict, total=False):
-    """Keywords of `read_evaluation_metric_estimates`."""
-
     definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
     fixed_prevalence: Annotated[bool | None, '`true`: assume that the population has exactly the fraction of positives of these rows. By default, the intervals allow for its sampling variation.']
-
 
 @keywords(ReadEvaluationMetricEstimates)
 def read_evaluation_metric_estimates(evaluation_id: str, /, metric: str | Sequence[str], **fields: Unpack[ReadEvaluationMetricEstimates]) -> ApiRequest[types.EvaluationMetricEstimates]:
@@ -3295,33 +2162,11 @@ def read_evaluation_metric_estimates(evaluation_id: str, /, metric: str | Sequen
         `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the
         fraction of pairs strictly in order in the window; `two_way:0.1,0.8`, the area with an FPR of at
         most 0.1 and a TPR of at least 0.8.
-    definition : Literal["interpolated", "empirical"] | str, optional
-        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
-        pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan &
-        Agarwal 2016, eq. 2).
-    fixed_prevalence : bool, optional
-        `true`: assume that the population has exactly the fraction of positives of these rows. By
-        default, the intervals allow for its sampling variation.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/metric-estimates", record_of(types.EvaluationMetricEstimates), {"metric": metric, **fields})
 
-class ReadEvaluationOperatingPoint(TypedDict, total=False):
-    """Keywords of `read_evaluation_operating_point`."""
-
+class ReadEvaluationOperatingPoint(Rates, Costs, total=False):
     by_group: Annotated[Literal["together", "each"] | str | None, 'Also return a cutoff for each group of the evaluation with the same guarantee. `together`: all guarantees hold at once with the confidence. `each`: each guarantee holds separately with the confidence.']
-    fpr: Annotated[float | None, 'Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.']
-    tpr: Annotated[float | None, 'Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.']
-    threshold: Annotated[float | None, 'Flag every row with a score of at least this.']
-    flagged: Annotated[float | None, 'Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With costs, it returns the cheapest such threshold. All thresholds of the curve are considered.']
-    confidence: Annotated[float | None, 'Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off these rows. The threshold is then more conservative. Returns an error that says how many rows are needed if there are too few.']
-    cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
-    cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
-    prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
-    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
-    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by the model.']
-    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
-    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
-
 
 @keywords(ReadEvaluationOperatingPoint)
 def read_evaluation_operating_point(evaluation_id: str, /, **fields: Unpack[ReadEvaluationOperatingPoint]) -> ApiRequest[types.EvaluationOperatingPoint]:
@@ -3336,50 +2181,12 @@ def read_evaluation_operating_point(evaluation_id: str, /, **fields: Unpack[Read
     ----------
     evaluation_id : str
         Id of the evaluation.
-    by_group : Literal["together", "each"] | str, optional
-        Also return a cutoff for each group of the evaluation with the same guarantee. `together`: all
-        guarantees hold at once with the confidence. `each`: each guarantee holds separately with the
-        confidence.
-    fpr : float, optional
-        Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.
-    tpr : float, optional
-        Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.
-    threshold : float, optional
-        Flag every row with a score of at least this.
-    flagged : float, optional
-        Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With
-        costs, it returns the cheapest such threshold. All thresholds of the curve are considered.
-    confidence : float, optional
-        Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off these
-        rows. The threshold is then more conservative. Returns an error that says how many rows are
-        needed if there are too few.
-    cost_false_positive : float, optional
-        Cost of a false positive: a negative row that is flagged.
-    cost_false_negative : float, optional
-        Cost of a false negative: a positive row that is not flagged.
-    prevalence : float, optional
-        Fraction of positives among future rows. Default: that of the data.
-    amount : str, optional
-        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
-        costs `cost_false_negative` times the row's amount.
-    rule : str, optional
-        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
-        0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by
-        the model.
-    rule_flags : str, optional
-        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
-        or `high`. Required for categories.
-    total_rows : float, optional
-        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/operating-point", record_of(types.EvaluationOperatingPoint), {**fields})
 
 class ReadEvaluationRoc(TypedDict, total=False):
-    """Keywords of `read_evaluation_roc`."""
-
     max_points: Annotated[int | None, 'Maximum number of points of the curve.']
     band: Annotated[Literal["pointwise", "simultaneous"] | str | None, 'Add confidence limits for the TPR. `pointwise`: for each point separately. `simultaneous`: for the whole curve at once.']
-
 
 @keywords(ReadEvaluationRoc)
 def read_evaluation_roc(evaluation_id: str, /, **fields: Unpack[ReadEvaluationRoc]) -> ApiRequest[types.EvaluationRoc]:
@@ -3394,21 +2201,13 @@ def read_evaluation_roc(evaluation_id: str, /, **fields: Unpack[ReadEvaluationRo
     ----------
     evaluation_id : str
         Id of the evaluation.
-    max_points : int, optional
-        Maximum number of points of the curve.
-    band : Literal["pointwise", "simultaneous"] | str, optional
-        Add confidence limits for the TPR. `pointwise`: for each point separately. `simultaneous`: for
-        the whole curve at once.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/roc", record_of(types.EvaluationRoc), {**fields})
 
 class ReadEvents(TypedDict, total=False):
-    """Keywords of `read_events`."""
-
     after: Annotated[int | None, 'Number (`seq`) of the last event you have read.']
     limit: Annotated[int | None, 'Maximum number of events on the page.']
     last_event_id: Annotated[str | None, 'Number of the last event you have read; the stream continues after it.', HEADER]
-
 
 @keywords(ReadEvents)
 def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page[types.Event]]:
@@ -3423,12 +2222,6 @@ def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page
     ----------
     job_id : str
         Id of the job.
-    after : int, optional
-        Number (`seq`) of the last event you have read.
-    limit : int, optional
-        Maximum number of events on the page.
-    last_event_id : str, optional
-        Number of the last event you have read; the stream continues after it.
     """
     return ApiRequest.of("GET", f"/v1/jobs/{segment(job_id)}/events", page_of(types.Event), {**fields}, headers=["last_event_id"])
 
@@ -3449,10 +2242,7 @@ def read_feedback(name: str, alias: str, /) -> ApiRequest[types.Feedback]:
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", record_of(types.Feedback))
 
 class ReadFits(TypedDict, total=False):
-    """Keywords of `read_fits`."""
-
     use: Annotated[Literal["evaluation", "comparison", "scoring", "calibration"] | str | None, 'Intended use: an `evaluation`, a `comparison`, `scoring`, which needs no label, or a `calibration`, which needs rows that the model was not trained on.']
-
 
 @keywords(ReadFits)
 def read_fits(model: str | Sequence[str], dataset_id: str | Sequence[str], **fields: Unpack[ReadFits]) -> ApiRequest[types.Fits]:
@@ -3469,20 +2259,14 @@ def read_fits(model: str | Sequence[str], dataset_id: str | Sequence[str], **fie
         A model: id, name, name:version or name@alias. Repeat it for several.
     dataset_id : str | Sequence[str]
         A dataset. Repeat it for several.
-    use : Literal["evaluation", "comparison", "scoring", "calibration"] | str, optional
-        Intended use: an `evaluation`, a `comparison`, `scoring`, which needs no label, or a
-        `calibration`, which needs rows that the model was not trained on.
     """
     return ApiRequest.of("GET", "/v1/fits", record_of(types.Fits), {"model": model, "dataset_id": dataset_id, **fields})
 
 class ReadGains(TypedDict, total=False):
-    """Keywords of `read_gains`."""
-
     on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
     share: Annotated[Sequence[float] | None, 'Size of the list as a fraction of all rows; repeat it for several. Default, without `count`: 0.01, 0.02, 0.05, 0.1, 0.2, …, 1.', REPEATED]
     count: Annotated[Sequence[int] | None, 'Size of the list as a number of rows, at most all; repeat it for several.', REPEATED]
     prevalence: Annotated[float | None, 'Fraction of positives among future rows, assumed to be exact. Default: that of the data, with intervals that allow for its sampling variation. Not with `count`.']
-
 
 @keywords(ReadGains)
 def read_gains(ref: str, /, **fields: Unpack[ReadGains]) -> ApiRequest[types.ModelGains]:
@@ -3496,25 +2280,12 @@ def read_gains(ref: str, /, **fields: Unpack[ReadGains]) -> ApiRequest[types.Mod
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
-    share : Sequence[float], optional
-        Size of the list as a fraction of all rows; repeat it for several. Default, without `count`:
-        0.01, 0.02, 0.05, 0.1, 0.2, …, 1.
-    count : Sequence[int], optional
-        Size of the list as a number of rows, at most all; repeat it for several.
-    prevalence : float, optional
-        Fraction of positives among future rows, assumed to be exact. Default: that of the data, with
-        intervals that allow for its sampling variation. Not with `count`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/gains", record_of(types.ModelGains), {**fields})
 
 class ReadGroups(TypedDict, total=False):
-    """Keywords of `read_groups`."""
-
     threshold: Annotated[float | None, 'Flag every row with a score of at least this. Default: the cutoff of the alias, else the threshold of the objective, else the one with the largest KS distance.']
     favourable: Annotated[Literal["not_flagged", "flagged"] | str | None, 'The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan. `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.']
-
 
 @keywords(ReadGroups)
 def read_groups(ref: str, /, **fields: Unpack[ReadGroups]) -> ApiRequest[types.ModelThresholdGroups]:
@@ -3530,12 +2301,6 @@ def read_groups(ref: str, /, **fields: Unpack[ReadGroups]) -> ApiRequest[types.M
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    threshold : float, optional
-        Flag every row with a score of at least this. Default: the cutoff of the alias, else the
-        threshold of the objective, else the one with the largest KS distance.
-    favourable : Literal["not_flagged", "flagged"] | str, optional
-        The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan.
-        `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/groups", record_of(types.ModelThresholdGroups), {**fields})
 
@@ -3554,10 +2319,7 @@ def read_hold(hold_id: str, /) -> ApiRequest[types.Hold]:
     return ApiRequest.of("GET", f"/v1/holds/{segment(hold_id)}", record_of(types.Hold))
 
 class ReadImportance(TypedDict, total=False):
-    """Keywords of `read_importance`."""
-
     label: Annotated[str | None, 'Label whose scores are used. Only for a model with several labels.']
-
 
 @keywords(ReadImportance)
 def read_importance(ref: str, /, **fields: Unpack[ReadImportance]) -> ApiRequest[types.Importance]:
@@ -3572,16 +2334,10 @@ def read_importance(ref: str, /, **fields: Unpack[ReadImportance]) -> ApiRequest
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    label : str, optional
-        Label whose scores are used. Only for a model with several labels.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/importance", record_of(types.Importance), {**fields})
 
-class ReadJob(TypedDict, total=False):
-    """Keywords of `read_job`."""
-
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-
+ReadJob = Awaited
 
 @keywords(ReadJob)
 def read_job(job_id: str, /, **fields: Unpack[ReadJob]) -> ApiRequest[types.Job]:
@@ -3596,8 +2352,6 @@ def read_job(job_id: str, /, **fields: Unpack[ReadJob]) -> ApiRequest[types.Job]
     ----------
     job_id : str
         Id of the job.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
     """
     return ApiRequest.of("GET", f"/v1/jobs/{segment(job_id)}", record_of(types.Job), {**fields}, headers=["prefer"])
 
@@ -3631,12 +2385,9 @@ def read_leaderboard(ref: str, /) -> ApiRequest[types.Leaderboard]:
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/leaderboard", record_of(types.Leaderboard))
 
 class ReadListCurve(TypedDict, total=False):
-    """Keywords of `read_list_curve`."""
-
     on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
     max_points: Annotated[int | None, 'Maximum number of points of the curve.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data. Not for `cost` and `histogram`.']
-
 
 @keywords(ReadListCurve)
 def read_list_curve(ref: str, kind: Literal["precision_recall", "gains", "cost", "histogram"] | str, /, **fields: Unpack[ReadListCurve]) -> ApiRequest[types.ModelCurve]:
@@ -3655,23 +2406,13 @@ def read_list_curve(ref: str, kind: Literal["precision_recall", "gains", "cost",
         The model: id, name (its latest version), name:version or name@alias.
     kind : Literal["precision_recall", "gains", "cost", "histogram"] | str
         Kind of the curve.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
-    max_points : int, optional
-        Maximum number of points of the curve.
-    prevalence : float, optional
-        Fraction of positives among future rows. Default: that of the data. Not for `cost` and
-        `histogram`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/curves/{segment(kind)}", record_of(types.ModelCurve), {**fields})
 
 class ReadMargins(TypedDict, total=False):
-    """Keywords of `read_margins`."""
-
     theta: Annotated[float | None, 'Pairs with a margin of at most this count as misranked.']
     delta: Annotated[float | None, 'Probability that a bound fails.']
     max_rounds: Annotated[int | None, 'Maximum number of rounds, from the first.']
-
 
 @keywords(ReadMargins)
 def read_margins(ref: str, /, **fields: Unpack[ReadMargins]) -> ApiRequest[types.Margins]:
@@ -3687,12 +2428,6 @@ def read_margins(ref: str, /, **fields: Unpack[ReadMargins]) -> ApiRequest[types
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    theta : float, optional
-        Pairs with a margin of at most this count as misranked.
-    delta : float, optional
-        Probability that a bound fails.
-    max_rounds : int, optional
-        Maximum number of rounds, from the first.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/margins", record_of(types.Margins), {**fields})
 
@@ -3706,12 +2441,9 @@ def read_me() -> ApiRequest[types.Me]:
     return ApiRequest.of("GET", "/v1/me", record_of(types.Me))
 
 class ReadMetricEstimates(TypedDict, total=False):
-    """Keywords of `read_metric_estimates`."""
-
     on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
     definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
     fixed_prevalence: Annotated[bool | None, '`true`: assume that the population has exactly the fraction of positives of these rows. By default, the intervals allow for its sampling variation.']
-
 
 @keywords(ReadMetricEstimates)
 def read_metric_estimates(ref: str, /, metric: str | Sequence[str], **fields: Unpack[ReadMetricEstimates]) -> ApiRequest[types.ModelMetricEstimates]:
@@ -3732,23 +2464,11 @@ def read_metric_estimates(ref: str, /, metric: str | Sequence[str], **fields: Un
         `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the
         fraction of pairs strictly in order in the window; `two_way:0.1,0.8`, the area with an FPR of at
         most 0.1 and a TPR of at least 0.8.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
-    definition : Literal["interpolated", "empirical"] | str, optional
-        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
-        pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan &
-        Agarwal 2016, eq. 2).
-    fixed_prevalence : bool, optional
-        `true`: assume that the population has exactly the fraction of positives of these rows. By
-        default, the intervals allow for its sampling variation.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/metric-estimates", record_of(types.ModelMetricEstimates), {"metric": metric, **fields})
 
 class ReadMetrics(TypedDict, total=False):
-    """Keywords of `read_metrics`."""
-
     on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
-
 
 @keywords(ReadMetrics)
 def read_metrics(ref: str, /, **fields: Unpack[ReadMetrics]) -> ApiRequest[types.Metrics | types.PairMetrics | types.MultilabelMetrics | types.GradedMetrics]:
@@ -3762,32 +2482,15 @@ def read_metrics(ref: str, /, **fields: Unpack[ReadMetrics]) -> ApiRequest[types
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/metrics", one_of(types.Metrics, types.PairMetrics, types.MultilabelMetrics, types.GradedMetrics), {**fields})
 
-class ReadModel(TypedDict, total=False):
-    """Keywords of `read_model`."""
-
+class ReadModel(Rates, Costs, total=False):
     on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
     max_points: Annotated[int | None, 'Maximum number of points of the curve.']
     band: Annotated[Literal["pointwise", "simultaneous"] | str | None, 'Add confidence limits for the TPR. `pointwise`: for each point separately. `simultaneous`: for the whole curve at once.']
     points: Annotated[int | None, 'Maximum number of thresholds.']
     include: Annotated[Sequence[Literal["metrics", "roc", "operating_points", "operating_point"] | str] | None, 'Parts to include in `included`, each as its own route returns it. Repeat the parameter or give several, separated by commas. The other parameters apply to these parts.', REPEATED]
-    fpr: Annotated[float | None, 'Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.']
-    tpr: Annotated[float | None, 'Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.']
-    threshold: Annotated[float | None, 'Flag every row with a score of at least this.']
-    flagged: Annotated[float | None, 'Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With costs, it returns the cheapest such threshold. All thresholds of the curve are considered.']
-    confidence: Annotated[float | None, 'Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off these rows. The threshold is then more conservative. Returns an error that says how many rows are needed if there are too few.']
-    cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
-    cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
-    prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
-    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
-    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by the model.']
-    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
-    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
-
 
 @keywords(ReadModel)
 def read_model(ref: str, /, **fields: Unpack[ReadModel]) -> ApiRequest[types.Model]:
@@ -3802,57 +2505,11 @@ def read_model(ref: str, /, **fields: Unpack[ReadModel]) -> ApiRequest[types.Mod
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
-    max_points : int, optional
-        Maximum number of points of the curve.
-    band : Literal["pointwise", "simultaneous"] | str, optional
-        Add confidence limits for the TPR. `pointwise`: for each point separately. `simultaneous`: for
-        the whole curve at once.
-    points : int, optional
-        Maximum number of thresholds.
-    include : Sequence[Literal["metrics", "roc", "operating_points", "operating_point"] | str], optional
-        Parts to include in `included`, each as its own route returns it. Repeat the parameter or give
-        several, separated by commas. The other parameters apply to these parts.
-    fpr : float, optional
-        Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.
-    tpr : float, optional
-        Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.
-    threshold : float, optional
-        Flag every row with a score of at least this.
-    flagged : float, optional
-        Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With
-        costs, it returns the cheapest such threshold. All thresholds of the curve are considered.
-    confidence : float, optional
-        Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off these
-        rows. The threshold is then more conservative. Returns an error that says how many rows are
-        needed if there are too few.
-    cost_false_positive : float, optional
-        Cost of a false positive: a negative row that is flagged.
-    cost_false_negative : float, optional
-        Cost of a false negative: a positive row that is not flagged.
-    prevalence : float, optional
-        Fraction of positives among future rows. Default: that of the data.
-    amount : str, optional
-        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
-        costs `cost_false_negative` times the row's amount.
-    rule : str, optional
-        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
-        0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by
-        the model.
-    rule_flags : str, optional
-        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
-        or `high`. Required for categories.
-    total_rows : float, optional
-        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}", record_of(types.Model), {**fields})
 
 class ReadMonitor(TypedDict, total=False):
-    """Keywords of `read_monitor`."""
-
     as_of: Annotated[str | datetime | None, 'Show what was known at this time. Default: now.']
-
 
 @keywords(ReadMonitor)
 def read_monitor(name: str, alias: str, /, **fields: Unpack[ReadMonitor]) -> ApiRequest[types.AliasMonitor]:
@@ -3873,28 +2530,11 @@ def read_monitor(name: str, alias: str, /, **fields: Unpack[ReadMonitor]) -> Api
         Name of the models.
     alias : str
         The alias, such as `live`.
-    as_of : str | datetime, optional
-        Show what was known at this time. Default: now.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/monitor", record_of(types.AliasMonitor), {**fields})
 
-class ReadOperatingPoint(TypedDict, total=False):
-    """Keywords of `read_operating_point`."""
-
+class ReadOperatingPoint(Rates, Costs, total=False):
     on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
-    fpr: Annotated[float | None, 'Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.']
-    tpr: Annotated[float | None, 'Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.']
-    threshold: Annotated[float | None, 'Flag every row with a score of at least this.']
-    flagged: Annotated[float | None, 'Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With costs, it returns the cheapest such threshold. All thresholds of the curve are considered.']
-    confidence: Annotated[float | None, 'Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off these rows. The threshold is then more conservative. Returns an error that says how many rows are needed if there are too few.']
-    cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
-    cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
-    prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
-    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
-    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by the model.']
-    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
-    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
-
 
 @keywords(ReadOperatingPoint)
 def read_operating_point(ref: str, /, **fields: Unpack[ReadOperatingPoint]) -> ApiRequest[types.OperatingPoint]:
@@ -3910,56 +2550,12 @@ def read_operating_point(ref: str, /, **fields: Unpack[ReadOperatingPoint]) -> A
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
-    fpr : float, optional
-        Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.
-    tpr : float, optional
-        Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.
-    threshold : float, optional
-        Flag every row with a score of at least this.
-    flagged : float, optional
-        Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With
-        costs, it returns the cheapest such threshold. All thresholds of the curve are considered.
-    confidence : float, optional
-        Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off these
-        rows. The threshold is then more conservative. Returns an error that says how many rows are
-        needed if there are too few.
-    cost_false_positive : float, optional
-        Cost of a false positive: a negative row that is flagged.
-    cost_false_negative : float, optional
-        Cost of a false negative: a positive row that is not flagged.
-    prevalence : float, optional
-        Fraction of positives among future rows. Default: that of the data.
-    amount : str, optional
-        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
-        costs `cost_false_negative` times the row's amount.
-    rule : str, optional
-        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
-        0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by
-        the model.
-    rule_flags : str, optional
-        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
-        or `high`. Required for categories.
-    total_rows : float, optional
-        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/operating-point", record_of(types.OperatingPoint), {**fields})
 
-class ReadOperatingPoints(TypedDict, total=False):
-    """Keywords of `read_operating_points`."""
-
+class ReadOperatingPoints(Costs, total=False):
     on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
     points: Annotated[int | None, 'Maximum number of thresholds.']
-    flagged: Annotated[float | None, 'Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With costs, it returns the cheapest such threshold. All thresholds of the curve are considered.']
-    cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
-    cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
-    prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
-    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
-    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by the model.']
-    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
-    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
-
 
 @keywords(ReadOperatingPoints)
 def read_operating_points(ref: str, /, **fields: Unpack[ReadOperatingPoints]) -> ApiRequest[types.OperatingPoints]:
@@ -3974,31 +2570,6 @@ def read_operating_points(ref: str, /, **fields: Unpack[ReadOperatingPoints]) ->
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
-    points : int, optional
-        Maximum number of thresholds.
-    flagged : float, optional
-        Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With
-        costs, it returns the cheapest such threshold. All thresholds of the curve are considered.
-    cost_false_positive : float, optional
-        Cost of a false positive: a negative row that is flagged.
-    cost_false_negative : float, optional
-        Cost of a false negative: a positive row that is not flagged.
-    prevalence : float, optional
-        Fraction of positives among future rows. Default: that of the data.
-    amount : str, optional
-        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
-        costs `cost_false_negative` times the row's amount.
-    rule : str, optional
-        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
-        0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by
-        the model.
-    rule_flags : str, optional
-        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
-        or `high`. Required for categories.
-    total_rows : float, optional
-        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/operating-points", record_of(types.OperatingPoints), {**fields})
 
@@ -4019,10 +2590,7 @@ def read_out_of_fold(ref: str, /) -> ApiRequest[types.OutOfFold]:
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/out-of-fold", record_of(types.OutOfFold))
 
 class ReadOverview(TypedDict, total=False):
-    """Keywords of `read_overview`."""
-
     limit: Annotated[int | None, 'Maximum number of entries of each list.']
-
 
 @keywords(ReadOverview)
 def read_overview(**fields: Unpack[ReadOverview]) -> ApiRequest[types.Overview]:
@@ -4032,11 +2600,6 @@ def read_overview(**fields: Unpack[ReadOverview]) -> ApiRequest[types.Overview]:
     changed, aliases of an older version, and the newest models and datasets. All of it is from the same moment.
 
     Scope: `read`.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Maximum number of entries of each list.
     """
     return ApiRequest.of("GET", "/v1/overview", record_of(types.Overview), {**fields})
 
@@ -4055,12 +2618,9 @@ def read_owner_usage(owner: str, /) -> ApiRequest[types.Usage]:
     return ApiRequest.of("GET", f"/v1/quotas/{segment(owner)}/usage", record_of(types.Usage))
 
 class ReadPartialDependence(TypedDict, total=False):
-    """Keywords of `read_partial_dependence`."""
-
     on: Annotated[Literal["validation", "train"] | str | None, 'Rows to average over: those kept from the validation part or from the training part.']
     points: Annotated[int | None, 'Maximum number of grid values of a numeric feature.']
     label: Annotated[str | None, 'Label whose scores are used. Only for a model with several labels.']
-
 
 @keywords(ReadPartialDependence)
 def read_partial_dependence(ref: str, /, feature: str | Sequence[str], **fields: Unpack[ReadPartialDependence]) -> ApiRequest[types.PartialDependence]:
@@ -4078,24 +2638,15 @@ def read_partial_dependence(ref: str, /, feature: str | Sequence[str], **fields:
         The model: id, name (its latest version), name:version or name@alias.
     feature : str | Sequence[str]
         Name of a feature. Pass it twice for two features.
-    on : Literal["validation", "train"] | str, optional
-        Rows to average over: those kept from the validation part or from the training part.
-    points : int, optional
-        Maximum number of grid values of a numeric feature.
-    label : str, optional
-        Label whose scores are used. Only for a model with several labels.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/partial-dependence", record_of(types.PartialDependence), {"feature": feature, **fields})
 
 class ReadPlot(TypedDict, total=False):
-    """Keywords of `read_plot`."""
-
     on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
     kind: Annotated[Literal["roc", "pauc", "gains", "precision_recall", "cost", "histogram", "reliability"] | str | None, 'Kind of plot. `roc`: the whole ROC curve. `pauc`: the window of the partial AUC, enlarged. `gains`: recall by the fraction of the list that is processed. `precision_recall`: precision at every recall. `cost`: lowest expected cost by the weight of a missed positive. `histogram`: distribution of the scores of each class. `reliability`: observed fraction of positives by probability, on rows that the calibration was not fitted on, regardless of `on`. `band` applies to `roc` and `pauc`.']
     band: Annotated[Literal["pointwise", "simultaneous", "none"] | str | None, 'Confidence band. `pointwise`: for each point separately. `simultaneous`: for the whole curve at once. `none`: no band.']
     format: Annotated[Literal["svg", "png"] | str | None, '`svg` or `png`.']
     width: Annotated[int | None, 'Width of a PNG in pixels.']
-
 
 @keywords(ReadPlot)
 def read_plot(ref: str, /, **fields: Unpack[ReadPlot]) -> ApiRequest[bytes]:
@@ -4111,35 +2662,14 @@ def read_plot(ref: str, /, **fields: Unpack[ReadPlot]) -> ApiRequest[bytes]:
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
-    kind : Literal["roc", "pauc", "gains", "precision_recall", "cost", "histogram", "reliability"] | str, optional
-        Kind of plot. `roc`: the whole ROC curve. `pauc`: the window of the partial AUC, enlarged.
-        `gains`: recall by the fraction of the list that is processed. `precision_recall`: precision at
-        every recall. `cost`: lowest expected cost by the weight of a missed positive. `histogram`:
-        distribution of the scores of each class. `reliability`: observed fraction of positives by
-        probability, on rows that the calibration was not fitted on, regardless of `on`. `band` applies
-        to `roc` and `pauc`.
-    band : Literal["pointwise", "simultaneous", "none"] | str, optional
-        Confidence band. `pointwise`: for each point separately. `simultaneous`: for the whole curve at
-        once. `none`: no band.
-    format : Literal["svg", "png"] | str, optional
-        `svg` or `png`.
-    width : int, optional
-        Width of a PNG in pixels.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/plot", bytes_of, {**fields})
 
-class ReadPointsCutoff(TypedDict, total=False):
-    """Keywords of `read_points_cutoff`."""
-
+class ReadPointsCutoff(BaseScore, total=False):
     points: Annotated[float | None, 'Cutoff in points: rows with at most these points are flagged. Give exactly one of `points`, `threshold` and `probability`.']
     threshold: Annotated[float | None, 'Score from which on rows are flagged.']
     probability: Annotated[float | None, 'Probability of a positive from which on rows are flagged, by the odds of the scorecard.']
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
-    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
-    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
-
 
 @keywords(ReadPointsCutoff)
 def read_points_cutoff(ref: str, /, **fields: Unpack[ReadPointsCutoff]) -> ApiRequest[types.PointsCutoff]:
@@ -4154,19 +2684,6 @@ def read_points_cutoff(ref: str, /, **fields: Unpack[ReadPointsCutoff]) -> ApiRe
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    points : float, optional
-        Cutoff in points: rows with at most these points are flagged. Give exactly one of `points`,
-        `threshold` and `probability`.
-    threshold : float, optional
-        Score from which on rows are flagged.
-    probability : float, optional
-        Probability of a positive from which on rows are flagged, by the odds of the scorecard.
-    pdo : float, optional
-        Number of points that double the odds of a negative.
-    base_score : float, optional
-        Points of a row at the odds `base_odds`.
-    base_odds : float, optional
-        Odds at `base_score`: number of negatives to one positive.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard/cutoff", record_of(types.PointsCutoff), {**fields})
 
@@ -4185,10 +2702,7 @@ def read_quota(owner: str, /) -> ApiRequest[types.OwnerQuota]:
     return ApiRequest.of("GET", f"/v1/quotas/{segment(owner)}", record_of(types.OwnerQuota))
 
 class ReadReasonCodes(TypedDict, total=False):
-    """Keywords of `read_reason_codes`."""
-
     revision: Annotated[int | None, 'Revision to read. Default: the latest.']
-
 
 @keywords(ReadReasonCodes)
 def read_reason_codes(name: str, /, **fields: Unpack[ReadReasonCodes]) -> ApiRequest[types.ReasonCodes]:
@@ -4203,8 +2717,6 @@ def read_reason_codes(name: str, /, **fields: Unpack[ReadReasonCodes]) -> ApiReq
     ----------
     name : str
         Name of the models.
-    revision : int, optional
-        Revision to read. Default: the latest.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/reason-codes", record_of(types.ReasonCodes), {**fields})
 
@@ -4225,11 +2737,8 @@ def read_report(ref: str, /) -> ApiRequest[types.Report]:
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/report", record_of(types.Report))
 
 class ReadResult(TypedDict, total=False):
-    """Keywords of `read_result`."""
-
     format: Annotated[Literal["parquet", "csv", "xlsx"] | str | None, 'Format of the response. `parquet`: the file. `csv`: the same rows as text. `xlsx`: a spreadsheet of up to 1,000,000 cells and 50,000,000 characters of text; integers of more than 15 digits become text.']
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV. With `comma`, values are separated by semicolons.']
-
 
 @keywords(ReadResult)
 def read_result(batch_score_id: str, /, **fields: Unpack[ReadResult]) -> ApiRequest[bytes]:
@@ -4247,12 +2756,6 @@ def read_result(batch_score_id: str, /, **fields: Unpack[ReadResult]) -> ApiRequ
     ----------
     batch_score_id : str
         Id of the batch score.
-    format : Literal["parquet", "csv", "xlsx"] | str, optional
-        Format of the response. `parquet`: the file. `csv`: the same rows as text. `xlsx`: a spreadsheet
-        of up to 1,000,000 cells and 50,000,000 characters of text; integers of more than 15 digits
-        become text.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV. With `comma`, values are separated by semicolons.
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/result", bytes_of, {**fields})
 
@@ -4271,12 +2774,9 @@ def read_retention(owner: str, /) -> ApiRequest[types.Retention]:
     return ApiRequest.of("GET", f"/v1/retention/{segment(owner)}", record_of(types.Retention))
 
 class ReadRoc(TypedDict, total=False):
-    """Keywords of `read_roc`."""
-
     on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
     max_points: Annotated[int | None, 'Maximum number of points of the curve.']
     band: Annotated[Literal["pointwise", "simultaneous"] | str | None, 'Add confidence limits for the TPR. `pointwise`: for each point separately. `simultaneous`: for the whole curve at once.']
-
 
 @keywords(ReadRoc)
 def read_roc(ref: str, /, **fields: Unpack[ReadRoc]) -> ApiRequest[types.Roc]:
@@ -4293,24 +2793,12 @@ def read_roc(ref: str, /, **fields: Unpack[ReadRoc]) -> ApiRequest[types.Roc]:
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
-    max_points : int, optional
-        Maximum number of points of the curve.
-    band : Literal["pointwise", "simultaneous"] | str, optional
-        Add confidence limits for the TPR. `pointwise`: for each point separately. `simultaneous`: for
-        the whole curve at once.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/roc", record_of(types.Roc), {**fields})
 
-class ReadRounding(TypedDict, total=False):
-    """Keywords of `read_rounding`."""
-
+class ReadRounding(BaseScore, total=False):
     on: Annotated[Literal["validation", "train"] | str | None, 'Rows to compare: those kept from the validation part or from the training part.']
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
-    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
-    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
-
 
 @keywords(ReadRounding)
 def read_rounding(ref: str, /, **fields: Unpack[ReadRounding]) -> ApiRequest[types.RoundingEffect]:
@@ -4326,14 +2814,6 @@ def read_rounding(ref: str, /, **fields: Unpack[ReadRounding]) -> ApiRequest[typ
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    on : Literal["validation", "train"] | str, optional
-        Rows to compare: those kept from the validation part or from the training part.
-    pdo : float, optional
-        Number of points that double the odds of a negative.
-    base_score : float, optional
-        Points of a row at the odds `base_odds`.
-    base_odds : float, optional
-        Odds at `base_score`: number of negatives to one positive.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard/rounding", record_of(types.RoundingEffect), {**fields})
 
@@ -4351,13 +2831,8 @@ def read_schedule(schedule_id: str, /) -> ApiRequest[types.Schedule]:
     """
     return ApiRequest.of("GET", f"/v1/schedules/{segment(schedule_id)}", record_of(types.Schedule))
 
-class ReadScorecard(TypedDict, total=False):
-    """Keywords of `read_scorecard`."""
-
+class ReadScorecard(BaseScore, total=False):
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
-    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
-    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
-
 
 @keywords(ReadScorecard)
 def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[types.Scorecard]:
@@ -4374,12 +2849,6 @@ def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[t
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    pdo : float, optional
-        Number of points that double the odds of a negative.
-    base_score : float, optional
-        Points of a row at the odds `base_odds`.
-    base_odds : float, optional
-        Odds at `base_score`: number of negatives to one positive.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard", record_of(types.Scorecard), {**fields})
 
@@ -4436,33 +2905,8 @@ def read_summary(batch_score_id: str, /) -> ApiRequest[types.BatchSummary]:
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/summary", record_of(types.BatchSummary))
 
-class ReadTableAgain(TypedDict, total=False):
-    """Keywords of `read_table_again`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-    name: Annotated[str | None, 'Name of the dataset. Default: `table`.']
-    label: Annotated[str | None, 'Name of the label column.']
-    positive: Annotated[str | Sequence[str] | None, 'Label value that counts as positive, or several values separated by commas. All other values are negative.']
-    weight: Annotated[str | None, 'Column with the weight of each row.']
-    group: Annotated[str | None, 'Column of groups, such as customers. Rows of the same group are never split between training and validation.']
-    query: Annotated[str | None, 'Column of queries. Rows with the same value form one list, such as the results of one search, and are ranked within it. Rows of the same query are never split between training and validation.']
-    item: Annotated[str | None, 'Column with the names of the items, for `preferences`.']
-    labels: Annotated[str | Sequence[str] | None, 'Label columns, for `multilabel`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    kind: Annotated[Literal["bipartite", "preferences", "multilabel", "graded"] | str | None, '`bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is better.']
-    categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
-    strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+class ReadTableAgain(Idempotent, Awaited, Columns, Text, total=False):
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
-
 
 @keywords(ReadTableAgain)
 def read_table_again(dataset_id: str, /, **fields: Unpack[ReadTableAgain]) -> ApiRequest[types.Dataset]:
@@ -4481,72 +2925,6 @@ def read_table_again(dataset_id: str, /, **fields: Unpack[ReadTableAgain]) -> Ap
     ----------
     dataset_id : str
         Id of the dataset.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
-    name : str, optional
-        Name of the dataset. Default: `table`.
-    label : str, optional
-        Name of the label column.
-    positive : str | Sequence[str], optional
-        Label value that counts as positive, or several values separated by commas. All other values are
-        negative.
-    weight : str, optional
-        Column with the weight of each row.
-    group : str, optional
-        Column of groups, such as customers. Rows of the same group are never split between training and
-        validation.
-    query : str, optional
-        Column of queries. Rows with the same value form one list, such as the results of one search,
-        and are ranked within it. Rows of the same query are never split between training and
-        validation.
-    item : str, optional
-        Column with the names of the items, for `preferences`.
-    labels : str | Sequence[str], optional
-        Label columns, for `multilabel`. Several names are separated by commas; put a name that contains
-        a comma in double quotes.
-    kind : Literal["bipartite", "preferences", "multilabel", "graded"] | str, optional
-        `bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT
-        /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with
-        several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is
-        better.
-    categorical : str | Sequence[str], optional
-        Columns of numbers to read as categories. Several names are separated by commas; put a name that
-        contains a comma in double quotes.
-    numeric : str | Sequence[str], optional
-        Columns to read as numbers. Any other value in them counts as missing. Several names are
-        separated by commas; put a name that contains a comma in double quotes.
-    drop : str | Sequence[str], optional
-        Columns to ignore. Several names are separated by commas; put a name that contains a comma in
-        double quotes.
-    protected : str | Sequence[str], optional
-        Columns with a legally protected attribute, such as sex or age. They are stored, compared
-        between groups and monitored, but are not features of a model unless the training job names them
-        in `protected_features`. Several names are separated by commas; put a name that contains a comma
-        in double quotes.
-    missing : str | Sequence[str], optional
-        Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
-        `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
-        `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.
-    strict : bool, optional
-        `true`: a value that does not fit its column, or a row without a label, is an error. `false`: it
-        is a warning. Default: `false`.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: detected from the values, if they are unambiguous.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"], body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates", "sheet"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
@@ -4575,10 +2953,7 @@ def read_usage() -> ApiRequest[types.Usage]:
     return ApiRequest.of("GET", "/v1/usage", record_of(types.Usage))
 
 class ReadVariableDependence(TypedDict, total=False):
-    """Keywords of `read_variable_dependence`."""
-
     on: Annotated[Literal["validation", "train"] | str | None, 'Rows to use: those kept from the validation part or from the training part.']
-
 
 @keywords(ReadVariableDependence)
 def read_variable_dependence(ref: str, /, feature: str | Sequence[str], **fields: Unpack[ReadVariableDependence]) -> ApiRequest[types.VariableDependence]:
@@ -4596,8 +2971,6 @@ def read_variable_dependence(ref: str, /, feature: str | Sequence[str], **fields
         The model: id, name (its latest version), name:version or name@alias.
     feature : str | Sequence[str]
         Name of a feature. Pass it 1 to 10 times.
-    on : Literal["validation", "train"] | str, optional
-        Rows to use: those kept from the validation part or from the training part.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/variable-dependence", record_of(types.VariableDependence), {"feature": feature, **fields})
 
@@ -4627,12 +3000,8 @@ def ready() -> ApiRequest[types.Health]:
     """
     return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
 
-class RefreshDataset(TypedDict, total=False):
-    """Keywords of `refresh_dataset`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-
+class RefreshDataset(Idempotent, Awaited, total=False):
+    pass
 
 @keywords(RefreshDataset)
 def refresh_dataset(dataset_id: str, /, **fields: Unpack[RefreshDataset]) -> ApiRequest[types.Dataset]:
@@ -4651,11 +3020,6 @@ def refresh_dataset(dataset_id: str, /, **fields: Unpack[RefreshDataset]) -> Api
     ----------
     dataset_id : str
         Id of the dataset.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/refresh", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"])
 
@@ -4712,11 +3076,8 @@ def replay_webhook_delivery(webhook_id: str, event_id: str, /) -> ApiRequest[typ
     return ApiRequest.of("POST", f"/v1/webhooks/{segment(webhook_id)}/deliveries/{segment(event_id)}/replay", record_of(types.WebhookDelivery))
 
 class RestoreAlias(TypedDict, total=False):
-    """Keywords of `restore_alias`."""
-
     if_match: Annotated[str | None, 'Newest revision of the alias; of a deleted alias, that of its deletion. Required.', HEADER]
     reason: Annotated[str | None, 'Reason for the change.']
-
 
 @keywords(RestoreAlias)
 def restore_alias(name: str, alias: str, /, revision: int, **fields: Unpack[RestoreAlias]) -> ApiRequest[types.Alias]:
@@ -4738,19 +3099,12 @@ def restore_alias(name: str, alias: str, /, revision: int, **fields: Unpack[Rest
         The alias, such as `live`.
     revision : int
         A revision in which the alias existed. Its model, guarantee, cutoff and memo apply again.
-    if_match : str, optional
-        Newest revision of the alias; of a deleted alias, that of its deletion. Required.
-    reason : str, optional
-        Reason for the change.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/restore", record_of(types.Alias), {"revision": revision, **fields}, headers=["if_match"], body=["revision", "reason"])
 
 class RestoreCalibration(TypedDict, total=False):
-    """Keywords of `restore_calibration`."""
-
     if_match: Annotated[str | None, 'ETag of the calibration: its current version. Required.', HEADER]
     reason: Annotated[str | None, 'Reason for the change.']
-
 
 @keywords(RestoreCalibration)
 def restore_calibration(ref: str, /, version: int, **fields: Unpack[RestoreCalibration]) -> ApiRequest[types.Calibration]:
@@ -4768,10 +3122,6 @@ def restore_calibration(ref: str, /, version: int, **fields: Unpack[RestoreCalib
         The model: id, name (its latest version), name:version or name@alias.
     version : int
         An earlier version.
-    if_match : str, optional
-        ETag of the calibration: its current version. Required.
-    reason : str, optional
-        Reason for the change.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/restore", record_of(types.Calibration), {"version": version, **fields}, headers=["if_match"], body=["version", "reason"])
 
@@ -4789,12 +3139,8 @@ def restore_item(item_id: str, /) -> ApiRequest[types.TrashItem]:
     """
     return ApiRequest.of("POST", f"/v1/trash/{segment(item_id)}/restore", record_of(types.TrashItem))
 
-class RetryJob(TypedDict, total=False):
-    """Keywords of `retry_job`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-
+class RetryJob(Idempotent, Awaited, total=False):
+    pass
 
 @keywords(RetryJob)
 def retry_job(job_id: str, /, **fields: Unpack[RetryJob]) -> ApiRequest[types.Job]:
@@ -4802,8 +3148,6 @@ def retry_job(job_id: str, /, **fields: Unpack[RetryJob]) -> ApiRequest[types.Jo
 
     Run the same work again as a new job, whose `retry_of` is this job. Returns 409 unless this job has failed, was
     cancelled or timed out.
-
-
 
     The output of the job (an evaluation, comparison, batch score or dataset) then belongs to the new job. Returns 409
     if it already belongs to another job; the error names that job.
@@ -4814,11 +3158,6 @@ def retry_job(job_id: str, /, **fields: Unpack[RetryJob]) -> ApiRequest[types.Jo
     ----------
     job_id : str
         Id of the job.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
     """
     return ApiRequest.of("POST", f"/v1/jobs/{segment(job_id)}/retry", record_of(types.Job), {**fields}, headers=["idempotency_key", "prefer"])
 
@@ -4836,12 +3175,8 @@ def revoke_key(key_id: str, /) -> ApiRequest[None]:
     """
     return ApiRequest.of("DELETE", f"/v1/keys/{segment(key_id)}", nothing_of)
 
-class RotateKey(TypedDict, total=False):
-    """Keywords of `rotate_key`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+class RotateKey(Idempotent, total=False):
     grace_seconds: Annotated[float | None, 'Seconds for which the old key remains valid. 0: it is revoked immediately. Default: `0.0`.']
-
 
 @keywords(RotateKey)
 def rotate_key(key_id: str, /, **fields: Unpack[RotateKey]) -> ApiRequest[types.KeyWithSecret]:
@@ -4849,8 +3184,6 @@ def rotate_key(key_id: str, /, **fields: Unpack[RotateKey]) -> ApiRequest[types.
 
     Create a new key with the same name and scopes, and the same lifetime if it has one. The old key stays valid for
     up to `grace_seconds` more; with 0 it is revoked immediately. Returns 409 if the old key is revoked or has expired.
-
-
 
     Only this response contains the secret. A repeated request with the same `Idempotency-Key` returns the new key
     without it.
@@ -4861,19 +3194,10 @@ def rotate_key(key_id: str, /, **fields: Unpack[RotateKey]) -> ApiRequest[types.
     ----------
     key_id : str
         Id of the key.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    grace_seconds : float, optional
-        Seconds for which the old key remains valid. 0: it is revoked immediately. Default: `0.0`.
     """
     return ApiRequest.of("POST", f"/v1/keys/{segment(key_id)}/rotate", record_of(types.KeyWithSecret), {**fields}, headers=["idempotency_key"], body=["grace_seconds"])
 
-class RotateWebhook(TypedDict, total=False):
-    """Keywords of `rotate_webhook`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-
+RotateWebhook = Idempotent
 
 @keywords(RotateWebhook)
 def rotate_webhook(webhook_id: str, /, **fields: Unpack[RotateWebhook]) -> ApiRequest[types.WebhookWithSecret]:
@@ -4891,21 +3215,11 @@ def rotate_webhook(webhook_id: str, /, **fields: Unpack[RotateWebhook]) -> ApiRe
     ----------
     webhook_id : str
         Id of the webhook.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
     """
     return ApiRequest.of("POST", f"/v1/webhooks/{segment(webhook_id)}/rotate", record_of(types.WebhookWithSecret), {**fields}, headers=["idempotency_key"])
 
-class ScorePoints(TypedDict, total=False):
-    """Keywords of `score_points`."""
-
+class ScorePoints(RowFields, BaseScore, total=False):
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
-    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
-    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
-    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
-    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
-
 
 @keywords(ScorePoints)
 def score_points(ref: str, /, **fields: Unpack[ScorePoints]) -> ApiRequest[types.PointsAnswer]:
@@ -4921,23 +3235,10 @@ def score_points(ref: str, /, **fields: Unpack[ScorePoints]) -> ApiRequest[types
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    pdo : float, optional
-        Number of points that double the odds of a negative.
-    base_score : float, optional
-        Points of a row at the odds `base_odds`.
-    base_odds : float, optional
-        Odds at `base_score`: number of negatives to one positive.
-    id : str, optional
-        Field or column with the id of each row, which is returned with its score.
-    ignore : str | Sequence[str], optional
-        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
-        are separated by commas; put a name that contains a comma in double quotes.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/points", record_of(types.PointsAnswer), {**fields}, body=[], joined=["ignore"])
 
 class ScoreRow(TypedDict, total=False):
-    """Keywords of `score_row`."""
-
     probability: Annotated[bool | None, '`false` omits the probability. A feature with this name takes precedence.']
     interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside. A feature with this name takes precedence.']
     prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on. A feature with this name takes precedence."]
@@ -4951,7 +3252,6 @@ class ScoreRow(TypedDict, total=False):
     prefer: Annotated[str | None, '`handling=lenient`: a feature without a parameter counts as missing.', HEADER]
     if_none_match: Annotated[str | None, 'ETag of an earlier response. Returns 304 if the response has not changed.', HEADER]
 
-
 @keywords(ScoreRow)
 def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score | types.LabelScore]:
     """Score one row.
@@ -4964,68 +3264,11 @@ def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    probability : bool, optional
-        `false` omits the probability. A feature with this name takes precedence.
-    interval : bool, optional
-        `true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative
-        and as a positive. It is not a confidence interval: the probability is often outside. A feature
-        with this name takes precedence.
-    prevalence : float, optional
-        Fraction of positives in the population that the rows come from, strictly between 0 and 1. The
-        probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the
-        calibration was fitted on. A feature with this name takes precedence.
-    reasons : int, optional
-        Number of reasons, 1 to 20: the largest contributions to the difference between the score and
-        the reference. For models whose scores are not sums over features they are estimates, each with
-        its standard error. A feature with this name takes precedence.
-    reference : Literal["negative", "average", "cutoff"] | str, optional
-        Reference that the score is compared with. `negative`: the average negative row. `average`: the
-        average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`. A
-        feature with this name takes precedence.
-    direction : Literal["raises", "lowers", "both"] | str, optional
-        `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
-        `raises`. A feature with this name takes precedence.
-    threshold : float, optional
-        Score to compare with, for `reference=cutoff`. A feature with this name takes precedence.
-    exclude_protected : bool, optional
-        Leave protected columns out of the reasons, for example for the letter about an adverse
-        decision. Their contributions remain part of the score and are in the rest. Protected are the
-        features that were declared so in the upload, and those whose names suggest it. Default: false.
-        A feature with this name takes precedence.
-    id : str, optional
-        Field or column with the id of each row, which is returned with its score. A feature with this
-        name takes precedence.
-    ignore : str | Sequence[str], optional
-        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
-        are separated by commas; put a name that contains a comma in double quotes. A feature with this
-        name takes precedence.
-    prefer : str, optional
-        `handling=lenient`: a feature without a parameter counts as missing.
-    if_none_match : str, optional
-        ETag of an earlier response. Returns 304 if the response has not changed.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/score", one_of(types.Score, types.LabelScore), {**fields}, headers=["prefer", "if_none_match"], joined=["ignore"])
 
-class ScoreRows(TypedDict, total=False):
-    """Keywords of `score_rows`."""
-
-    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
-    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'For a table: strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the training dataset if that fits the table; otherwise UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training dataset if that fits the table; otherwise detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the training dataset.']
-    probability: Annotated[bool | None, '`false` omits the probability.']
-    interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
-    prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
-    reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
-    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
-    direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
-    threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
-    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
-
+class ScoreRows(ScoredText, RowFields, Probability, Reasons, total=False):
+    pass
 
 @keywords(ScoreRows)
 def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Scores | types.LabelScores]:
@@ -5037,13 +3280,9 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
     `reasons=3`, it has the three largest contributions to each score compared with a reference; then up to 1,000 rows
     are allowed.
 
-
-
     The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; uncompressed, gzip or zstd. A table must
     have the features as columns, in any order. Other columns are an error, unless `ignore` names them or the request
     has `Prefer: handling=lenient`. `Accept` selects the format of the response: JSON, CSV, NDJSON, Arrow or Parquet.
-
-
 
     A table may be larger than other bodies (`RANKWRIGHT_MAX_STREAMED_BYTES`): it is then scored in blocks. The response
     is sent when all rows are scored.
@@ -5054,53 +3293,6 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    id : str, optional
-        Field or column with the id of each row, which is returned with its score.
-    ignore : str | Sequence[str], optional
-        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
-        are separated by commas; put a name that contains a comma in double quotes.
-    missing : str | Sequence[str], optional
-        For a table: strings that mean a missing value. An empty cell is always missing. Default: as in
-        the training dataset. Several are separated by commas.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
-        training dataset if that fits the table; otherwise UTF-8 or UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training
-        dataset if that fits the table; otherwise detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the
-        training dataset.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: as in the training dataset.
-    probability : bool, optional
-        `false` omits the probability.
-    interval : bool, optional
-        `true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative
-        and as a positive. It is not a confidence interval: the probability is often outside.
-    prevalence : float, optional
-        Fraction of positives in the population that the rows come from, strictly between 0 and 1. The
-        probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the
-        calibration was fitted on.
-    reasons : int, optional
-        Number of reasons, 1 to 20: the largest contributions to the difference between the score and
-        the reference. For models whose scores are not sums over features they are estimates, each with
-        its standard error.
-    reference : Literal["negative", "average", "cutoff"] | str, optional
-        Reference that the score is compared with. `negative`: the average negative row. `average`: the
-        average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.
-    direction : Literal["raises", "lowers", "both"] | str, optional
-        `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
-        `raises`.
-    threshold : float, optional
-        Score to compare with, for `reference=cutoff`.
-    exclude_protected : bool, optional
-        Leave protected columns out of the reasons, for example for the letter about an adverse
-        decision. Their contributions remain part of the score and are in the rest. Protected are the
-        features that were declared so in the upload, and those whose names suggest it. Default: false.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/score", one_of(types.Scores, types.LabelScores), {**fields}, joined=["ignore", "missing"])
 
@@ -5117,10 +3309,7 @@ def staffed() -> ApiRequest[types.Health]:
     return ApiRequest.of("GET", "/health/staffed", record_of(types.Health))
 
 class StartBreakGlass(TypedDict, total=False):
-    """Keywords of `start_break_glass`."""
-
     seconds: Annotated[float | None, 'Time after which the protection is in force again, in seconds: at most 4 hours. Default: `3600.0`.']
-
 
 @keywords(StartBreakGlass)
 def start_break_glass(name: str, alias: str, /, reason: str, **fields: Unpack[StartBreakGlass]) -> ApiRequest[types.BreakGlass]:
@@ -5142,29 +3331,11 @@ def start_break_glass(name: str, alias: str, /, reason: str, **fields: Unpack[St
         The alias.
     reason : str
         Reason for the emergency.
-    seconds : float, optional
-        Time after which the protection is in force again, in seconds: at most 4 hours. Default:
-        `3600.0`.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/break-glass", record_of(types.BreakGlass), {"reason": reason, **fields}, body=["reason", "seconds"])
 
-class SubmitJob(TypedDict, total=False):
-    """Keywords of `submit_job`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-    name: Annotated[str | None, 'Name of the model. Default: the name of the algorithm.']
-    objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
-    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
-    search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
-    baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
-    protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
-    timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
-    priority: Annotated[int | None, 'Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start first. Default: `0`.']
-    tags: Annotated[Mapping[str, Any] | None, 'Key–value labels for your own use, up to 50. The model gets the same tags.']
-    seed: Annotated[int | None, 'Seed of all random numbers. Default: `0`.']
-    label_noise: Annotated[float | None, 'Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.']
-
+class SubmitJob(Idempotent, Awaited, Trained, total=False):
+    pass
 
 @keywords(SubmitJob)
 def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[SubmitJob]) -> ApiRequest[types.Job]:
@@ -5172,8 +3343,6 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
 
     Train a ranker on a dataset. The service stores the job before it responds; a free worker starts it within
     milliseconds.
-
-
 
     With `Prefer: wait=N` the response is sent when the job has ended, with its final state. A failed job has also
     ended; its `error` says why.
@@ -5186,55 +3355,12 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         Id of a ready dataset to train on.
     algorithm : Mapping[str, Any]
         `name`, and optionally parameters of that algorithm: see `GET /v1/algorithms`.
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
-    name : str, optional
-        Name of the model. Default: the name of the algorithm.
-    objective : Mapping[str, Any], optional
-        What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss.
-        Default: `{"metric": "auc"}`.
-    validation : Mapping[str, Any], optional
-        How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation
-        for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at
-        most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a
-        `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`,
-        a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few
-        rows of a class are distinct or in different groups.
-    search : Mapping[str, Any], optional
-        Search for good parameters before training. Null: train with the given parameters.
-    baselines : bool, optional
-        Whether to train baselines on the same splits for comparison: logistic regression and an SVM for
-        the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if
-        that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them
-        in its budget.
-    protected_features : str | Sequence[str], optional
-        Protected columns of the dataset that are features of this model, each by its name. By default
-        none is. The model records who decided so and when, and its report repeats it.
-    timeout_seconds : float, optional
-        Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the
-        setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.
-    priority : int, optional
-        Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start
-        first. Default: `0`.
-    tags : Mapping[str, Any], optional
-        Key–value labels for your own use, up to 50. The model gets the same tags.
-    seed : int, optional
-        Seed of all random numbers. Default: `0`.
-    label_noise : float, optional
-        Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct
-        for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.
     """
     return ApiRequest.of("POST", "/v1/jobs", record_of(types.Job), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "protected_features", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
 
 class UpdateSchedule(TypedDict, total=False):
-    """Keywords of `update_schedule`."""
-
     cron: Annotated[str | None, 'When the dataset is refreshed: a cron expression of five fields (minute, hour, day of month, month, day of week), in UTC. It may be due at most every 5 minutes.']
     paused: Annotated[bool | None, 'True: pause the schedule. False: resume it; times that it has missed are not run, and later runs act as you.']
-
 
 @keywords(UpdateSchedule)
 def update_schedule(schedule_id: str, /, **fields: Unpack[UpdateSchedule]) -> ApiRequest[types.Schedule]:
@@ -5249,23 +3375,14 @@ def update_schedule(schedule_id: str, /, **fields: Unpack[UpdateSchedule]) -> Ap
     ----------
     schedule_id : str
         Id of the schedule.
-    cron : str, optional
-        When the dataset is refreshed: a cron expression of five fields (minute, hour, day of month,
-        month, day of week), in UTC. It may be due at most every 5 minutes.
-    paused : bool, optional
-        True: pause the schedule. False: resume it; times that it has missed are not run, and later runs
-        act as you.
     """
     return ApiRequest.of("PATCH", f"/v1/schedules/{segment(schedule_id)}", record_of(types.Schedule), {**fields}, body=["cron", "paused"])
 
 class UpdateWebhook(TypedDict, total=False):
-    """Keywords of `update_webhook`."""
-
     url: Annotated[str | None, 'URL that receives the events, by POST. It must begin with `https://`, and have no user, password or fragment. Internal addresses and `http://` are allowed only if the operator has set RANKWRIGHT_WEBHOOK_NETWORKS.']
     events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, including those that later versions add.']
     description: Annotated[str | None, 'Description, for your own use.']
     enabled: Annotated[bool | None, 'False: disable the webhook. It receives no events while it is disabled, and its queued deliveries fail. True: enable it.']
-
 
 @keywords(UpdateWebhook)
 def update_webhook(webhook_id: str, /, **fields: Unpack[UpdateWebhook]) -> ApiRequest[types.Webhook]:
@@ -5280,47 +3397,11 @@ def update_webhook(webhook_id: str, /, **fields: Unpack[UpdateWebhook]) -> ApiRe
     ----------
     webhook_id : str
         Id of the webhook.
-    url : str, optional
-        URL that receives the events, by POST. It must begin with `https://`, and have no user, password
-        or fragment. Internal addresses and `http://` are allowed only if the operator has set
-        RANKWRIGHT_WEBHOOK_NETWORKS.
-    events : Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str], optional
-        Types of events to send. Null: all types, including those that later versions add.
-    description : str, optional
-        Description, for your own use.
-    enabled : bool, optional
-        False: disable the webhook. It receives no events while it is disabled, and its queued
-        deliveries fail. True: enable it.
     """
     return ApiRequest.of("PATCH", f"/v1/webhooks/{segment(webhook_id)}", record_of(types.Webhook), {**fields}, body=["url", "events", "description", "enabled"])
 
-class UploadDataset(TypedDict, total=False):
-    """Keywords of `upload_dataset`."""
-
-    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-    name: Annotated[str | None, 'Name of the dataset. Default: `table`.']
-    label: Annotated[str | None, 'Name of the label column.']
-    positive: Annotated[str | Sequence[str] | None, 'Label value that counts as positive, or several values separated by commas. All other values are negative.']
-    weight: Annotated[str | None, 'Column with the weight of each row.']
-    group: Annotated[str | None, 'Column of groups, such as customers. Rows of the same group are never split between training and validation.']
-    query: Annotated[str | None, 'Column of queries. Rows with the same value form one list, such as the results of one search, and are ranked within it. Rows of the same query are never split between training and validation.']
-    item: Annotated[str | None, 'Column with the names of the items, for `preferences`.']
-    labels: Annotated[str | Sequence[str] | None, 'Label columns, for `multilabel`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    kind: Annotated[Literal["bipartite", "preferences", "multilabel", "graded"] | str | None, '`bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is better.']
-    categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
-    strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+class UploadDataset(Idempotent, Awaited, Columns, Text, total=False):
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
-
 
 @keywords(UploadDataset)
 def upload_dataset(**fields: Unpack[UploadDataset]) -> ApiRequest[types.Dataset]:
@@ -5330,114 +3411,18 @@ def upload_dataset(**fields: Unpack[UploadDataset]) -> ApiRequest[types.Dataset]
     Parquet, Arrow, NDJSON, a JSON array of objects, and .xlsx. `Content-Encoding` can be gzip or zstd. A ZIP archive of
     one table is also accepted.
 
-
-
     The service stores the bytes before it responds. A worker then reads them: the dataset becomes `ready`, or `invalid`
     with the lines and columns of the errors.
-
-
 
     Or send a JSON object with a `name` and a `source`: then a worker takes the rows from the decisions of an alias and
     their outcomes, from an object store, or from a query. `GET /v1/sources` lists the connections.
 
     Scope: `train`.
-
-    Parameters
-    ----------
-    idempotency_key : str, optional
-        Any string that identifies this request. A repeated request with the same key returns the first
-        response again and creates nothing.
-    prefer : str, optional
-        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
-    name : str, optional
-        Name of the dataset. Default: `table`.
-    label : str, optional
-        Name of the label column.
-    positive : str | Sequence[str], optional
-        Label value that counts as positive, or several values separated by commas. All other values are
-        negative.
-    weight : str, optional
-        Column with the weight of each row.
-    group : str, optional
-        Column of groups, such as customers. Rows of the same group are never split between training and
-        validation.
-    query : str, optional
-        Column of queries. Rows with the same value form one list, such as the results of one search,
-        and are ranked within it. Rows of the same query are never split between training and
-        validation.
-    item : str, optional
-        Column with the names of the items, for `preferences`.
-    labels : str | Sequence[str], optional
-        Label columns, for `multilabel`. Several names are separated by commas; put a name that contains
-        a comma in double quotes.
-    kind : Literal["bipartite", "preferences", "multilabel", "graded"] | str, optional
-        `bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT
-        /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with
-        several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is
-        better.
-    categorical : str | Sequence[str], optional
-        Columns of numbers to read as categories. Several names are separated by commas; put a name that
-        contains a comma in double quotes.
-    numeric : str | Sequence[str], optional
-        Columns to read as numbers. Any other value in them counts as missing. Several names are
-        separated by commas; put a name that contains a comma in double quotes.
-    drop : str | Sequence[str], optional
-        Columns to ignore. Several names are separated by commas; put a name that contains a comma in
-        double quotes.
-    protected : str | Sequence[str], optional
-        Columns with a legally protected attribute, such as sex or age. They are stored, compared
-        between groups and monitored, but are not features of a model unless the training job names them
-        in `protected_features`. Several names are separated by commas; put a name that contains a comma
-        in double quotes.
-    missing : str | Sequence[str], optional
-        Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
-        `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
-        `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.
-    strict : bool, optional
-        `true`: a value that does not fit its column, or a row without a label, is an error. `false`: it
-        is a warning. Default: `false`.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: detected from the values, if they are unambiguous.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
     return ApiRequest.of("POST", "/v1/datasets", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
-class ValidateBatchScore(TypedDict, total=False):
-    """Keywords of `validate_batch_score`."""
-
-    model: Annotated[str | None, 'The model, as id, name, name:version or name@alias. Only for rows sent with the request.']
-    keep: Annotated[str | Sequence[str] | None, 'Columns to copy to the result. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    top: Annotated[int | None, 'Keep only this many rows: those with the highest scores, best first.']
-    file_name: Annotated[str | None, "Name of the file, stored with the batch score. Default: that of a form's file."]
-    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
-    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'For a table: strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the training dataset if that fits the table; otherwise UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training dataset if that fits the table; otherwise detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the training dataset.']
-    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the training dataset if that fits the table; otherwise the first visible sheet.']
-    probability: Annotated[bool | None, '`false` omits the probability.']
-    interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
-    prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
-    reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
-    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
-    direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
-    threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
-    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
-
+class ValidateBatchScore(ScoredText, RowFields, Probability, Reasons, BatchScored, total=False):
+    pass
 
 @keywords(ValidateBatchScore)
 def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[types.ScoreTableCheck]:
@@ -5446,76 +3431,11 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
     Check a request to `POST /v1/batch-scores` without creating anything. It returns the same errors as that request would. The response lists the columns that are not read.
 
     Scope: `score`.
-
-    Parameters
-    ----------
-    model : str, optional
-        The model, as id, name, name:version or name@alias. Only for rows sent with the request.
-    keep : str | Sequence[str], optional
-        Columns to copy to the result. Several names are separated by commas; put a name that contains a
-        comma in double quotes.
-    top : int, optional
-        Keep only this many rows: those with the highest scores, best first.
-    file_name : str, optional
-        Name of the file, stored with the batch score. Default: that of a form's file.
-    id : str, optional
-        Field or column with the id of each row, which is returned with its score.
-    ignore : str | Sequence[str], optional
-        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
-        are separated by commas; put a name that contains a comma in double quotes.
-    missing : str | Sequence[str], optional
-        For a table: strings that mean a missing value. An empty cell is always missing. Default: as in
-        the training dataset. Several are separated by commas.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
-        training dataset if that fits the table; otherwise UTF-8 or UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training
-        dataset if that fits the table; otherwise detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the
-        training dataset.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: as in the training dataset.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: as in the training dataset if that fits the
-        table; otherwise the first visible sheet.
-    probability : bool, optional
-        `false` omits the probability.
-    interval : bool, optional
-        `true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative
-        and as a positive. It is not a confidence interval: the probability is often outside.
-    prevalence : float, optional
-        Fraction of positives in the population that the rows come from, strictly between 0 and 1. The
-        probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the
-        calibration was fitted on.
-    reasons : int, optional
-        Number of reasons, 1 to 20: the largest contributions to the difference between the score and
-        the reference. For models whose scores are not sums over features they are estimates, each with
-        its standard error.
-    reference : Literal["negative", "average", "cutoff"] | str, optional
-        Reference that the score is compared with. `negative`: the average negative row. `average`: the
-        average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.
-    direction : Literal["raises", "lowers", "both"] | str, optional
-        `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
-        `raises`.
-    threshold : float, optional
-        Score to compare with, for `reference=cutoff`.
-    exclude_protected : bool, optional
-        Leave protected columns out of the reasons, for example for the letter about an adverse
-        decision. Their contributions remain part of the score and are in the rest. Protected are the
-        features that were declared so in the upload, and those whose names suggest it. Default: false.
     """
     return ApiRequest.of("POST", "/v1/batch-scores/validate", record_of(types.ScoreTableCheck), {**fields}, joined=["keep", "ignore", "missing"])
 
 class ValidateCalibration(TypedDict, total=False):
-    """Keywords of `validate_calibration`."""
-
     reason: Annotated[str | None, 'Reason for the recalibration.']
-
 
 @keywords(ValidateCalibration)
 def validate_calibration(ref: str, /, dataset_id: str, **fields: Unpack[ValidateCalibration]) -> ApiRequest[types.Valid]:
@@ -5532,8 +3452,6 @@ def validate_calibration(ref: str, /, dataset_id: str, **fields: Unpack[Validate
     dataset_id : str
         A ready dataset with the model's features and label. The model must not have been trained on its
         rows.
-    reason : str, optional
-        Reason for the recalibration.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/validate", record_of(types.Valid), {"dataset_id": dataset_id, **fields}, body=["dataset_id", "reason"])
 
@@ -5553,16 +3471,9 @@ def validate_comment(ref: str, /, text: str) -> ApiRequest[types.Valid]:
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/comments/validate", record_of(types.Valid), {"text": text}, body=["text"])
 
-class ValidateComparison(TypedDict, total=False):
-    """Keywords of `validate_comparison`."""
-
-    windows: Annotated[Sequence[Mapping[str, Any]] | None, 'Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max": 1.0}]`.', REPEATED]
-    metrics: Annotated[str | Sequence[str] | None, 'Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
-    capacity: Annotated[Mapping[str, Any] | None, 'Review capacity. The models are also compared by the number of positives among the rows with the highest scores that can be reviewed.']
+class ValidateComparison(Compared, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
-    costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.']
-
 
 @keywords(ValidateComparison)
 def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: Unpack[ValidateComparison]) -> ApiRequest[types.Valid]:
@@ -5578,38 +3489,14 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
         The models, each as id, name, name:version or name@alias.
     dataset_id : str
         Id of the dataset to compare the models on.
-    windows : Sequence[Mapping[str, Any]], optional
-        Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max":
-        1.0}]`.
-    metrics : str | Sequence[str], optional
-        Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`,
-        `precision@100` or `two_way:0.1,0.8`. Default: none.
-    capacity : Mapping[str, Any], optional
-        Review capacity. The models are also compared by the number of positives among the rows with the
-        highest scores that can be reviewed.
-    level : float, optional
-        Confidence level of the intervals. Default: `0.95`.
-    amount : str, optional
-        Numeric column with the value of each row, such as its amount of money: 0 or more, no missing
-        values. It need not be a feature of the model.
-    costs : Mapping[str, Any], optional
-        Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.
     """
     return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
 
-class ValidateDecisions(TypedDict, total=False):
-    """Keywords of `validate_decisions`."""
-
+class ValidateDecisions(Text, total=False):
     model: Annotated[str | None, 'The alias that the decisions are recorded for, as name@alias. Required.']
     ignore: Annotated[str | Sequence[str] | None, 'Columns to ignore; `*`: all columns that are not read. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value. An empty cell is always missing. Default: as for datasets. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
-
 
 @keywords(ValidateDecisions)
 def validate_decisions(**fields: Unpack[ValidateDecisions]) -> ApiRequest[types.DecisionTableCheck]:
@@ -5618,40 +3505,12 @@ def validate_decisions(**fields: Unpack[ValidateDecisions]) -> ApiRequest[types.
     Check a request to `POST /v1/decisions` without creating anything. It returns the same errors as that request would.
 
     Scope: `score`.
-
-    Parameters
-    ----------
-    model : str, optional
-        The alias that the decisions are recorded for, as name@alias. Required.
-    ignore : str | Sequence[str], optional
-        Columns to ignore; `*`: all columns that are not read. Several names are separated by commas;
-        put a name that contains a comma in double quotes.
-    missing : str | Sequence[str], optional
-        Strings that mean a missing value. An empty cell is always missing. Default: as for datasets.
-        Several are separated by commas.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: detected from the values, if they are unambiguous.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
     return ApiRequest.of("POST", "/v1/decisions/validate", record_of(types.DecisionTableCheck), {**fields}, joined=["ignore", "missing"])
 
 class ValidateErasure(TypedDict, total=False):
-    """Keywords of `validate_erasure`."""
-
     key_columns: Annotated[str | Sequence[str] | None, 'Columns of uploaded tables that have ids of entities. All datasets with one of these columns are searched. Datasets made from decisions are always searched. Default: `[]`.', REPEATED]
     retire_models: Annotated[bool | None, 'Whether models are deleted permanently whose artifact has rows of the entity or its id. If false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.']
-
 
 @keywords(ValidateErasure)
 def validate_erasure(id: str, **fields: Unpack[ValidateErasure]) -> ApiRequest[types.Valid]:
@@ -5666,27 +3525,12 @@ def validate_erasure(id: str, **fields: Unpack[ValidateErasure]) -> ApiRequest[t
     id : str
         Id of the entity, as in the decisions, outcomes and tables. It is compared as text, without
         surrounding spaces; a whole number has no decimal point.
-    key_columns : str | Sequence[str], optional
-        Columns of uploaded tables that have ids of entities. All datasets with one of these columns are
-        searched. Datasets made from decisions are always searched. Default: `[]`.
-    retire_models : bool, optional
-        Whether models are deleted permanently whose artifact has rows of the entity or its id. If
-        false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.
     """
     return ApiRequest.of("POST", "/v1/erasures/validate", record_of(types.Valid), {"id": id, **fields}, body=["id", "key_columns", "retire_models"])
 
-class ValidateEvaluation(TypedDict, total=False):
-    """Keywords of `validate_evaluation`."""
-
-    windows: Annotated[Sequence[Mapping[str, Any]] | None, "Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for pairs."]
+class ValidateEvaluation(Evaluated, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
-    group_by: Annotated[str | None, 'Column of the dataset whose values define the groups to compare: categories, booleans or few numbers. At most 32 groups. It need not be a feature of the model. Rows without a value form a separate group.']
-    at: Annotated[Mapping[str, Any] | None, 'The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.']
-    cutoffs: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.']
-    protected: Annotated[Sequence[str] | None, 'Further columns to compare by group, each in the same way as `group_by`; a column with many numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the columns that the upload declared as protected, and those whose names suggest it (`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
-    costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out rows.']
-
 
 @keywords(ValidateEvaluation)
 def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEvaluation]) -> ApiRequest[types.Valid]:
@@ -5702,49 +3546,10 @@ def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEv
         The model: id, name, name:version or name@alias.
     dataset_id : str
         Id of the dataset to evaluate on.
-    windows : Sequence[Mapping[str, Any]], optional
-        Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for pairs.
-    level : float, optional
-        Confidence level of the intervals. Default: `0.95`.
-    group_by : str, optional
-        Column of the dataset whose values define the groups to compare: categories, booleans or few
-        numbers. At most 32 groups. It need not be a feature of the model. Rows without a value form a
-        separate group.
-    at : Mapping[str, Any], optional
-        The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias
-        and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.
-    cutoffs : Literal["equal_fpr", "equal_tpr"] | str, optional
-        Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same
-        TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.
-    protected : Sequence[str], optional
-        Further columns to compare by group, each in the same way as `group_by`; a column with many
-        numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the
-        columns that the upload declared as protected, and those whose names suggest it
-        (`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.
-    amount : str, optional
-        Numeric column with the value of each row, such as its amount of money: 0 or more, no missing
-        values. It need not be a feature of the model.
-    costs : Mapping[str, Any], optional
-        Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out
-        rows.
     """
     return ApiRequest.of("POST", "/v1/evaluations/validate", record_of(types.Valid), {"model": model, "dataset_id": dataset_id, **fields}, body=["model", "dataset_id", "windows", "level", "group_by", "at", "cutoffs", "protected", "amount", "costs"])
 
-class ValidateJob(TypedDict, total=False):
-    """Keywords of `validate_job`."""
-
-    name: Annotated[str | None, 'Name of the model. Default: the name of the algorithm.']
-    objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
-    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
-    search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
-    baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
-    protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
-    timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
-    priority: Annotated[int | None, 'Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start first. Default: `0`.']
-    tags: Annotated[Mapping[str, Any] | None, 'Key–value labels for your own use, up to 50. The model gets the same tags.']
-    seed: Annotated[int | None, 'Seed of all random numbers. Default: `0`.']
-    label_noise: Annotated[float | None, 'Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.']
-
+ValidateJob = Trained
 
 @keywords(ValidateJob)
 def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[ValidateJob]) -> ApiRequest[types.JobCheck]:
@@ -5760,50 +3565,12 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
         Id of a ready dataset to train on.
     algorithm : Mapping[str, Any]
         `name`, and optionally parameters of that algorithm: see `GET /v1/algorithms`.
-    name : str, optional
-        Name of the model. Default: the name of the algorithm.
-    objective : Mapping[str, Any], optional
-        What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss.
-        Default: `{"metric": "auc"}`.
-    validation : Mapping[str, Any], optional
-        How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation
-        for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at
-        most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a
-        `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`,
-        a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few
-        rows of a class are distinct or in different groups.
-    search : Mapping[str, Any], optional
-        Search for good parameters before training. Null: train with the given parameters.
-    baselines : bool, optional
-        Whether to train baselines on the same splits for comparison: logistic regression and an SVM for
-        the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if
-        that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them
-        in its budget.
-    protected_features : str | Sequence[str], optional
-        Protected columns of the dataset that are features of this model, each by its name. By default
-        none is. The model records who decided so and when, and its report repeats it.
-    timeout_seconds : float, optional
-        Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the
-        setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.
-    priority : int, optional
-        Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start
-        first. Default: `0`.
-    tags : Mapping[str, Any], optional
-        Key–value labels for your own use, up to 50. The model gets the same tags.
-    seed : int, optional
-        Seed of all random numbers. Default: `0`.
-    label_noise : float, optional
-        Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct
-        for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.
     """
     return ApiRequest.of("POST", "/v1/jobs/validate", record_of(types.JobCheck), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "protected_features", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
 
 class ValidateKey(TypedDict, total=False):
-    """Keywords of `validate_key`."""
-
     expires_in_seconds: Annotated[float | None, 'Lifetime in seconds. Null: the key does not expire.']
     holder_id: Annotated[str | None, 'Id of the principal that the key is for: a person, a service account or a key. Null: it is for the caller. Required with the scope `approve`.']
-
 
 @keywords(ValidateKey)
 def validate_key(name: str, scopes: Sequence[Literal["read", "train", "score", "outcomes", "approve", "admin", "operator"] | str], **fields: Unpack[ValidateKey]) -> ApiRequest[types.Valid]:
@@ -5819,23 +3586,10 @@ def validate_key(name: str, scopes: Sequence[Literal["read", "train", "score", "
         Name of the key, for your own use.
     scopes : Sequence[Literal["read", "train", "score", "outcomes", "approve", "admin", "operator"] | str]
         Scopes of the key.
-    expires_in_seconds : float, optional
-        Lifetime in seconds. Null: the key does not expire.
-    holder_id : str, optional
-        Id of the principal that the key is for: a person, a service account or a key. Null: it is for
-        the caller. Required with the scope `approve`.
     """
     return ApiRequest.of("POST", "/v1/keys/validate", record_of(types.Valid), {"name": name, "scopes": scopes, **fields}, body=["name", "scopes", "expires_in_seconds", "holder_id"])
 
-class ValidateOutcomes(TypedDict, total=False):
-    """Keywords of `validate_outcomes`."""
-
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
-
+ValidateOutcomes = Text
 
 @keywords(ValidateOutcomes)
 def validate_outcomes(**fields: Unpack[ValidateOutcomes]) -> ApiRequest[types.Valid]:
@@ -5844,49 +3598,11 @@ def validate_outcomes(**fields: Unpack[ValidateOutcomes]) -> ApiRequest[types.Va
     Check a request to `POST /v1/outcomes` without creating anything. It returns the same errors as that request would.
 
     Scope: `outcomes`.
-
-    Parameters
-    ----------
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: detected from the values, if they are unambiguous.
     """
     return ApiRequest.of("POST", "/v1/outcomes/validate", record_of(types.Valid), {**fields})
 
-class ValidateReading(TypedDict, total=False):
-    """Keywords of `validate_reading`."""
-
-    name: Annotated[str | None, 'Name of the dataset. Default: `table`.']
-    label: Annotated[str | None, 'Name of the label column.']
-    positive: Annotated[str | Sequence[str] | None, 'Label value that counts as positive, or several values separated by commas. All other values are negative.']
-    weight: Annotated[str | None, 'Column with the weight of each row.']
-    group: Annotated[str | None, 'Column of groups, such as customers. Rows of the same group are never split between training and validation.']
-    query: Annotated[str | None, 'Column of queries. Rows with the same value form one list, such as the results of one search, and are ranked within it. Rows of the same query are never split between training and validation.']
-    item: Annotated[str | None, 'Column with the names of the items, for `preferences`.']
-    labels: Annotated[str | Sequence[str] | None, 'Label columns, for `multilabel`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    kind: Annotated[Literal["bipartite", "preferences", "multilabel", "graded"] | str | None, '`bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is better.']
-    categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
-    strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+class ValidateReading(Columns, Text, total=False):
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
-
 
 @keywords(ValidateReading)
 def validate_reading(dataset_id: str, /, **fields: Unpack[ValidateReading]) -> ApiRequest[types.TableCheck]:
@@ -5900,67 +3616,6 @@ def validate_reading(dataset_id: str, /, **fields: Unpack[ValidateReading]) -> A
     ----------
     dataset_id : str
         Id of the dataset.
-    name : str, optional
-        Name of the dataset. Default: `table`.
-    label : str, optional
-        Name of the label column.
-    positive : str | Sequence[str], optional
-        Label value that counts as positive, or several values separated by commas. All other values are
-        negative.
-    weight : str, optional
-        Column with the weight of each row.
-    group : str, optional
-        Column of groups, such as customers. Rows of the same group are never split between training and
-        validation.
-    query : str, optional
-        Column of queries. Rows with the same value form one list, such as the results of one search,
-        and are ranked within it. Rows of the same query are never split between training and
-        validation.
-    item : str, optional
-        Column with the names of the items, for `preferences`.
-    labels : str | Sequence[str], optional
-        Label columns, for `multilabel`. Several names are separated by commas; put a name that contains
-        a comma in double quotes.
-    kind : Literal["bipartite", "preferences", "multilabel", "graded"] | str, optional
-        `bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT
-        /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with
-        several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is
-        better.
-    categorical : str | Sequence[str], optional
-        Columns of numbers to read as categories. Several names are separated by commas; put a name that
-        contains a comma in double quotes.
-    numeric : str | Sequence[str], optional
-        Columns to read as numbers. Any other value in them counts as missing. Several names are
-        separated by commas; put a name that contains a comma in double quotes.
-    drop : str | Sequence[str], optional
-        Columns to ignore. Several names are separated by commas; put a name that contains a comma in
-        double quotes.
-    protected : str | Sequence[str], optional
-        Columns with a legally protected attribute, such as sex or age. They are stored, compared
-        between groups and monitored, but are not features of a model unless the training job names them
-        in `protected_features`. Several names are separated by commas; put a name that contains a comma
-        in double quotes.
-    missing : str | Sequence[str], optional
-        Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
-        `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
-        `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.
-    strict : bool, optional
-        `true`: a value that does not fit its column, or a row without a label, is an error. `false`: it
-        is a warning. Default: `false`.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: detected from the values, if they are unambiguous.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read/validate", record_of(types.TableCheck), {**fields}, body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates", "sheet"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
@@ -5993,10 +3648,7 @@ def validate_retry(job_id: str, /) -> ApiRequest[types.Valid]:
     return ApiRequest.of("POST", f"/v1/jobs/{segment(job_id)}/retry/validate", record_of(types.Valid))
 
 class ValidateRotation(TypedDict, total=False):
-    """Keywords of `validate_rotation`."""
-
     grace_seconds: Annotated[float | None, 'Seconds for which the old key remains valid. 0: it is revoked immediately. Default: `0.0`.']
-
 
 @keywords(ValidateRotation)
 def validate_rotation(key_id: str, /, **fields: Unpack[ValidateRotation]) -> ApiRequest[types.Valid]:
@@ -6010,8 +3662,6 @@ def validate_rotation(key_id: str, /, **fields: Unpack[ValidateRotation]) -> Api
     ----------
     key_id : str
         Id of the key.
-    grace_seconds : float, optional
-        Seconds for which the old key remains valid. 0: it is revoked immediately. Default: `0.0`.
     """
     return ApiRequest.of("POST", f"/v1/keys/{segment(key_id)}/rotate/validate", record_of(types.Valid), {**fields}, body=["grace_seconds"])
 
@@ -6032,31 +3682,8 @@ def validate_schedule(dataset_id: str, cron: str) -> ApiRequest[types.Valid]:
     """
     return ApiRequest.of("POST", "/v1/schedules/validate", record_of(types.Valid), {"dataset_id": dataset_id, "cron": cron}, body=["dataset_id", "cron"])
 
-class ValidateTable(TypedDict, total=False):
-    """Keywords of `validate_table`."""
-
-    name: Annotated[str | None, 'Name of the dataset. Default: `table`.']
-    label: Annotated[str | None, 'Name of the label column.']
-    positive: Annotated[str | Sequence[str] | None, 'Label value that counts as positive, or several values separated by commas. All other values are negative.']
-    weight: Annotated[str | None, 'Column with the weight of each row.']
-    group: Annotated[str | None, 'Column of groups, such as customers. Rows of the same group are never split between training and validation.']
-    query: Annotated[str | None, 'Column of queries. Rows with the same value form one list, such as the results of one search, and are ranked within it. Rows of the same query are never split between training and validation.']
-    item: Annotated[str | None, 'Column with the names of the items, for `preferences`.']
-    labels: Annotated[str | Sequence[str] | None, 'Label columns, for `multilabel`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    kind: Annotated[Literal["bipartite", "preferences", "multilabel", "graded"] | str | None, '`bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is better.']
-    categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
-    strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+class ValidateTable(Columns, Text, total=False):
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
-
 
 @keywords(ValidateTable)
 def validate_table(**fields: Unpack[ValidateTable]) -> ApiRequest[types.TableCheck]:
@@ -6065,84 +3692,11 @@ def validate_table(**fields: Unpack[ValidateTable]) -> ApiRequest[types.TableChe
     Check a request to `POST /v1/datasets` without creating anything. It returns the same errors as that request would.
 
     Scope: `train`.
-
-    Parameters
-    ----------
-    name : str, optional
-        Name of the dataset. Default: `table`.
-    label : str, optional
-        Name of the label column.
-    positive : str | Sequence[str], optional
-        Label value that counts as positive, or several values separated by commas. All other values are
-        negative.
-    weight : str, optional
-        Column with the weight of each row.
-    group : str, optional
-        Column of groups, such as customers. Rows of the same group are never split between training and
-        validation.
-    query : str, optional
-        Column of queries. Rows with the same value form one list, such as the results of one search,
-        and are ranked within it. Rows of the same query are never split between training and
-        validation.
-    item : str, optional
-        Column with the names of the items, for `preferences`.
-    labels : str | Sequence[str], optional
-        Label columns, for `multilabel`. Several names are separated by commas; put a name that contains
-        a comma in double quotes.
-    kind : Literal["bipartite", "preferences", "multilabel", "graded"] | str, optional
-        `bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT
-        /v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with
-        several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is
-        better.
-    categorical : str | Sequence[str], optional
-        Columns of numbers to read as categories. Several names are separated by commas; put a name that
-        contains a comma in double quotes.
-    numeric : str | Sequence[str], optional
-        Columns to read as numbers. Any other value in them counts as missing. Several names are
-        separated by commas; put a name that contains a comma in double quotes.
-    drop : str | Sequence[str], optional
-        Columns to ignore. Several names are separated by commas; put a name that contains a comma in
-        double quotes.
-    protected : str | Sequence[str], optional
-        Columns with a legally protected attribute, such as sex or age. They are stored, compared
-        between groups and monitored, but are not features of a model unless the training job names them
-        in `protected_features`. Several names are separated by commas; put a name that contains a comma
-        in double quotes.
-    missing : str | Sequence[str], optional
-        Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
-        `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
-        `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.
-    strict : bool, optional
-        `true`: a value that does not fit its column, or a row without a label, is an error. `false`: it
-        is a warning. Default: `false`.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: detected from the values, if they are unambiguous.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
     return ApiRequest.of("POST", "/v1/datasets/validate", record_of(types.TableCheck), {**fields}, joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
-class ValidateVersion(TypedDict, total=False):
-    """Keywords of `validate_version`."""
-
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the dataset.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the dataset.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the dataset.']
-    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the dataset.']
-    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the dataset.']
-    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the dataset.']
+class ValidateVersion(VersionText, total=False):
     mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by those of the upload. `replace`: only those of the upload. Default: `append`.']
-
 
 @keywords(ValidateVersion)
 def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> ApiRequest[types.TableCheck]:
@@ -6156,33 +3710,12 @@ def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> A
     ----------
     dataset_id : str
         Id of the dataset.
-    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
-        dataset.
-    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the dataset.
-    decimal : Literal["point", "comma"] | str, optional
-        Decimal separator of a CSV file: `point` or `comma`. Default: as in the dataset.
-    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
-        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the
-        dataset.
-    dates : Literal["day_first", "month_first"] | str, optional
-        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
-        and 03.04.2026. Default: as in the dataset.
-    sheet : str, optional
-        Name of the sheet of an Excel workbook. Default: as in the dataset.
-    mode : Literal["append", "replace"] | str, optional
-        `append`: the rows of the old version, followed by those of the upload. `replace`: only those of
-        the upload. Default: `append`.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions/validate", record_of(types.TableCheck), {**fields})
 
 class ValidateWebhook(TypedDict, total=False):
-    """Keywords of `validate_webhook`."""
-
     events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, including those that later versions add.']
     description: Annotated[str | None, 'Description, for your own use. Default: `""`.']
-
 
 @keywords(ValidateWebhook)
 def validate_webhook(url: str, **fields: Unpack[ValidateWebhook]) -> ApiRequest[types.Valid]:
@@ -6198,10 +3731,6 @@ def validate_webhook(url: str, **fields: Unpack[ValidateWebhook]) -> ApiRequest[
         URL that receives the events, by POST. It must begin with `https://`, and have no user, password
         or fragment. Internal addresses and `http://` are allowed only if the operator has set
         RANKWRIGHT_WEBHOOK_NETWORKS.
-    events : Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str], optional
-        Types of events to send. Null: all types, including those that later versions add.
-    description : str, optional
-        Description, for your own use. Default: `""`.
     """
     return ApiRequest.of("POST", "/v1/webhooks/validate", record_of(types.Valid), {"url": url, **fields}, body=["url", "events", "description"])
 
@@ -6220,15 +3749,10 @@ def withdraw_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRe
     """
     return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/withdraw", record_of(types.AliasRequest))
 
-class WriteLetters(TypedDict, total=False):
-    """Keywords of `write_letters`."""
-
+class WriteLetters(RowFields, total=False):
     reasons: Annotated[int | None, 'Maximum number of reasons.']
     reference: Annotated[Literal["negative", "average"] | str | None, 'Row that the reasons compare with: the average negative or the average training row.']
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
-    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
-    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
-
 
 @keywords(WriteLetters)
 def write_letters(ref: str, /, **fields: Unpack[WriteLetters]) -> ApiRequest[types.LettersAnswer]:
@@ -6243,16 +3767,5 @@ def write_letters(ref: str, /, **fields: Unpack[WriteLetters]) -> ApiRequest[typ
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
-    reasons : int, optional
-        Maximum number of reasons.
-    reference : Literal["negative", "average"] | str, optional
-        Row that the reasons compare with: the average negative or the average training row.
-    pdo : float, optional
-        Number of points that double the odds of a negative.
-    id : str, optional
-        Field or column with the id of each row, which is returned with its score.
-    ignore : str | Sequence[str], optional
-        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
-        are separated by commas; put a name that contains a comma in double quotes.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/letters", record_of(types.LettersAnswer), {**fields}, body=[], joined=["ignore"])

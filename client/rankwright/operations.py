@@ -12,6 +12,8 @@ import inspect
 import io
 import json
 import re
+import textwrap
+import typing
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -351,6 +353,10 @@ def _presented(
     awaited = issubclass(kind, Asynchronous)
     returns = _result_type(str(found.return_annotation), awaited)
     sections = _sections_of(describe.__doc__ or "")
+    own = sections.get("Parameters", "")
+    added = _described(describe.__dict__.get("keywords"), but=_entries_of(own))
+    if added:
+        sections["Parameters"] = "\n".join([own, *added] if own else added)
     if entry is not None:
         sections.setdefault("Yields", entry)
         returns = f"{'Async' if awaited else ''}Iterator[{entry}]"
@@ -387,6 +393,25 @@ def _entries_of(text: str) -> dict[str, str]:
     """Return the entries of a section by the name that each describes."""
     entries = re.split(r"^(?=\w)", text, flags=re.MULTILINE)
     return {each.partition(" : ")[0]: each.rstrip("\n") for each in entries if each.strip()}
+
+
+def _described(kind: type[Any] | None, but: Collection[str]) -> list[str]:
+    """Return the entries of a docstring for the keywords of a TypedDict, without those in `but`."""
+    if kind is None:
+        return []
+    texts = {
+        name: typing.get_args(hint)[1]
+        for name, hint in typing.get_type_hints(kind, include_extras=True).items()
+    }
+    return [
+        f"{name} : {_type_of(hint).removesuffix(' | None')}, optional\n{_indented(texts[name])}"
+        for name, hint in kind.__annotations__.items()
+        if name not in but and texts[name]
+    ]
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    ")
 
 
 def _docstring_of(sections: Mapping[str, str]) -> str:
@@ -473,21 +498,7 @@ def _type_of(hint: Any) -> str:
 
 def keywords_of(request: Callable[..., ApiRequest[Any]]) -> Callable[[F], F]:
     """Return a decorator that gives a method the keywords of a function of `api`, with their descriptions."""
-    kind = request.__dict__["keywords"]
-
-    def put(function: F) -> F:
-        found = keywords(kind)(function)
-        # In parts, for Python takes the indentation off docstrings from version 3.13 on.
-        entries = _entries_of(_sections_of(request.__doc__ or "").get("Parameters", ""))
-        added = [text for name, text in entries.items() if name in kind.__annotations__]
-        if added:
-            sections = _sections_of(function.__doc__ or "")
-            own = sections.get("Parameters", "")
-            sections["Parameters"] = "\n".join([own, *added] if own else added)
-            found.__doc__ = _docstring_of(sections)
-        return found
-
-    return put
+    return keywords(request.__dict__["keywords"])
 
 
 def free(make: Callable[P, ApiRequest[T]]) -> Operation[P, T, T]:

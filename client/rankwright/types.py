@@ -1,6 +1,6 @@
 """What the service answers: every object of its API, by the name that /openapi.json has for it.
 
-Made from that description by tests/app/client/make_client.py; not written by hand.
+Made from that description by tools/make_client.py; not written by hand.
 """
 
 # ruff: noqa: E501
@@ -81,8 +81,8 @@ class Algorithms(Record):
     data: list[Algorithm]
     """The algorithms."""
 
-class Alias(Record):
-    """An alias with its history."""
+class AliasSummary(Record):
+    """An alias: a name that can be moved from one version of a model to another."""
 
     name: str
     """Name of the models."""
@@ -110,6 +110,16 @@ class Alias(Record):
     """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
+
+class DeletedAlias(AliasSummary):
+    """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
+    time.
+    """
+
+
+class Alias(DeletedAlias):
+    """An alias with its history."""
+
     history: list[AliasStep]
     """The revisions of the alias, the newest first."""
 
@@ -360,36 +370,6 @@ class AliasStep(Record):
     """True if the files are stored. They are deleted when the model is permanently deleted, and when an
     erasure finds the erased id in them.
     """
-
-class AliasSummary(Record):
-    """An alias: a name that can be moved from one version of a model to another."""
-
-    name: str
-    """Name of the models."""
-    alias: str
-    """The alias, such as `live`."""
-    revision: int
-    """Revision number, from 1. It is also the ETag."""
-    model_id: str
-    """Id of the model that the alias points to."""
-    guarantee: StoredGuarantee | None
-    """Guarantee of every version behind the alias. Null: there is none, and score responses have no
-    `flag`.
-    """
-    cutoff: AliasCutoff | None
-    """Threshold with which the current version meets the guarantee. Null without a guarantee."""
-    memo: StoredMemo | None
-    """Why the alias was last moved. Null if no memo was given."""
-    author: str | None
-    """Name of the key that last moved the alias. Null if it was moved without a key."""
-    protected: bool
-    """True if another person must approve every change of the alias, and of the calibration of its model."""
-    break_glass_until: str | None
-    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
-    not suspended.
-    """
-    updated_at: str
-    """Time of the last change, apart from changes of the protection."""
 
 class AreaDrift(Record):
     """Change of one metric between the model's validation and this dataset, as two independent samples."""
@@ -710,8 +690,8 @@ class BatchSummary(Record):
     several labels.
     """
 
-class Best(Record):
-    """The best candidate so far."""
+class ProgressRow(Record):
+    """A candidate of a search, with its value on the validation rows of all inner splits."""
 
     trial: int
     """Number of the trial that completed this candidate. 0 for a mean rank of several candidates."""
@@ -729,6 +709,10 @@ class Best(Record):
     """Mean value of the job's objective over the inner splits."""
     seconds: float
     """Fit time over all inner splits, in seconds."""
+
+class Best(ProgressRow):
+    """The best candidate so far."""
+
     metric: Literal['auc', 'pauc', 'tpr', 'average_precision', 'precision', 'lift', 'precision_at_recall', 'ndcg', 'pair_order']
     """Metric of the job's objective."""
 
@@ -801,8 +785,8 @@ class BreakGlass(Record):
     until: str
     """When it expires."""
 
-class Calibration(Record):
-    """The calibration of a model: a non-decreasing map from scores to probabilities."""
+class CalibrationSummary(Record):
+    """One version of a calibration."""
 
     version: int
     """Version number of the calibration, from 1."""
@@ -843,6 +827,10 @@ class Calibration(Record):
     """
     created_at: str
     """Time of creation."""
+
+class Calibration(CalibrationSummary):
+    """The calibration of a model: a non-decreasing map from scores to probabilities."""
+
     model_id: str
     """Id of the model."""
     log_losses: dict[str, float]
@@ -921,49 +909,6 @@ class CalibrationShape(Record):
     """Degrees of freedom of the test."""
     information: float
     """Sum of p (1 − p) over the effective number of rows."""
-
-class CalibrationSummary(Record):
-    """One version of a calibration."""
-
-    version: int
-    """Version number of the calibration, from 1."""
-    method: Literal['platt', 'beta', 'isotonic']
-    """`platt`, `beta` or `isotonic`: the method with the lowest log loss on held-out folds."""
-    trained_on: Literal['validation', 'out_of_fold', 'dataset']
-    """Rows that the calibration was fitted on. `validation`: the validation rows. `out_of_fold`: the out-
-    of-fold scores of a cross-validated model, on the scale of the served ranker. `dataset`: a later
-    dataset.
-    """
-    dataset: DatasetVersion | None
-    """Dataset of these rows. Null if it was not recorded."""
-    rows: int
-    """Number of rows that the calibration was fitted on."""
-    positives: int
-    """Number of positive rows."""
-    prevalence: float
-    """Fraction of positives among these rows, by weight. Probabilities assume this prevalence unless a
-    request states another.
-    """
-    job_id: str
-    """Id of the job that made this."""
-    restores: int | None
-    """The earlier version that was restored: this one is a copy of it. Null for others."""
-    reason: str | None
-    """Reason for this version. Null if none was given."""
-    author: str | None
-    """Name of the principal that requested this version. Null for the one of the training."""
-    alias_request_id: str | None
-    """The approved request that made this version. Null for a direct change."""
-    approved_by: str | None
-    """Name of the principal that approved it. Null for a direct change."""
-    approved_by_id: str | None
-    """Id of the principal that approved it. Null for a direct change."""
-    break_glass: bool
-    """True if a protected alias served the model, and the calibration was changed without approval during
-    a break-glass.
-    """
-    created_at: str
-    """Time of creation."""
 
 class Cohort(Record):
     """The decisions of a period, with the state of their outcomes."""
@@ -1157,8 +1102,8 @@ class ComparedAtCapacity(Record):
     p_value: float | None
     """Joint p-value of the hypothesis that all models find equally many."""
 
-class ComparedCost(Record):
-    """Costs of one model at its cutoff of lowest cost."""
+class LeastCost(Record):
+    """The cutoff with the lowest cost on these rows."""
 
     threshold: float | None
     """Lowest score that is flagged. Null: no row is flagged."""
@@ -1176,6 +1121,10 @@ class ComparedCost(Record):
     """Lowest cutoff that a part chose. Null: no row is flagged."""
     threshold_high: float | None
     """Highest cutoff that a part chose. Null: no row is flagged."""
+
+class ComparedCost(LeastCost):
+    """Costs of one model at its cutoff of lowest cost."""
+
     model_id: str
     """Id of the model."""
 
@@ -1213,30 +1162,6 @@ class ComparedCurve(Record):
     points: list[ComparedPoint]
     """At most 100 points, from (0, 0) to (1, 1)."""
 
-class ComparedLists(Record):
-    """The models compared by the mean of one metric over the queries. The tests are paired by query."""
-
-    differences: list[ComparedPair]
-    """Difference of each pair of models. p-values are adjusted with Holm's method over all pairs and
-    metrics, separately from the windows.
-    """
-    winner: str | None = None
-    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
-    most 0.05. Null if there is none.
-    """
-    metric: str
-    """Name of the metric."""
-    values: list[ComparedValue]
-    """Value of each model."""
-    p_value: float | None
-    """Joint p-value of the hypothesis that the metric is equal for all models. Null for an area over a
-    window that holds fewer than 3 effective negatives.
-    """
-    queries: int
-    """Number of queries in which the metric is defined."""
-    skipped: int
-    """Number of queries in which the metric is undefined."""
-
 class ComparedMetric(Record):
     """The models compared by one metric."""
 
@@ -1256,6 +1181,14 @@ class ComparedMetric(Record):
     """Joint p-value of the hypothesis that the metric is equal for all models. Null for an area over a
     window that holds fewer than 3 effective negatives.
     """
+
+class ComparedLists(ComparedMetric):
+    """The models compared by the mean of one metric over the queries. The tests are paired by query."""
+
+    queries: int
+    """Number of queries in which the metric is defined."""
+    skipped: int
+    """Number of queries in which the metric is undefined."""
 
 class ComparedModel(Record):
     """One of the compared models, under its name at the time of the request."""
@@ -1301,8 +1234,8 @@ class ComparedPoint(Record):
     tpr: float
     """True positive rate."""
 
-class ComparedValue(Record):
-    """The value of one model."""
+class Interval(Record):
+    """An estimate with its confidence interval. All three are null if the value cannot be estimated."""
 
     value: float | None
     """The estimate. Null if it cannot be computed."""
@@ -1310,6 +1243,10 @@ class ComparedValue(Record):
     """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
     """Upper end of the confidence interval. Null if there is no finite bound."""
+
+class ComparedValue(Interval):
+    """The value of one model."""
+
     model_id: str
     """Id of the model."""
 
@@ -1464,19 +1401,17 @@ class CountedValue(Record):
     positive: bool
     """True if the value counts as positive."""
 
-class CrossGroupAuc(Record):
+class GroupMetric(Interval):
+    """A metric of one group, or the reason why it is unavailable."""
+
+    reason: str | None
+    """Why the metric is unavailable, such as missing rows of a class. Null if it is available."""
+
+class CrossGroupAuc(GroupMetric):
     """xAUC: the probability that a positive of one group scores above a negative of another; a tie counts
     half (Kallus & Zhou 2019).
     """
 
-    value: float | None
-    """The estimate. Null if it cannot be computed."""
-    low: float | None
-    """Lower end of the confidence interval. Null if there is no finite bound."""
-    high: float | None
-    """Upper end of the confidence interval. Null if there is no finite bound."""
-    reason: str | None
-    """Why the metric is unavailable, such as missing rows of a class. Null if it is available."""
     positives_of: str | None
     """Group of the positives. Null: the rows without a value."""
     negatives_of: str | None
@@ -1809,38 +1744,6 @@ class DecisionTableCheck(Record):
     rows: int
     """Number of rows."""
 
-class DeletedAlias(Record):
-    """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
-    time.
-    """
-
-    name: str
-    """Name of the models."""
-    alias: str
-    """The alias, such as `live`."""
-    revision: int
-    """Revision number, from 1. It is also the ETag."""
-    model_id: str
-    """Id of the model that the alias points to."""
-    guarantee: StoredGuarantee | None
-    """Guarantee of every version behind the alias. Null: there is none, and score responses have no
-    `flag`.
-    """
-    cutoff: AliasCutoff | None
-    """Threshold with which the current version meets the guarantee. Null without a guarantee."""
-    memo: StoredMemo | None
-    """Why the alias was last moved. Null if no memo was given."""
-    author: str | None
-    """Name of the key that last moved the alias. Null if it was moved without a key."""
-    protected: bool
-    """True if another person must approve every change of the alias, and of the calibration of its model."""
-    break_glass_until: str | None
-    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
-    not suspended.
-    """
-    updated_at: str
-    """Time of the last change, apart from changes of the protection."""
-
 class DeliveryAttempt(Record):
     """One attempt at a delivery."""
 
@@ -1898,15 +1801,9 @@ class DetectableDrop(Record):
     validation_negatives: float
     """Effective number of negative validation rows."""
 
-class Difference(Record):
+class Difference(Interval):
     """The model's value minus the baseline's value."""
 
-    value: float | None
-    """The estimate. Null if it cannot be computed."""
-    low: float | None
-    """Lower end of the confidence interval. Null if there is no finite bound."""
-    high: float | None
-    """Upper end of the confidence interval. Null if there is no finite bound."""
     p_value: float | None
     """p-value of the hypothesis that both values are equal. Null if the window holds fewer than 3
     effective negatives (4 in each fold), or if there are fewer than 3 positives. A warning says how
@@ -1990,37 +1887,6 @@ class ErasedRows(Record):
     outcomes: int
     """Number of outcomes."""
 
-class Erasure(Record):
-    """A request to erase an entity, with its report."""
-
-    id: str
-    """Id of the request."""
-    state: Literal['running', 'settling', 'done', 'on_hold', 'failed']
-    """`running`: a job searches and removes rows. `settling`: no table has rows of the entity any more;
-    decisions may still arrive from the log of a process. `done`. `on_hold`: a legal hold covers some of
-    the rows; retry the job after its release. `failed`: see `problem`.
-    """
-    key_columns: list[str]
-    """Columns that have ids of entities."""
-    job_id: str | None
-    """The job that searches tables. Null for an old request."""
-    problem: str | None
-    """The error of the job. Null without one."""
-    requested_at: str
-    """Time of the request."""
-    due_at: str
-    """Time until which the request is done. If its job has failed, the service forgets the id then. If the
-    service was off, it finishes the request later.
-    """
-    done_at: str | None
-    """When the last check found no row of the entity, and all old files were deleted. Null if that is
-    still to come.
-    """
-    erased: ErasedRows | None
-    """Decisions and outcomes erased so far. Null before the first pass."""
-    report: ErasureReport | None
-    """What was searched and removed in tables, and what remains. Null before the first search."""
-
 class ErasureItem(Record):
     """A request to erase an entity, without its report."""
 
@@ -2049,6 +1915,12 @@ class ErasureItem(Record):
     """
     erased: ErasedRows | None
     """Decisions and outcomes erased so far. Null before the first pass."""
+
+class Erasure(ErasureItem):
+    """A request to erase an entity, with its report."""
+
+    report: ErasureReport | None
+    """What was searched and removed in tables, and what remains. Null before the first search."""
 
 class ErasureRemainder(Record):
     """Something that the erasure does not remove."""
@@ -2516,37 +2388,9 @@ class EvaluationMetricEstimates(Record):
     model_id: str
     """Id of the model."""
 
-class EvaluationOperatingPoint(Record):
+class EvaluationOperatingPoint(Cutoff):
     """One threshold and its consequences on the rows of an evaluation."""
 
-    threshold: float | None
-    """Lowest score that is flagged. Null: no row is flagged."""
-    fpr: Interval
-    """Fraction of the negatives that are flagged."""
-    tpr: Interval
-    """Fraction of the positives that are flagged."""
-    precision: Interval
-    """Fraction of the flagged rows that are positive, at this `prevalence`."""
-    lift: Interval
-    """`precision` divided by `prevalence`. Random flagging has a lift of 1."""
-    flagged: Interval
-    """Fraction of all rows that are flagged, at this `prevalence`."""
-    threshold_low: float | None
-    """Lower end of a confidence interval for the threshold that has the requested rate, or the lowest
-    cost, in the population. Null: the data set no limit.
-    """
-    threshold_high: float | None
-    """Upper end of that interval. Null: the data set no limit."""
-    prevalence: float
-    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
-    """The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the threshold. Null
-    if no `fpr` was requested.
-    """
-    fpr_at_tpr: Interval | None
-    """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
-    cost: Cost | None
-    """Mean cost per row. Null if no costs were given."""
     guarantee: RateGuarantee | None = None
     """The guarantee. Null if no `confidence` was requested."""
     evaluation_id: str
@@ -2940,17 +2784,9 @@ class GradedOrder(Record):
     pairwise: list[list[float | None]]
     """AUC of each grade (column) over each lower grade (row), by ascending grade; other entries are null."""
 
-class GroupArea(Record):
+class GroupArea(GroupMetric):
     """Partial AUC within one group. The window refers to the FPR within the group."""
 
-    value: float | None
-    """The estimate. Null if it cannot be computed."""
-    low: float | None
-    """Lower end of the confidence interval. Null if there is no finite bound."""
-    high: float | None
-    """Upper end of the confidence interval. Null if there is no finite bound."""
-    reason: str | None
-    """Why the metric is unavailable, such as missing rows of a class. Null if it is available."""
     fpr_min: float
     """Lower end of the window of false positive rates."""
     fpr_max: float
@@ -3011,18 +2847,6 @@ class GroupGuarantee(Record):
     """TPR of the cutoff in the group. Null if there is no cutoff, if the group has no positives, or if
     their weights differ.
     """
-
-class GroupMetric(Record):
-    """A metric of one group, or the reason why it is unavailable."""
-
-    value: float | None
-    """The estimate. Null if it cannot be computed."""
-    low: float | None
-    """Lower end of the confidence interval. Null if there is no finite bound."""
-    high: float | None
-    """Upper end of the confidence interval. Null if there is no finite bound."""
-    reason: str | None
-    """Why the metric is unavailable, such as missing rows of a class. Null if it is available."""
 
 class GroupTest(Record):
     """A joint test of the hypothesis that a metric is equal in all groups."""
@@ -3155,16 +2979,6 @@ class InformationValue(Record):
     """Upper confidence limit."""
     sparse: bool
     """Whether a bin has fewer than five rows of a class: the interval is then too optimistic."""
-
-class Interval(Record):
-    """An estimate with its confidence interval. All three are null if the value cannot be estimated."""
-
-    value: float | None
-    """The estimate. Null if it cannot be computed."""
-    low: float | None
-    """Lower end of the confidence interval. Null if there is no finite bound."""
-    high: float | None
-    """Upper end of the confidence interval. Null if there is no finite bound."""
 
 class Job(Record):
     """A job: long work that a worker does in the background."""
@@ -3320,31 +3134,9 @@ class Key(Record):
     successor_id: str | None
     """Id of the key that replaced this one. Null if it has not been replaced."""
 
-class KeyWithSecret(Record):
+class KeyWithSecret(Key):
     """A new API key with its secret."""
 
-    id: str
-    """Id of the key."""
-    owner: str
-    """Owner of the key and of all resources created with it."""
-    name: str
-    """Name of the key."""
-    prefix: str
-    """First characters of the secret, to identify the key."""
-    holder_id: str | None
-    """Id of the principal that the key is for. Null: it is for its creator."""
-    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
-    """Scopes of the key."""
-    created_at: str
-    """Time of creation."""
-    expires_at: str | None
-    """Time of expiry. Null: the key does not expire."""
-    last_used_at: str | None
-    """Time of the last use. Null: it has not been used."""
-    revoked_at: str | None
-    """Time of revocation. Null: it has not been revoked."""
-    successor_id: str | None
-    """Id of the key that replaced this one. Null if it has not been replaced."""
     secret: str | None
     """The secret. It is shown only once; null in a replayed response."""
 
@@ -3459,26 +3251,6 @@ class LeaderboardRow(Record):
     """`chosen`, `left` (not chosen), `failed` or `untried`."""
     reason: str
     """Why the candidate has this state."""
-
-class LeastCost(Record):
-    """The cutoff with the lowest cost on these rows."""
-
-    threshold: float | None
-    """Lowest score that is flagged. Null: no row is flagged."""
-    flagged: float
-    """Fraction of the rows that are flagged."""
-    in_sample: float
-    """Mean cost per row on the rows that chose the cutoff. This is too low as an estimate for new rows."""
-    held_out: DecisionCost | None
-    """Cost on held-out rows: each part of the rows is evaluated at the cutoff that the other parts choose.
-    Null if all rows belong to one group.
-    """
-    parts: int
-    """Number of parts that the rows were divided into."""
-    threshold_low: float | None
-    """Lowest cutoff that a part chose. Null: no row is flagged."""
-    threshold_high: float | None
-    """Highest cutoff that a part chose. Null: no row is flagged."""
 
 class Letter(Record):
     """The letter of a row."""
@@ -3977,13 +3749,9 @@ class Me(Record):
     expires_at: str | None
     """Time when the key, token or session expires. Null: never."""
 
-class MeanArea(Record):
+class MeanArea(BaselineWindow):
     """Mean of a partial AUC over the labels."""
 
-    fpr_min: float
-    """Lower end of the window of false positive rates."""
-    fpr_max: float
-    """Upper end of the window of false positive rates."""
     value: float | None
     """Mean over the labels. Null if no label has the value."""
 
@@ -4571,37 +4339,9 @@ class NewestArea(Record):
     high: float
     """Upper end of the confidence interval."""
 
-class OperatingPoint(Record):
+class OperatingPoint(Cutoff):
     """One threshold and its consequences on one part of the data."""
 
-    threshold: float | None
-    """Lowest score that is flagged. Null: no row is flagged."""
-    fpr: Interval
-    """Fraction of the negatives that are flagged."""
-    tpr: Interval
-    """Fraction of the positives that are flagged."""
-    precision: Interval
-    """Fraction of the flagged rows that are positive, at this `prevalence`."""
-    lift: Interval
-    """`precision` divided by `prevalence`. Random flagging has a lift of 1."""
-    flagged: Interval
-    """Fraction of all rows that are flagged, at this `prevalence`."""
-    threshold_low: float | None
-    """Lower end of a confidence interval for the threshold that has the requested rate, or the lowest
-    cost, in the population. Null: the data set no limit.
-    """
-    threshold_high: float | None
-    """Upper end of that interval. Null: the data set no limit."""
-    prevalence: float
-    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
-    """The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the threshold. Null
-    if no `fpr` was requested.
-    """
-    fpr_at_tpr: Interval | None
-    """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
-    cost: Cost | None
-    """Mean cost per row. Null if no costs were given."""
     guarantee: RateGuarantee | None = None
     """The guarantee. Null if no `confidence` was requested."""
     model_id: str
@@ -4777,7 +4517,7 @@ class OwnerQuota(Record):
     updated_at: str | None
     """Time of the last change. Null: the owner has no individual limits."""
 
-class PairMetrics(Record):
+class PairMetrics(EvaluatedPairs):
     """Metrics of a model trained on pairs, on the pairs of one part."""
 
     model_id: str
@@ -4786,24 +4526,6 @@ class PairMetrics(Record):
     """Part of the data: the validation rows or the training rows."""
     level: float
     """Confidence level of the interval."""
-    pair_order: Interval
-    """Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs that share
-    an item.
-    """
-    misrank_fraction: float
-    """Weighted fraction of the pairs out of order; a tie counts fully."""
-    ties: float
-    """Weighted fraction of the pairs that have equal scores."""
-    pairs: int
-    """Number of pairs."""
-    items: int
-    """Number of different items in the pairs."""
-    weight: float
-    """Total weight of the pairs."""
-    effective_pairs: float
-    """Effective number of pairs in the worst case: this many pairs without shared items would be as
-    informative.
-    """
 
 class Pairs(Record):
     """The pairs of a dataset of kind `preferences`: which item is better than which."""
@@ -4981,17 +4703,11 @@ class ProbabilityRange(Record):
     observed: Literal['more', 'fewer']
     """`more` or `fewer` positives than predicted."""
 
-class ProbabilitySaving(Record):
+class ProbabilitySaving(Interval):
     """Held-out cost per row of the cutoff, minus that of deciding by probability. Above 0: deciding by
     probability is cheaper.
     """
 
-    value: float | None
-    """The estimate. Null if it cannot be computed."""
-    low: float | None
-    """Lower end of the confidence interval. Null if there is no finite bound."""
-    high: float | None
-    """Upper end of the confidence interval. Null if there is no finite bound."""
     p_value: float
     """p-value of the hypothesis that there is no difference."""
 
@@ -5052,26 +4768,6 @@ class Progress(Record):
     """Seconds left of the budget of `auto` at this report. The budget is paused in the phase `compiling`.
     Null without a budget.
     """
-
-class ProgressRow(Record):
-    """A candidate of a search, with its value on the validation rows of all inner splits."""
-
-    trial: int
-    """Number of the trial that completed this candidate. 0 for a mean rank of several candidates."""
-    algorithm: str
-    """Name of the algorithm."""
-    parameters: dict[str, Any]
-    """Up to 8 searched parameters; for `auto` those that it changed."""
-    rows: int | None
-    """Number of training rows, or of pairs. Null if it is unknown."""
-    splits: int
-    """Number of inner splits that `value` is the mean of: all of them. A candidate that is not yet
-    evaluated on all splits is not listed.
-    """
-    value: float
-    """Mean value of the job's objective over the inner splits."""
-    seconds: float
-    """Fit time over all inner splits, in seconds."""
 
 class ProxyAuc(Record):
     """AUC of scores that predict a protected column, with its confidence interval."""
@@ -5489,37 +5185,9 @@ class ReportedJob(Record):
     max_attempts: int
     """Maximum number of attempts."""
 
-class RequestedCutoff(Record):
+class RequestedCutoff(Cutoff):
     """An operating point and the rate that was requested."""
 
-    threshold: float | None
-    """Lowest score that is flagged. Null: no row is flagged."""
-    fpr: Interval
-    """Fraction of the negatives that are flagged."""
-    tpr: Interval
-    """Fraction of the positives that are flagged."""
-    precision: Interval
-    """Fraction of the flagged rows that are positive, at this `prevalence`."""
-    lift: Interval
-    """`precision` divided by `prevalence`. Random flagging has a lift of 1."""
-    flagged: Interval
-    """Fraction of all rows that are flagged, at this `prevalence`."""
-    threshold_low: float | None
-    """Lower end of a confidence interval for the threshold that has the requested rate, or the lowest
-    cost, in the population. Null: the data set no limit.
-    """
-    threshold_high: float | None
-    """Upper end of that interval. Null: the data set no limit."""
-    prevalence: float
-    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
-    """The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the threshold. Null
-    if no `fpr` was requested.
-    """
-    fpr_at_tpr: Interval | None
-    """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
-    cost: Cost | None
-    """Mean cost per row. Null if no costs were given."""
     asked: str
     """The requested rate."""
 
@@ -6531,15 +6199,9 @@ class ValuePoint(Record):
     value: float
     """Fraction of the positives' total amount that is flagged."""
 
-class ValueRecall(Record):
+class ValueRecall(Interval):
     """Fraction of the positives' total amount among the flagged rows."""
 
-    value: float | None
-    """The estimate. Null if it cannot be computed."""
-    low: float | None
-    """Lower end of the confidence interval. Null if there is no finite bound."""
-    high: float | None
-    """Upper end of the confidence interval. Null if there is no finite bound."""
     share: float
     """Fraction of the rows, or of the negatives, that are flagged; see `over`."""
     threshold: float
@@ -6629,35 +6291,9 @@ class WebhookDelivery(Record):
     attempts: list[DeliveryAttempt]
     """The last 10 attempts, newest first."""
 
-class WebhookWithSecret(Record):
+class WebhookWithSecret(Webhook):
     """A webhook with its new secret."""
 
-    id: str
-    """Id of the webhook."""
-    url: str
-    """URL that receives the events."""
-    events: list[Literal['job.succeeded', 'job.failed', 'job.cancelled', 'job.timed_out', 'dataset.ready', 'dataset.failed', 'evaluation.ready', 'evaluation.failed', 'alias.changed', 'alias.deleted', 'alias_request.created', 'alias_request.approved', 'alias_request.rejected', 'alias_request.withdrawn', 'alias_request.void', 'alarm.raised', 'alarm.cleared']] | None
-    """Types of events that are sent. Null: all."""
-    description: str
-    """Description."""
-    author: str | None
-    """Name of who created it."""
-    created_at: str
-    """Time of creation."""
-    enabled: bool
-    """False if the webhook is disabled and receives nothing."""
-    disabled_at: str | None
-    """When it was disabled. Null: it is enabled."""
-    disabled_reason: Literal['requested', 'gone', 'failing'] | None
-    """Why it is disabled. `requested`: by a request. `gone`: the receiver responded with 410. `failing`:
-    every attempt failed for five days.
-    """
-    failing_since: str | None
-    """Time of the first failed attempt since the last success. Null: the last attempt succeeded, or there
-    was none.
-    """
-    previous_secret_until: str | None
-    """Until when deliveries are also signed with the secret before the last rotation. Null: never rotated."""
     secret: str | None
     """The secret that signs the deliveries. It is shown only once; null in a replayed response."""
 

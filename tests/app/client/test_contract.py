@@ -17,7 +17,7 @@ from rankwright import types
 from rankwright.operations import Blocking, Iteration, Operation
 from rankwright.transport import Request, Response
 
-from tests.app.client.make_client import CLIENT, DOCUMENT, as_text, describe, modules
+from tools.make_client import CLIENT, DOCUMENT, as_text, describe, modules
 from tests.sentences import Sentences
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.app.client.make_client import CLIENT, DOCUMENT, modules
+from tools.make_client import CLIENT, DOCUMENT, modules
 
 FIELDS = {
     ("/v1/models", "get"): {
@@ -53,7 +53,7 @@ for command in ("list", "upload", "train"):
 told["list"] = api.list_models(colour="red").target()
 told["upload"] = api.upload_dataset(skip_rows=2).target()
 told["train"] = json.loads(api.submit_job("ds_1", {}, mood={"kind": "good"}).body)
-told["doc"] = api.list_models.__doc__
+told["doc"] = rankwright.Client("http://nowhere", "key").models.list.__doc__
 json.dump(told, sys.stdout)
 """
 

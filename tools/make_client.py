@@ -20,13 +20,13 @@ from app.platform.settings import Settings
 
 Schema = Mapping[str, Any]
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs" / "openapi.json"
 CLIENT = ROOT / "client" / "rankwright"
 WIDTH = 100
 HEAD = '''"""What the service answers: every object of its API, by the name that /openapi.json has for it.
 
-Made from that description by tests/app/client/make_client.py; not written by hand.
+Made from that description by tools/make_client.py; not written by hand.
 """
 
 # ruff: noqa: E501
@@ -39,7 +39,7 @@ from rankwright.records import Record
 API_HEAD = '''"""A function for every operation of the API, by the name that /openapi.json has for it.
 
 A function returns the request, and sends nothing. Its keywords are a TypedDict, which the command line reads, too.
-Made from that description by tests/app/client/make_client.py; not written by hand.
+Made from that description by tools/make_client.py; not written by hand.
 """
 
 # ruff: noqa: E501
@@ -71,6 +71,44 @@ if TYPE_CHECKING:
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 TEXTS = {"probability": "bool", "interval": "bool"}
 """Types of query parameters that are described as texts: the service reads them itself."""
+SHARED = {
+    "Paged": ("list_jobs", "limit", "after"),
+    "Searched": ("list_jobs", "search", "created_after", "created_before"),
+    "Idempotent": ("submit_job", "idempotency_key"),
+    "Awaited": ("submit_job", "prefer"),
+    "Columns": (
+        *("upload_dataset", "name", "label", "positive", "weight", "group", "query", "item"),
+        *("labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict"),
+    ),
+    "Text": ("upload_dataset", "encoding", "delimiter", "decimal", "thousands", "dates"),
+    "VersionText": (
+        *("create_version", "encoding", "delimiter", "decimal", "thousands", "dates", "sheet"),
+    ),
+    "ScoredText": (
+        *("score_rows", "missing", "encoding", "delimiter", "decimal", "thousands", "dates"),
+    ),
+    "RowFields": ("score_rows", "id", "ignore"),
+    "Probability": ("score_rows", "probability", "interval", "prevalence"),
+    "Reasons": (
+        *("score_rows", "reasons", "reference", "direction", "threshold", "exclude_protected"),
+    ),
+    "BatchScored": ("create_batch_score", "model", "keep", "top", "file_name", "sheet"),
+    "Trained": (
+        *("submit_job", "name", "objective", "validation", "search", "baselines", "seed", "tags"),
+        *("protected_features", "timeout_seconds", "priority", "label_noise"),
+    ),
+    "Evaluated": (
+        *("create_evaluation", "windows", "group_by", "at", "cutoffs", "protected", "costs"),
+    ),
+    "Compared": ("create_comparison", "windows", "metrics", "capacity", "costs"),
+    "Rates": ("read_operating_point", "fpr", "tpr", "threshold", "confidence"),
+    "Costs": (
+        *("read_operating_point", "flagged", "cost_false_positive", "cost_false_negative"),
+        *("prevalence", "amount", "rule", "rule_flags", "total_rows"),
+    ),
+    "BaseScore": ("read_scorecard", "base_score", "base_odds"),
+}
+"""Keywords that several operations take, with an operation that has them: each is described once."""
 _REF = "#/components/schemas/"
 
 
@@ -102,13 +140,42 @@ def make_types(document: Schema) -> str:
             if name not in wanted:
                 wanted[name] = None
                 left.append(schemas[name])
-    parts = [HEAD]
-    for name in sorted(wanted):
-        if schemas[name].get("type") == "object" and not _is_page(schemas[name]):
-            parts.append(_class(name, schemas[name]))
-        elif not _is_page(schemas[name]):
-            parts.append(f"{name} = {_type(schemas[name])}")
-    return "\n\n".join(parts) + "\n"
+    parts = {}
+    objects = {name: schemas[name] for name in sorted(wanted) if "properties" in schemas[name]}
+    bases = _bases(objects)
+    left = sorted(name for name in wanted if not _is_page(schemas[name]))
+    while left:
+        name = left.pop(0)
+        base = bases.get(name)
+        if base and base not in parts:  # a class comes after its base
+            left[:0] = [base, name]
+        elif name not in parts and schemas[name].get("type") == "object":
+            inherited = objects[base]["properties"] if base else {}
+            parts[name] = _class(name, schemas[name], base or "Record", inherited)
+        elif name not in parts:
+            parts[name] = f"{name} = {_type(schemas[name])}"
+    return "\n\n".join([HEAD, *parts.values()]) + "\n"
+
+
+def _bases(objects: Mapping[str, Schema]) -> dict[str, str]:
+    """Return for each object that has all fields of another one, and more of them than it adds, that other one."""
+    fields = {
+        name: {
+            (field, json.dumps(described, sort_keys=True), field in schema.get("required", []))
+            for field, described in schema["properties"].items()
+        }
+        for name, schema in objects.items()
+    }
+    found = {}
+    for name, own in fields.items():
+        smaller = [
+            (len(theirs), other)
+            for other, theirs in fields.items()
+            if theirs <= own and (theirs < own or other < name) and len(theirs) > len(own - theirs)
+        ]
+        if smaller:
+            found[name] = max(smaller)[1]
+    return found
 
 
 def _answers(document: Schema) -> Iterator[Schema]:
@@ -135,12 +202,14 @@ def _is_page(schema: Schema) -> bool:
     return {"data", "has_more", "next"} == set(schema.get("properties", {}))
 
 
-def _class(name: str, schema: Schema) -> str:
-    lines = [f"class {name}(Record):"]
+def _class(name: str, schema: Schema, base: str, inherited: Schema) -> str:
+    lines = [f"class {name}({base}):"]
     lines += _text(schema.get("description") or f"{name}.")
     lines.append("")
     required = schema.get("required", [])
     for field, described in schema.get("properties", {}).items():
+        if field in inherited:
+            continue
         hint = _type(described)
         if field not in required and hint != "Any" and not hint.endswith("| None"):
             hint += " | None"
@@ -257,21 +326,50 @@ def make_api(document: Schema) -> str:
         ),
         key=lambda each: each[0],
     )
-    return "\n\n".join([API_HEAD, *(_operation(document, *each) for each in operations)]) + "\n"
+    options = {
+        name: [field for field in _fields(document, operation) if not field.required]
+        for name, _, _, operation in operations
+    }
+    shared = {
+        kind: [field for field in options[name] if field.name in names]
+        for kind, (name, *names) in SHARED.items()
+    }
+    parts = [API_HEAD, *(_keywords(kind, fields, {}) for kind, fields in shared.items())]
+    for name, method, path, operation in operations:
+        if options[name]:
+            parts.append(_keywords(_kind(name), options[name], shared))
+        parts.append(_operation(document, name, method, path, operation))
+    return "\n\n".join(parts) + "\n"
+
+
+def _kind(name: str) -> str:
+    return "".join(word.title() for word in name.split("_"))
+
+
+def _keywords(kind: str, options: list[Field], shared: Mapping[str, list[Field]]) -> str:
+    """Return the TypedDict of keywords, which has those that other operations take, too, from a base."""
+    lines: dict[str, list[str]] = {}
+    texts = {field.name: _keyword(field) for field in options}
+    for base, fields in shared.items():
+        if all(texts.get(field.name) == _keyword(field) for field in fields):
+            lines[base] = [texts.pop(field.name) for field in fields]
+    if len(lines) == 1 and not texts:
+        return f"{kind} = {next(iter(lines))}"
+    bases = ", ".join([*lines] or ["TypedDict"])
+    return "\n".join([f"class {kind}({bases}, total=False):", *(texts.values() or ["    pass"])])
+
+
+def _keyword(field: Field) -> str:
+    marks = [repr(field.text)]
+    marks += ["HEADER"] * (field.place == "header") + ["REPEATED"] * field.is_repeated
+    return f"    {field.name}: Annotated[{field.hint} | None, {', '.join(marks)}]"
 
 
 def _operation(document: Schema, name: str, method: str, path: str, operation: Schema) -> str:
     fields = _fields(document, operation)
     options = [field for field in fields if not field.required]
-    kind = "".join(word.title() for word in name.split("_"))
-    lines = []
-    if options:
-        lines += [f"class {kind}(TypedDict, total=False):", f'    """Keywords of `{name}`."""', ""]
-        for field in options:
-            marks = [repr(field.text)]
-            marks += ["HEADER"] * (field.place == "header") + ["REPEATED"] * field.is_repeated
-            lines.append(f"    {field.name}: Annotated[{field.hint} | None, {', '.join(marks)}]")
-        lines += ["", "", f"@keywords({kind})"]
+    kind = _kind(name)
+    lines = [f"@keywords({kind})"] if options else []
     hint, read = _answer(document, operation)
     has_body = [*operation.get("requestBody", {}).get("content", {})] == ["application/json"]
     in_path = [f"{field.name}: {field.hint}" for field in fields if field.place == "path"]
@@ -390,12 +488,13 @@ def _path(path: str, fields: list[Field]) -> str:
 def _docstring(operation: Schema, fields: list[Field]) -> list[str]:
     lines = [_in_docstring(operation["summary"].rstrip(".")) + "."]
     if operation.get("description"):
-        lines += ["", *_in_docstring(operation["description"].strip()).splitlines()]
-    told = [field for field in fields if field.text]
-    if told:
+        text = _in_docstring(operation["description"].strip())
+        lines += ["", *re.sub(r"\n{3,}", "\n\n", text).splitlines()]
+    told = [field for field in fields if field.text and field.required]
+    if told:  # of the optional ones the TypedDict says it
         lines += ["", "Parameters", "----------"]
         for field in told:
-            lines.append(f"{field.name} : {field.hint}{'' if field.required else ', optional'}")
+            lines.append(f"{field.name} : {field.hint}")
             lines += textwrap.wrap(
                 _in_docstring(field.text), WIDTH, initial_indent="    ", subsequent_indent="    "
             )
