@@ -21,8 +21,8 @@ import pyarrow.csv
 
 from app.platform import migrate
 from app.platform.settings import Settings
-from tools.make_client import DOCUMENT
 from tests.app.live_service import running, table
+from tools.make_client import DOCUMENT
 
 CLIENTS = Path(__file__).parent.parent / "docs" / "clients"
 CONFIG = "openapi-python-client.yaml"

@@ -140,15 +140,15 @@ def make_types(document: Schema) -> str:
             if name not in wanted:
                 wanted[name] = None
                 left.append(schemas[name])
-    parts = {}
+    parts: dict[str, str] = {}
     objects = {name: schemas[name] for name in sorted(wanted) if "properties" in schemas[name]}
     bases = _bases(objects)
-    left = sorted(name for name in wanted if not _is_page(schemas[name]))
-    while left:
-        name = left.pop(0)
+    waiting = sorted(name for name in wanted if not _is_page(schemas[name]))
+    while waiting:
+        name = waiting.pop(0)
         base = bases.get(name)
         if base and base not in parts:  # a class comes after its base
-            left[:0] = [base, name]
+            waiting[:0] = [base, name]
         elif name not in parts and schemas[name].get("type") == "object":
             inherited = objects[base]["properties"] if base else {}
             parts[name] = _class(name, schemas[name], base or "Record", inherited)

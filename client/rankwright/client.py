@@ -39,6 +39,7 @@ from rankwright.operations import (
     free_items,
     iteration,
     keywords_of,
+    one,
     operation,
     record_of,
     returning,
@@ -138,27 +139,7 @@ def things(
 class _DatasetsOperations(_Collection):
     list = free_items(api.list_datasets)
     page = free(api.list_datasets)
-
-    @returning
-    def get(self, dataset_id: str) -> Steps[Either[Dataset, AsyncDataset]]:
-        """Read one dataset.
-
-        Parameters
-        ----------
-        dataset_id : str
-            Id of the dataset.
-
-        Returns
-        -------
-        Dataset
-            The dataset as it is now.
-
-        Raises
-        ------
-        NotFound
-            There is no dataset with this id.
-        """
-        return self._make(Dataset, AsyncDataset, (yield from ask(api.read_dataset(dataset_id))))
+    get = one(api.read_dataset, Dataset, AsyncDataset)
 
     sources = free(api.list_sources)
 
@@ -363,16 +344,7 @@ class _UploadsOperations(_Collection):
         made = yield from ask(api.close_upload(upload_id, parts, **fields))
         return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
-    @operation
-    def delete(self, upload_id: str) -> Steps[None]:
-        """Delete an upload that is not closed.
-
-        Parameters
-        ----------
-        upload_id : str
-            Id of the upload.
-        """
-        yield from self._delete(api.delete_upload(upload_id))
+    delete = free(api.delete_upload)
 
 
 class Uploads(_UploadsOperations, Blocking):
@@ -402,27 +374,7 @@ class AsyncUploads(_UploadsOperations, Asynchronous):
 class _JobsOperations(_Collection):
     list = things(api.list_jobs, Job, AsyncJob)
     page = free(api.list_jobs)
-
-    @returning
-    def get(self, job_id: str) -> Steps[Either[Job, AsyncJob]]:
-        """Read one job.
-
-        Parameters
-        ----------
-        job_id : str
-            Id of the job.
-
-        Returns
-        -------
-        Job
-            The job as it is now.
-
-        Raises
-        ------
-        NotFound
-            There is no job with this id.
-        """
-        return self._make(Job, AsyncJob, (yield from ask(api.read_job(job_id))))
+    get = one(api.read_job, Job, AsyncJob)
 
     @returning
     def submit(
@@ -996,7 +948,7 @@ class _ModelsOperations(_Collection):
             The alias has another revision.
         """
         request = api.delete_alias(name, alias, if_match=f'"{revision}"', reason=reason)
-        yield from self._delete(request)
+        yield from ask(request)
 
     @operation
     @keywords_of(api.put_feedback)
@@ -1054,7 +1006,7 @@ class _ModelsOperations(_Collection):
         """
         if revision == NOW:
             revision = (yield from ask(api.read_feedback(name, alias))).revision
-        yield from self._delete(api.delete_feedback(name, alias, if_match=f'"{revision}"'))
+        yield from ask(api.delete_feedback(name, alias, if_match=f'"{revision}"'))
 
     @operation
     def set_reason_codes(
@@ -1168,27 +1120,7 @@ class AsyncModels(_ModelsOperations, Asynchronous):
 class _EvaluationsOperations(_Collection):
     list = things(api.list_evaluations, Evaluation, AsyncEvaluation)
     page = free(api.list_evaluations)
-
-    @returning
-    def get(self, id: str) -> Steps[Either[Evaluation, AsyncEvaluation]]:
-        """Read one evaluation.
-
-        Parameters
-        ----------
-        id : str
-            Id of the evaluation.
-
-        Returns
-        -------
-        Evaluation
-            The evaluation as it is now.
-
-        Raises
-        ------
-        NotFound
-            There is no evaluation with this id.
-        """
-        return self._make(Evaluation, AsyncEvaluation, (yield from ask(api.read_evaluation(id))))
+    get = one(api.read_evaluation, Evaluation, AsyncEvaluation)
 
 
 class Evaluations(_EvaluationsOperations, Blocking):
@@ -1219,27 +1151,7 @@ class AsyncEvaluations(_EvaluationsOperations, Asynchronous):
 class _ComparisonsOperations(_Collection):
     list = things(api.list_comparisons, Comparison, AsyncComparison)
     page = free(api.list_comparisons)
-
-    @returning
-    def get(self, id: str) -> Steps[Either[Comparison, AsyncComparison]]:
-        """Read one comparison.
-
-        Parameters
-        ----------
-        id : str
-            Id of the comparison.
-
-        Returns
-        -------
-        Comparison
-            The comparison as it is now.
-
-        Raises
-        ------
-        NotFound
-            There is no comparison with this id.
-        """
-        return self._make(Comparison, AsyncComparison, (yield from ask(api.read_comparison(id))))
+    get = one(api.read_comparison, Comparison, AsyncComparison)
 
 
 class Comparisons(_ComparisonsOperations, Blocking):
@@ -1269,27 +1181,7 @@ class AsyncComparisons(_ComparisonsOperations, Asynchronous):
 class _BatchScoresOperations(_Collection):
     list = things(api.list_batch_scores, BatchScore, AsyncBatchScore)
     page = free(api.list_batch_scores)
-
-    @returning
-    def get(self, id: str) -> Steps[Either[BatchScore, AsyncBatchScore]]:
-        """Read one batch score.
-
-        Parameters
-        ----------
-        id : str
-            Id of the batch score.
-
-        Returns
-        -------
-        BatchScore
-            The batch score as it is now.
-
-        Raises
-        ------
-        NotFound
-            There is no batch score with this id.
-        """
-        return self._make(BatchScore, AsyncBatchScore, (yield from ask(api.read_batch_score(id))))
+    get = one(api.read_batch_score, BatchScore, AsyncBatchScore)
 
     @operation
     @keywords_of(api.validate_batch_score)
@@ -1359,22 +1251,7 @@ class _TrashOperations(_Collection):
     list = free_items(api.list_trash)
     page = free(api.list_trash)
     restore = free(api.restore_item)
-
-    @operation
-    def delete(self, id: str) -> Steps[None]:
-        """Delete something in the trash for good.
-
-        Parameters
-        ----------
-        id : str
-            Id of the deleted dataset or model.
-
-        Raises
-        ------
-        NotFound
-            It is not in the trash.
-        """
-        yield from self._delete(api.delete_item(id))
+    delete = free(api.delete_item)
 
 
 class Trash(_TrashOperations, Blocking):
@@ -1585,24 +1462,7 @@ class _ViewsOperations(_Collection):
     list = free_items(api.list_views)
     page = free(api.list_views)
     save = free(api.put_view)
-
-    @operation
-    def delete(self, list: str, name: str) -> Steps[None]:
-        """Delete a saved view. The list does not change.
-
-        Parameters
-        ----------
-        list : str
-            The list that the view shows, such as "models".
-        name : str
-            Name of the view.
-
-        Raises
-        ------
-        NotFound
-            There is no such view.
-        """
-        yield from self._delete(api.delete_view(list, name))
+    delete = free(api.delete_view)
 
 
 class Views(_ViewsOperations, Blocking):
@@ -1631,6 +1491,7 @@ class _KeysOperations(_Collection):
     list = free_items(api.list_keys)
     page = free(api.list_keys)
     get = free(api.read_key)
+    revoke = free(api.revoke_key)
 
     @operation
     @keywords_of(api.create_key)
@@ -1692,17 +1553,6 @@ class _KeysOperations(_Collection):
                 "create`",
                 None,
             ) from refusal
-
-    @operation
-    def revoke(self, key_id: str) -> Steps[None]:
-        """Revoke a key at once.
-
-        Parameters
-        ----------
-        key_id : str
-            Id of the key.
-        """
-        yield from self._delete(api.revoke_key(key_id))
 
 
 def _with_secret(key: types.KeyWithSecret) -> types.KeyWithSecret:

@@ -28,7 +28,7 @@ from functools import partial, update_wrapper
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from rankwright.errors import ConfigurationError, RankwrightError
+from rankwright.errors import ConfigurationError, NotFound, RankwrightError
 from rankwright.records import Record, read_one_of
 from rankwright.transport import (
     AsyncTransport,
@@ -432,8 +432,16 @@ def iteration(describe: Callable[Concatenate[Any, P], Items[T]]) -> Iteration[P,
 
 
 def ask(request: ApiRequest[T]) -> Steps[T]:
-    """Send a request; return what its answer says."""
-    return request.read((yield from send(request)))
+    """Send a request; return what its answer says. What is gone after a try whose answer was lost, that try has
+    deleted.
+    """
+    try:
+        response = yield from send(request)
+    except NotFound:
+        if request.read is not nothing_of or not request.lost_answer:
+            raise
+        return cast(T, None)
+    return request.read(response)
 
 
 def each_of(
@@ -517,6 +525,22 @@ def bound(make: Callable[Concatenate[str, P], ApiRequest[T]]) -> Operation[P, T,
         return (yield from ask(make(self._key, *args, **fields)))
 
     return Operation(_without_owner(update_wrapper(describe, make)))
+
+
+def one(
+    make: Callable[P, ApiRequest[Any]], blocking: type[S], asynchronous: type[A]
+) -> Operation[P, S, A]:
+    """Make a method that sends a request and returns an object that can itself be asked."""
+
+    def describe(self: Any, *args: Any, **fields: Any) -> Steps[Either[S, A]]:
+        found = yield from ask(make(*args, **fields))
+        return cast("Either[S, A]", self._make(blocking, asynchronous, found))
+
+    update_wrapper(describe, make)
+    made = f"Steps[Either[{blocking.__name__}, {asynchronous.__name__}]]"
+    shown = inspect.signature(make).replace(return_annotation=made)
+    describe.__signature__ = shown  # type: ignore[attr-defined]
+    return Operation(describe)
 
 
 def free_items(make: Callable[P, ApiRequest[Page[T]]]) -> Iteration[P, T, T]:

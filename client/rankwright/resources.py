@@ -24,7 +24,6 @@ from rankwright.errors import (
     Forbidden,
     InvalidTable,
     JobFailed,
-    NotFound,
     ProblemError,
     RankwrightError,
     SeveralLabels,
@@ -153,14 +152,6 @@ class ApiObject:
                 yield from ask(with_table(api.put_part(upload.id, number), file, show))
             done += file.size or 0
         return (yield from ask(api.close_upload(upload.id, len(files))))
-
-    def _delete(self, request: ApiRequest[None]) -> Steps[None]:
-        """Delete a thing. If it is gone after a try whose answer was lost, that try has deleted it."""
-        try:
-            yield from send(request)
-        except NotFound:
-            if not request.lost_answer:
-                raise
 
     def _download(
         self, request: ApiRequest[bytes], to: str | os.PathLike[str] | BinaryIO | None
@@ -610,6 +601,7 @@ class _DatasetOperations(ApiObject):
     profile = bound(api.profile_dataset)
     versions = bound_items(api.list_versions)
     version_page = bound(api.list_versions)
+    delete = bound(api.delete_dataset)
 
     @operation
     def profile_page(self, format: str = "html") -> Steps[bytes]:
@@ -761,17 +753,6 @@ class _DatasetOperations(ApiObject):
         if wait:
             yield from _steps_of(_DatasetOperations.wait)(self)
         return self.data
-
-    @operation
-    def delete(self) -> Steps[None]:
-        """Move the dataset to the trash.
-
-        Raises
-        ------
-        Conflict
-            A job uses the dataset.
-        """
-        yield from self._delete(api.delete_dataset(self._key))
 
 
 class Dataset(_DatasetOperations, Resource, Blocking, _DatasetFields):
@@ -1264,6 +1245,7 @@ class _ModelOperations(ApiObject):
     structure = bound(api.read_structure)
     out_of_fold = bound(api.read_out_of_fold)
     report = bound(api.read_report)
+    delete = bound(api.delete_model)
 
     @operation
     def download(
@@ -1289,17 +1271,6 @@ class _ModelOperations(ApiObject):
         path = f"/v1/models/{segment(self.ref)}/{what}"
         read = _picture_of if what == "plot" else bytes_of
         return (yield from self._download(ApiRequest("GET", path, query, read=read), to))
-
-    @operation
-    def delete(self) -> Steps[None]:
-        """Move the model to the trash.
-
-        Raises
-        ------
-        Conflict
-            Something uses the model, such as an alias.
-        """
-        yield from self._delete(api.delete_model(self.ref))
 
 
 class _Picture(bytes):
@@ -1457,9 +1428,6 @@ class _EndedOperations(ApiObject):
     def _read(self) -> ApiRequest[Any]:
         raise NotImplementedError
 
-    def _remove(self) -> ApiRequest[None]:
-        raise NotImplementedError
-
     @operation
     def refresh(self) -> Steps[None]:
         """Read it again; its fields are then up to date."""
@@ -1498,11 +1466,6 @@ class _EndedOperations(ApiObject):
         if self.data.status != "ready":
             raise JobFailed(self.data.job_id, self.data.status, self.data.error)
 
-    @operation
-    def delete(self) -> Steps[None]:
-        """Delete it for good."""
-        yield from self._delete(self._remove())
-
 
 class _EvaluationOperations(_EndedOperations):
     _record_kind: ClassVar[type[Record]] = types.Evaluation
@@ -1511,8 +1474,7 @@ class _EvaluationOperations(_EndedOperations):
     def _read(self) -> ApiRequest[types.Evaluation]:
         return api.read_evaluation(self._key)
 
-    def _remove(self) -> ApiRequest[None]:
-        return api.delete_evaluation(self._key)
+    delete = bound(api.delete_evaluation)
 
     roc = bound(api.read_evaluation_roc)
     operating_point = bound(api.read_evaluation_operating_point)
@@ -1557,8 +1519,7 @@ class _ComparisonOperations(_EndedOperations):
     def _read(self) -> ApiRequest[types.Comparison]:
         return api.read_comparison(self._key)
 
-    def _remove(self) -> ApiRequest[None]:
-        return api.delete_comparison(self._key)
+    delete = bound(api.delete_comparison)
 
 
 class Comparison(_ComparisonOperations, Resource, Blocking, _ComparisonFields):
@@ -1594,8 +1555,7 @@ class _BatchScoreOperations(_EndedOperations):
     def _read(self) -> ApiRequest[types.BatchScore]:
         return api.read_batch_score(self._key)
 
-    def _remove(self) -> ApiRequest[None]:
-        return api.delete_batch_score(self._key)
+    delete = bound(api.delete_batch_score)
 
     summary = bound(api.read_summary)
     drift = bound(api.read_drift)

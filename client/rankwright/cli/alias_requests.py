@@ -9,15 +9,13 @@ import typer
 
 from rankwright import types
 from rankwright.cli.common import (
-    AsJson,
     CommandFailed,
-    Key,
-    Url,
+    Service,
+    asks,
     err,
     given,
     out,
     print_lines,
-    service,
     split_alias,
 )
 
@@ -32,7 +30,9 @@ requests = typer.Typer(
 
 
 @requests.command()
+@asks()
 def create(
+    client: Service,
     alias: Alias,
     model: Annotated[
         str | None, typer.Argument(help="Point the alias to this model: id, name:version.")
@@ -71,9 +71,6 @@ def create(
         bool,
         typer.Option("--no-guarantee", help="Remove the guarantee. Default: keep the current one."),
     ] = False,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """Request a change of a protected alias. Another person approves it."""
     changes: dict[str, Any] = given(
@@ -85,30 +82,29 @@ def create(
         restore_calibration=restore_calibration,
     )
     guarantee = given(fpr=fpr, tpr=tpr, flagged=flagged, threshold=threshold, confidence=confidence)
-    with service(url, key, as_json=as_json) as client:
-        name, label = split_alias(alias)
-        if len(changes) != 1:
-            got = ", ".join(changes) or "none"
-            raise CommandFailed(
-                "pass exactly one of a model, --restore, --delete, --unprotect, --recalibrate and "
-                f"--restore-calibration, got {got}"
-            )
-        ((kind, target),) = changes.items()
-        if (guarantee or no_guarantee) and kind != "set":
-            raise CommandFailed("a guarantee can be combined only with a model")
-        if guarantee and no_guarantee:
-            raise CommandFailed(f"--no-guarantee cannot be combined with --{next(iter(guarantee))}")
-        member = {
-            "set": "model",
-            "restore": "revision",
-            "recalibrate": "dataset",
-            "restore_calibration": "calibration_version",
-        }.get(kind)
-        more: dict[str, Any] = {} if member is None else {member: target}
-        if kind == "set":
-            more["guarantee"] = guarantee or (None if no_guarantee else "keep")
-        found = client.alias_requests.create(cast(Any, kind), name, label, reason, **more)
-    _show(found, as_json=as_json)
+    name, label = split_alias(alias)
+    if len(changes) != 1:
+        got = ", ".join(changes) or "none"
+        raise CommandFailed(
+            "pass exactly one of a model, --restore, --delete, --unprotect, --recalibrate and "
+            f"--restore-calibration, got {got}"
+        )
+    ((kind, target),) = changes.items()
+    if (guarantee or no_guarantee) and kind != "set":
+        raise CommandFailed("a guarantee can be combined only with a model")
+    if guarantee and no_guarantee:
+        raise CommandFailed(f"--no-guarantee cannot be combined with --{next(iter(guarantee))}")
+    member = {
+        "set": "model",
+        "restore": "revision",
+        "recalibrate": "dataset",
+        "restore_calibration": "calibration_version",
+    }.get(kind)
+    more: dict[str, Any] = {} if member is None else {member: target}
+    if kind == "set":
+        more["guarantee"] = guarantee or (None if no_guarantee else "keep")
+    found = client.alias_requests.create(cast(Any, kind), name, label, reason, **more)
+    _show(client, found)
 
 
 class State(str, Enum):
@@ -123,24 +119,21 @@ class State(str, Enum):
 
 
 @requests.command("list")
+@asks()
 def list_requests(
+    client: Service,
     everything: Annotated[
         bool, typer.Option("--all", help="All requests. Default: the open ones.")
     ] = False,
     state: Annotated[State | None, typer.Option(help="Only requests in this state.")] = None,
     limit: Annotated[int, typer.Option(help="Most requests to show.", min=1)] = 20,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the requests to change protected aliases, newest first."""
     chosen = state.value if state is not None else None if everything else State.OPEN.value
-    with service(url, key, as_json=as_json) as client:
-        listed = client.alias_requests.list(limit=limit + 1, **given(state=chosen))
-        found = [each for each, _ in zip(listed, range(limit + 1), strict=False)]
+    listed = client.alias_requests.list(limit=limit + 1, **given(state=chosen))
+    found = [each for each, _ in zip(listed, range(limit + 1), strict=False)]
     shown = found[:limit]
-    if as_json:
-        out.print_json(data=[each.to_json() for each in shown])
+    if client.prints_json([each.to_json() for each in shown]):
         return
     if not shown:
         err.print_line("there is no request" if chosen is None else f"no request is {chosen}")
@@ -161,18 +154,18 @@ def list_requests(
 
 
 @requests.command()
-def show(request: Request, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def show(client: Service, request: Request) -> None:
     """Show a request: what changes, why, who asked, and who decided."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.alias_requests.get(request)
-    _show(found, as_json=as_json)
+    found = client.alias_requests.get(request)
+    _show(client, found)
 
 
 @requests.command()
-def approve(request: Request, url: Url = None, key: Key = None) -> None:
+@asks(json=None)
+def approve(client: Service, request: Request) -> None:
     """Approve a request of another person. The change is made at once."""
-    with service(url, key) as client:
-        found = client.alias_requests.approve(request)
+    found = client.alias_requests.approve(request)
     made = (
         f"revision {found.applied_revision}" if found.job_id is None else f"see job {found.job_id}"
     )
@@ -182,22 +175,24 @@ def approve(request: Request, url: Url = None, key: Key = None) -> None:
 
 
 @requests.command()
-def reject(request: Request, reason: Reason, url: Url = None, key: Key = None) -> None:
+@asks(json=None)
+def reject(client: Service, request: Request, reason: Reason) -> None:
     """Reject a request."""
-    with service(url, key) as client:
-        found = client.alias_requests.reject(request, reason=reason)
+    found = client.alias_requests.reject(request, reason=reason)
     out.print_line(f"{found.id}  rejected by {found.decided_by}")
 
 
 @requests.command()
-def withdraw(request: Request, url: Url = None, key: Key = None) -> None:
+@asks(json=None)
+def withdraw(client: Service, request: Request) -> None:
     """Withdraw your request."""
-    with service(url, key) as client:
-        found = client.alias_requests.withdraw(request)
+    found = client.alias_requests.withdraw(request)
     out.print_line(f"{found.id}  withdrawn by {found.decided_by}")
 
 
+@asks(json=None)
 def break_glass(
+    client: Service,
     alias: Alias,
     *,
     reason: Annotated[str | None, typer.Option(help="Reason for the emergency.")] = None,
@@ -205,28 +200,24 @@ def break_glass(
         float, typer.Option(help="Hours until the protection is in force again: at most 4.")
     ] = 1.0,
     end: Annotated[bool, typer.Option("--end", help="End the suspension now.")] = False,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Suspend the protection of an alias in an emergency, so that admins can change it without approval.
 
     It raises an alert, is shown on every page about the alias, and marks each change made under it.
     """
-    with service(url, key) as client:
-        name, label = split_alias(alias)
-        if end == (reason is not None):
-            raise CommandFailed("pass either --reason or --end")
-        if reason is None:
-            client.models.end_break_glass(name, label)
-            out.print_line(f"{alias} is protected again")
-            return
-        found = client.models.start_break_glass(name, label, reason, seconds=hours * 3600)
+    name, label = split_alias(alias)
+    if end == (reason is not None):
+        raise CommandFailed("pass either --reason or --end")
+    if reason is None:
+        client.models.end_break_glass(name, label)
+        out.print_line(f"{alias} is protected again")
+        return
+    found = client.models.start_break_glass(name, label, reason, seconds=hours * 3600)
     out.print_line(f"{alias} is not protected until {found.until}: admins can change it directly")
 
 
-def _show(found: types.AliasRequest, *, as_json: bool) -> None:
-    if as_json:
-        out.print_json(data=found.to_json())
+def _show(client: Service, found: types.AliasRequest) -> None:
+    if client.prints_json(found.to_json()):
         return
     decided = ""
     if found.decided_at is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rankwright import api, types
-from rankwright.cli.common import AsJson, Key, Url, err, out, print_lines, service, takes
+from rankwright.cli.common import Service, asks, err, print_lines, takes
 
 audit = typer.Typer(
     name="audit",
@@ -24,21 +24,18 @@ def _by(entry: types.AuditEntry) -> str:
 
 
 @audit.command("list")
+@asks()
 @takes(api.ListAuditEntries, but=["after"])
 def list_(
+    client: Service,
     *,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries to list.")] = 20,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """List the entries of the audit log, newest first."""
-    with service(url, key, as_json=as_json) as client:
-        found = list(client.audit(**{**fields, "limit": limit + 1}))
+    found = list(client.audit(**{**fields, "limit": limit + 1}))
     shown = found[:limit]
-    if as_json:
-        out.print_json(data=[each.to_json() for each in shown])
+    if client.prints_json([each.to_json() for each in shown]):
         return
     if not shown:
         err.print("there are no such entries", markup=False)
@@ -58,8 +55,10 @@ def list_(
 
 
 @audit.command("export")
+@asks(json=None)
 @takes(api.ListAuditEntries, but=["after", "limit"])
 def export(
+    client: Service,
     *,
     after: Annotated[
         int, typer.Option(min=0, help="Position of the last entry that you have.")
@@ -70,18 +69,15 @@ def export(
     every: Annotated[
         float, typer.Option(min=1.0, help="With --follow: seconds between two requests.")
     ] = 10.0,
-    url: Url = None,
-    key: Key = None,
     **fields: Any,
 ) -> None:
     """Write the sealed entries, one line of JSON each, oldest first. To continue later, pass the `position` of the last
     line as --after.
     """
-    with service(url, key) as client:
-        while True:
-            for entry in client.export_audit(after, **fields):
-                typer.echo(json.dumps(entry.to_json()))
-                after = entry.position or after
-            if not follow:
-                return
-            time.sleep(every)
+    while True:
+        for entry in client.export_audit(after, **fields):
+            typer.echo(json.dumps(entry.to_json()))
+            after = entry.position or after
+        if not follow:
+            return
+        time.sleep(every)

@@ -100,10 +100,6 @@ Key = Annotated[
     str | None,
     typer.Option("--key", envvar="RANKWRIGHT_API_KEY", help="API key.", show_default=False),
 ]
-AsJson = Annotated[
-    bool,
-    typer.Option("--json", help="Print the response as JSON, and errors to stderr."),
-]
 Svg = Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG file.")]
 
 STDIN = Path("-")
@@ -185,17 +181,24 @@ def takes(
             if HEADER not in typing.get_args(keywords[0])
         }
 
-        def call(**words: Any) -> None:
-            command(**given(**{name: words.pop(name) for name in added}), **words)
+        def call(*client: Service, **words: Any) -> None:
+            command(*client, **given(**{name: words.pop(name) for name in added}), **words)
 
-        update_wrapper(call, command)
-        at = next(n for n, each in enumerate(own) if each.name == "url")
-        parameters = [*own[:at], *added.values(), *own[at:]]
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {each.name: each.annotation for each in parameters}
-        return call
+        return _with_parameters(call, command, [*own, *added.values()])
 
     return put
+
+
+def _with_parameters(
+    call: Callable[..., None],
+    command: Callable[..., None],
+    parameters: Sequence[inspect.Parameter],
+) -> Callable[..., None]:
+    """Return a function that typer reads as the command with these parameters."""
+    update_wrapper(call, command)
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    return call
 
 
 def _option(keywords: Sequence[Any]) -> Any:
@@ -331,22 +334,59 @@ class _Transport(HttpTransport):
         return result
 
 
-@contextmanager
-def service(url: str | None, key: str | None, *, as_json: bool = False) -> Iterator[Client]:
-    """Open the client. One of its errors ends the command with a red sentence, and one of `Exit`.
+class Service(Client):
+    """The client of a command, which prints JSON if the command was called with --json."""
 
-    `as_json`: standard error has the error as JSON, and says nothing of waits.
+    def __init__(self, url: str | None, key: str | None, *, as_json: bool = False) -> None:
+        super().__init__(transport=_Transport(*find_service(url, key, None), quiet=as_json))
+        self.as_json = as_json
+
+    def prints_json(self, data: Any) -> bool:
+        """Print data and return True, if JSON was asked for."""
+        if self.as_json:
+            out.print_json(data=data)
+        return self.as_json
+
+
+def asks(
+    *, json: str | None = "Print the response as JSON, and errors to stderr."
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a command whose first parameter is the client: it has the options --url and --key in place
+    of it, and --json with the text `json`, unless that is None.
+
+    An error of the client ends the command with a red sentence, and one of `Exit`. With --json, standard error has the
+    error as JSON, and says nothing of waits.
     """
-    try:
-        transport = _Transport(*find_service(url, key, None), quiet=as_json)
-        with Client(transport=transport) as client:
-            yield client
-    except RankwrightError as error:
-        if as_json:
-            err.print_json(data=_as_json(error))
-        else:
-            err.print(str(error), style="red", markup=False)
-        raise typer.Exit(_exit_code(error)) from error
+
+    def put(command: Callable[..., None]) -> Callable[..., None]:
+        hints = typing.get_type_hints(command, include_extras=True)
+        _, *own = inspect.signature(command).parameters.values()
+        options: dict[str, tuple[Any, Any]] = {"url": (Url, None), "key": (Key, None)}
+        if json is not None:
+            options["as_json"] = (Annotated[bool, typer.Option("--json", help=json)], False)
+
+        def call(**words: Any) -> None:
+            how = {name: words.pop(name) for name in options}
+            try:
+                with Service(**how) as client:
+                    command(client, **words)
+            except RankwrightError as error:
+                if how.get("as_json"):
+                    err.print_json(data=_as_json(error))
+                else:
+                    err.print(str(error), style="red", markup=False)
+                raise typer.Exit(_exit_code(error)) from error
+
+        added = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint
+            )
+            for name, (hint, default) in options.items()
+        ]
+        kept = [each.replace(annotation=hints[each.name]) for each in own]
+        return _with_parameters(call, command, [*kept, *added])
+
+    return put
 
 
 @contextmanager

@@ -12,19 +12,17 @@ import typer
 from rankwright import api, types
 from rankwright.cli.common import (
     AppendTo,
-    AsJson,
     CommandFailed,
     DatasetName,
     Exit,
     InPlaceOf,
-    Key,
     PairsFile,
+    Service,
     TableOrFolder,
-    Url,
+    asks,
     err,
     out,
     sending,
-    service,
     table_file,
     takes,
 )
@@ -34,17 +32,16 @@ from rankwright.printable import one_line
 from rankwright.resources import Dataset
 
 
+@asks()
 @takes(api.UploadDataset)
 def upload(
+    client: Service,
     table: TableOrFolder,
     *,
     name: DatasetName = None,
     append_to: AppendTo = None,
     in_place_of: InPlaceOf = None,
     pairs: PairsFile = None,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """Upload a table and wait until it is ready for training.
@@ -56,7 +53,7 @@ def upload(
     if append_to is not None and in_place_of is not None:
         raise typer.BadParameter("use --append-to or --in-place-of, not both")
     parent = append_to or in_place_of
-    with service(url, key, as_json=as_json) as client, table_file(table) as path:
+    with table_file(table) as path:
         if parent is not None:
             mode = "append" if append_to else "replace"
             said = fields if name is None else {"name": name, **fields}
@@ -64,14 +61,14 @@ def upload(
         else:
             fields["name"] = name or path.resolve().name.split(".")[0]
             dataset = send_table(client, path, pairs, fields, table)
-    if as_json:
-        out.print_json(data=dataset.to_json())
-    else:
+    if not client.prints_json(dataset.to_json()):
         show_dataset(dataset)
 
 
+@asks()
 @takes(api.ReadTableAgain)
 def read_again(
+    client: Service,
     dataset: Annotated[
         str,
         typer.Argument(help="Id of the dataset, or its name for the newest version that is ready."),
@@ -81,19 +78,13 @@ def read_again(
         str | None,
         typer.Option(help="Fields to reset to their default, separated by commas, such as `drop`."),
     ] = None,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """Reread an uploaded table with another label, group or other fields. The result is a new dataset."""
-    with service(url, key, as_json=as_json) as client:
-        first = client.datasets[find_dataset(client, dataset)]
-        made = first.read_again(**fields, reset=reset.split(",") if reset else (), wait=False)
-        wait_for(made, f"the table of {first.id}")
-    if as_json:
-        out.print_json(data=made.data.to_json())
-    else:
+    first = client.datasets[find_dataset(client, dataset)]
+    made = first.read_again(**fields, reset=reset.split(",") if reset else (), wait=False)
+    wait_for(made, f"the table of {first.id}")
+    if not client.prints_json(made.data.to_json()):
         show_dataset(made.data)
 
 
@@ -218,18 +209,14 @@ def _target(dataset: types.Dataset) -> str:
     return target
 
 
+@asks()
 def versions(
+    client: Service,
     dataset: Annotated[str, typer.Argument(help="Id of any version of the dataset, or its name.")],
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the versions of a dataset, newest first."""
-    with service(url, key, as_json=as_json) as client:
-        found = list(client.datasets[find_dataset(client, dataset)].versions())
-    if as_json:
-        out.print_json(data=[each.to_json() for each in found])
+    found = list(client.datasets[find_dataset(client, dataset)].versions())
+    if client.prints_json([each.to_json() for each in found]):
         return
     for each in found:
         rows = "" if each.rows is None else f", {each.rows:,} rows"

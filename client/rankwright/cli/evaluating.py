@@ -15,15 +15,13 @@ import typer
 from rankwright import api, types
 from rankwright.cli.common import (
     STDIN,
-    AsJson,
-    Key,
     Model,
     PairsFile,
-    Url,
+    Service,
+    asks,
     err,
     given,
     out,
-    service,
     table_file,
     takes,
 )
@@ -68,9 +66,11 @@ ROLES = ("label", "positive", "weight", "group", "query", "item")
 """Fields of an upload by which columns are told that a model has otherwise."""
 
 
+@asks()
 @takes(api.UploadDataset, only=ROLES)
 @takes(api.CreateEvaluation, but=["at"])
 def evaluate(
+    client: Service,
     model: Model,
     data: Annotated[
         str, typer.Argument(help="Id or name of a dataset, or a file, which is uploaded first.")
@@ -93,9 +93,6 @@ def evaluate(
     ] = None,
     costs: CostsGiven = None,
     pairs: PairsFile = None,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """Evaluate a model on other rows, and show what has changed since its validation.
@@ -107,38 +104,39 @@ def evaluate(
     if confidence is not None and (fpr is None) == (tpr is None):
         raise typer.BadParameter("--confidence requires one of --fpr and --tpr")
     roles = {name: fields.pop(name) for name in ROLES if name in fields}
-    with service(url, key, as_json=as_json) as client:
-        described = client.models.get(model).data
-        dataset_id = _send(client, described, data, pairs, roles)
-        found = client.evaluate(
-            model,  # under an alias the alias's cut counts
-            dataset_id,
-            **fields,
-            windows=asked,
-            at=given(fpr=fpr, tpr=tpr, threshold=threshold) or None,
-            costs=_costs(costs),
-            wait=False,
+    described = client.models.get(model).data
+    dataset_id = _send(client, described, data, pairs, roles)
+    found = client.evaluate(
+        model,  # under an alias the alias's cut counts
+        dataset_id,
+        **fields,
+        windows=asked,
+        at=given(fpr=fpr, tpr=tpr, threshold=threshold) or None,
+        costs=_costs(costs),
+        wait=False,
+    )
+    _follow(client, found)
+    guaranteed = None
+    if confidence is not None:
+        by_group = "together" if "group_by" in fields else None
+        guaranteed = found.operating_point(
+            fpr=fpr, tpr=tpr, confidence=confidence, by_group=by_group
         )
-        _follow(client, found)
-        guaranteed = None
-        if confidence is not None:
-            by_group = "together" if "group_by" in fields else None
-            guaranteed = found.operating_point(
-                fpr=fpr, tpr=tpr, confidence=confidence, by_group=by_group
-            )
-        if as_json:
-            kept = {} if guaranteed is None else {"guaranteed": guaranteed.to_json()}
-            out.print_json(data=found.data.to_json() | kept)
-            return
-        for warning in found.data.warnings:
-            err.print_line(f"note: {warning}")
-        out.print(_evaluation(found), markup=False)
-        if guaranteed is not None:
-            out.print("\n".join(["", *_guarantees(guaranteed)]), markup=False)
+    if client.as_json:
+        kept = {} if guaranteed is None else {"guaranteed": guaranteed.to_json()}
+        out.print_json(data=found.data.to_json() | kept)
+        return
+    for warning in found.data.warnings:
+        err.print_line(f"note: {warning}")
+    out.print(_evaluation(found), markup=False)
+    if guaranteed is not None:
+        out.print("\n".join(["", *_guarantees(guaranteed)]), markup=False)
 
 
+@asks()
 @takes(api.UploadDataset, only=["label", "positive", "weight", "group"])
 def recalibrate(
+    client: Service,
     model: Model,
     data: Annotated[
         str,
@@ -146,35 +144,32 @@ def recalibrate(
             help="Id of a dataset that the model was not trained on, or a file, which is uploaded first."
         ),
     ],
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **roles: Any,
 ) -> None:
     """Fit a model's calibration on newer rows. Scores do not change, only the probabilities.
 
     The columns of a file are used as in the model's training table.
     """
-    with service(url, key, as_json=as_json) as client:
-        described = client.models.get(model).data
-        dataset_id = _send(client, described, data, None, roles)
-        own = client.models[described.id]
-        wait_for_job(own.recalibrate(dataset_id, wait=False))
-        found = own.read_calibration()
-    _show_calibration(f"{described.name}:{described.version}", found, as_json=as_json)
+    described = client.models.get(model).data
+    dataset_id = _send(client, described, data, None, roles)
+    own = client.models[described.id]
+    wait_for_job(own.recalibrate(dataset_id, wait=False))
+    found = own.read_calibration()
+    _show_calibration(client, f"{described.name}:{described.version}", found)
 
 
-def calibration(model: Model, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def calibration(client: Service, model: Model) -> None:
     """Show how a model's scores are converted to probabilities, and how well these match the outcomes."""
-    with service(url, key, as_json=as_json) as client:
-        described = client.models.get(model).data
-        found = client.models[described.id].read_calibration()
-    _show_calibration(f"{described.name}:{described.version}", found, as_json=as_json)
+    described = client.models.get(model).data
+    found = client.models[described.id].read_calibration()
+    _show_calibration(client, f"{described.name}:{described.version}", found)
 
 
+@asks()
 @takes(api.CreateComparison)
 def compare(
+    client: Service,
     models: Annotated[
         list[str],
         typer.Argument(help="Two or more models, each as id, name, name:version or name@alias."),
@@ -193,26 +188,21 @@ def compare(
         ),
     ] = None,
     costs: CostsGiven = None,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """Compare models on the rows of a dataset, by AUC or over windows, with tests of significance."""
     asked = [_window(text) for text in windows or []] or None
-    with service(url, key, as_json=as_json) as client:
-        found = client.compare(
-            models,
-            find_dataset(client, dataset),
-            **fields,
-            windows=asked,
-            metrics=metrics or None,
-            costs=_costs(costs),
-            wait=False,
-        )
-        _follow(client, found)
-    if as_json:
-        out.print_json(data=found.data.to_json())
+    found = client.compare(
+        models,
+        find_dataset(client, dataset),
+        **fields,
+        windows=asked,
+        metrics=metrics or None,
+        costs=_costs(costs),
+        wait=False,
+    )
+    _follow(client, found)
+    if client.prints_json(found.data.to_json()):
         return
     for warning in found.data.warnings:
         err.print_line(f"note: {warning}")
@@ -237,9 +227,8 @@ def _send(
     return find_dataset(client, data)
 
 
-def _show_calibration(name: str, found: types.Calibration, *, as_json: bool) -> None:
-    if as_json:
-        out.print_json(data=found.to_json())
+def _show_calibration(client: Service, name: str, found: types.Calibration) -> None:
+    if client.prints_json(found.to_json()):
         return
     trained_on = {"validation": "its validation rows", "out_of_fold": "out-of-fold scores"}
     rows = trained_on.get(found.trained_on)

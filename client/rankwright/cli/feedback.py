@@ -11,18 +11,16 @@ import typer
 
 from rankwright import api, types
 from rankwright.cli.common import (
-    AsJson,
     CommandFailed,
     Exit,
-    Key,
-    Url,
+    Service,
+    asks,
     err,
     existing,
     new_table,
     out,
     print_lines,
     sending,
-    service,
     split_alias,
     table_file,
     takes,
@@ -40,7 +38,9 @@ _SETTINGS = ("keep", "features", "days", "explore", "outcome", "shadow", "monito
 """Members of the feedback settings that can be set."""
 
 
+@asks(json=None)
 def feedback(
+    client: Service,
     alias: Alias,
     file: Annotated[
         Path | None,
@@ -51,26 +51,23 @@ def feedback(
         ),
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Record no more decisions.")] = False,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Print the feedback settings of an alias, or replace them with those of a file.
 
     Settings make an alias record its decisions. You can edit the printed settings and send them back.
     """
-    with service(url, key) as client:
-        name, at = split_alias(alias)
-        if stop and file is not None:
-            raise CommandFailed("--stop cannot be combined with a file")
-        if stop:
-            client.models.delete_feedback(name, at)
-            err.print_line(f"{alias} records no more decisions")
-            return
-        if file is None:
-            found = client.models.read_feedback(name, at).to_json()
-            out.print_json(data={each: found[each] for each in _SETTINGS})
-            return
-        made = client.models.set_feedback(name, at, **_settings_of(file))
+    name, at = split_alias(alias)
+    if stop and file is not None:
+        raise CommandFailed("--stop cannot be combined with a file")
+    if stop:
+        client.models.delete_feedback(name, at)
+        err.print_line(f"{alias} records no more decisions")
+        return
+    if file is None:
+        found = client.models.read_feedback(name, at).to_json()
+        out.print_json(data={each: found[each] for each in _SETTINGS})
+        return
+    made = client.models.set_feedback(name, at, **_settings_of(file))
     err.print_line(f"{alias} has revision {made.revision} of its feedback settings")
     if made.detectable is not None:
         err.print_line(_say_detectable(made.detectable))
@@ -100,8 +97,10 @@ def _say_detectable(found: types.DetectableDrop) -> str:
     )
 
 
+@asks()
 @takes(api.CreateOutcomes)
 def outcomes(
+    client: Service,
     file: Annotated[
         Path,
         typer.Argument(
@@ -109,10 +108,6 @@ def outcomes(
             help="CSV, NDJSON, JSON or Arrow file of outcomes. -: standard input.",
         ),
     ],
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """Send what happened to the entities that were scored.
@@ -120,14 +115,9 @@ def outcomes(
     Columns: decision_id or id, label, event_at; optionally known_at, source, weight and amount. Rows that were sent
     before are not stored again.
     """
-    with (
-        service(url, key, as_json=as_json) as client,
-        table_file(file) as table,
-        sending(table) as sent,
-    ):
+    with table_file(file) as table, sending(table) as sent:
         found = client.send_outcomes(table, progress=sent, **fields)
-    if as_json:
-        out.print_json(data=found.to_json())
+    if client.prints_json(found.to_json()):
         return
     counts = {name: getattr(found, name) for name in ("matched", "unmatched", "corrected")}
     counts["duplicates"] = found.duplicates
@@ -135,18 +125,16 @@ def outcomes(
     out.print_line(f"{found.rows:,} outcomes{': ' + shown if shown else ''}")
 
 
-def monitor(alias: Alias, *, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def monitor(client: Service, alias: Alias) -> None:
     """Show whether the model behind an alias is still right: its periods, and its open alarms.
 
     The exit code is 7 if an alarm is open.
     """
-    with service(url, key, as_json=as_json) as client:
-        name, at = split_alias(alias)
-        found = client.models.monitor(name, at)
+    name, at = split_alias(alias)
+    found = client.models.monitor(name, at)
     waiting = [each for each in found.alarms if each.acknowledged_at is None]
-    if as_json:
-        out.print_json(data=found.to_json())
-    else:
+    if not client.prints_json(found.to_json()):
         _print_monitor(found, waiting)
     if waiting:
         raise typer.Exit(Exit.ALARM)
@@ -188,13 +176,12 @@ def _auc(look: types.Look | None) -> str:
     return f"{look.value:.3f} ({look.low:.3f} to {look.high:.3f})"
 
 
-def shadow(alias: Alias, *, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def shadow(client: Service, alias: Alias) -> None:
     """Compare the model behind an alias with its shadow model, on the same decisions."""
-    with service(url, key, as_json=as_json) as client:
-        name, at = split_alias(alias)
-        found = client.models.shadow(name, at)
-    if as_json:
-        out.print_json(data=found.to_json())
+    name, at = split_alias(alias)
+    found = client.models.shadow(name, at)
+    if client.prints_json(found.to_json()):
         return
     if found.shadow is None and found.comparison is None:
         err.print_line("no shadow model is set: `rankwright feedback NAME@ALIAS FILE` sets one")
@@ -231,23 +218,20 @@ alarms = typer.Typer(no_args_is_help=True, help="List and acknowledge alarms.")
 
 
 @alarms.command("list")
+@asks()
 def list_alarms(
+    client: Service,
     everything: Annotated[
         bool, typer.Option("--all", help="Also those that were acknowledged.")
     ] = False,
     limit: Annotated[int, typer.Option(help="Most alarms to show.", min=1)] = 20,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the alarms of the monitors, newest first."""
-    with service(url, key, as_json=as_json) as client:
-        only: dict[str, Any] = {} if everything else {"acknowledged": False}
-        listed = client.alarms.list(limit=limit + 1, **only)
-        found = [each for each, _ in zip(listed, range(limit + 1), strict=False)]
+    only: dict[str, Any] = {} if everything else {"acknowledged": False}
+    listed = client.alarms.list(limit=limit + 1, **only)
+    found = [each for each, _ in zip(listed, range(limit + 1), strict=False)]
     shown = found[:limit]
-    if as_json:
-        out.print_json(data=[each.to_json() for each in shown])
+    if client.prints_json([each.to_json() for each in shown]):
         return
     if not shown:
         err.print_line("there is no alarm" if everything else "no alarm is open")
@@ -274,7 +258,9 @@ class Reference(str, Enum):
 
 
 @alarms.command()
+@asks(json=None)
 def acknowledge(
+    client: Service,
     alarm: Annotated[str, typer.Argument(metavar="ALARM", help="Id of the alarm, alm_….")],
     reason: Annotated[str, typer.Option(help="What you found, and what will be done.")],
     reference: Annotated[
@@ -283,10 +269,7 @@ def acknowledge(
             help="keep: compare later periods with the validation, as before. renew: the change is the new normal."
         ),
     ],
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Answer an alarm. Until then, the same test of the alias raises no further alarm."""
-    with service(url, key) as client:
-        found = client.alarms.acknowledge(alarm, reason=reason, reference=reference.value)
+    found = client.alarms.acknowledge(alarm, reason=reason, reference=reference.value)
     out.print_line(f"{found.id}  acknowledged by {found.author}: {found.reference}")

@@ -11,16 +11,14 @@ import typer
 
 from rankwright import api, types
 from rankwright.cli.common import (
-    AsJson,
     CommandFailed,
-    Key,
-    Url,
+    Service,
+    asks,
     err,
     given,
     new_table,
     out,
     print_lines,
-    service,
     takes,
 )
 from rankwright.client import Client
@@ -75,14 +73,13 @@ def _records(client: Client, collection: str, fields: Mapping[str, Any]) -> Iter
     return (getattr(each, "data", each) for each in found)
 
 
+@asks()
 @takes(*(operation for operation, _ in _LISTS.values()), but=["after"])
 def list_(
+    client: Service,
     collection: Annotated[Collection, typer.Argument(help="What to list.")],
     *,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of items to list.")] = 20,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """List datasets, training jobs, models, evaluations, comparisons or batch scores, newest first."""
@@ -90,11 +87,9 @@ def list_(
     for name in fields.keys() - operation.__annotations__.keys():
         option = name.replace("_", "-")
         raise typer.BadParameter(f"--{option} is not an option of {collection}")
-    with service(url, key, as_json=as_json) as client:
-        found = list(_records(client, collection, {**fields, "limit": limit + 1}))
+    found = list(_records(client, collection, {**fields, "limit": limit + 1}))
     shown = found[:limit]
-    if as_json:
-        out.print_json(data=[each.to_json() for each in shown])
+    if client.prints_json([each.to_json() for each in shown]):
         return
     if not shown:
         named = f" with {fields['search']!r} in the name" if "search" in fields else ""
@@ -107,23 +102,24 @@ def list_(
         err.print(f"… and more: --limit is {limit}")
 
 
+@asks(json=None)
 def cancel(
+    client: Service,
     job: Annotated[str, typer.Argument(help="Id of the job.")],
     *,
     keep: Annotated[
         bool,
         typer.Option("--keep", help="End the search or fit now, and keep the best model so far."),
     ] = False,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Cancel a job."""
-    with service(url, key) as client:
-        state = client.jobs.get(job).cancel(keep=True if keep else None).state
+    state = client.jobs.get(job).cancel(keep=True if keep else None).state
     out.print_line(f"{job}  {state}")
 
 
+@asks(json=None)
 def alias(
+    client: Service,
     name: Annotated[str, typer.Argument(help="Name of the model.")],
     alias: Annotated[str, typer.Argument(help="The alias, such as champion.")],
     model: Annotated[
@@ -177,8 +173,6 @@ def alias(
     prevalence: Annotated[
         float | None, typer.Option(help="Expected fraction of positives.")
     ] = None,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Point an alias to a version of a model, or undo its last change. Earlier versions remain in the alias's history.
     If it is protected, use `rankwright alias-requests create`.
@@ -194,26 +188,25 @@ def alias(
         prevalence=prevalence,
     )
     guarantee = given(fpr=fpr, tpr=tpr, flagged=flagged, threshold=threshold, confidence=confidence)
-    with service(url, key) as client:
-        if guarantee and no_guarantee:
-            raise CommandFailed(f"--no-guarantee cannot be combined with --{next(iter(guarantee))}")
-        if undo != (model is None):
-            raise CommandFailed("pass either a model or --undo")
-        if model is None:
-            if guarantee or no_guarantee or memo.keys() - {"reason"}:
-                raise CommandFailed("--undo can be combined only with --reason")
-            restored = client.models.restore_alias(name, alias, reason=reason)
-            version = client.models[restored.model_id].read().version
-            out.print_line(f"{name}@{alias} is {name}:{version} again{_guarantee(restored)}")
-            return
-        target = client.models[model].read()
-        found = client.models.set_alias(
-            name,
-            alias,
-            target.id,
-            guarantee=guarantee or (None if no_guarantee else "keep"),
-            memo=memo or None,
-        )
+    if guarantee and no_guarantee:
+        raise CommandFailed(f"--no-guarantee cannot be combined with --{next(iter(guarantee))}")
+    if undo != (model is None):
+        raise CommandFailed("pass either a model or --undo")
+    if model is None:
+        if guarantee or no_guarantee or memo.keys() - {"reason"}:
+            raise CommandFailed("--undo can be combined only with --reason")
+        restored = client.models.restore_alias(name, alias, reason=reason)
+        version = client.models[restored.model_id].read().version
+        out.print_line(f"{name}@{alias} is {name}:{version} again{_guarantee(restored)}")
+        return
+    target = client.models[model].read()
+    found = client.models.set_alias(
+        name,
+        alias,
+        target.id,
+        guarantee=guarantee or (None if no_guarantee else "keep"),
+        memo=memo or None,
+    )
     out.print_line(f"{name}@{alias} is {target.name}:{target.version}{_guarantee(found)}")
 
 
@@ -225,12 +218,11 @@ _NEXT = {
 }
 
 
-def overview(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def overview(client: Service) -> None:
     """Show the aliases in use: the rows each flags, its last evaluation on newer rows, and the next step."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.overview()
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.overview()
+    if client.prints_json(found.to_json()):
         return
     table = new_table("alias", "version", "flags", "last check", "next")
     for each in found.live:
@@ -249,7 +241,9 @@ def overview(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> No
         err.print_line(f"{waiting} items need attention: see --json, or the console")
 
 
+@asks(json=None)
 def codes(
+    client: Service,
     name: Annotated[str, typer.Argument(help="Name of the models.")],
     file: Annotated[
         Path | None,
@@ -259,21 +253,18 @@ def codes(
             help='JSON file of the new reason codes: {"entries": [{"code": …, "text": …, "columns": […]}, …]}.',
         ),
     ] = None,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Print the reason codes of a model name, or replace them with those of a file.
 
     You can edit the printed codes and send them back.
     """
-    with service(url, key) as client:
-        if file is not None:
-            entries = _entries_of(file)
-            made = client.models.set_reason_codes(name, entries)
-            err.print_line(f"{name} has revision {made.revision} of its reason codes")
-            return
-        found = client.models.read_reason_codes(name)
-        out.print_json(data={"entries": [entry.to_json() for entry in found.entries]})
+    if file is not None:
+        entries = _entries_of(file)
+        made = client.models.set_reason_codes(name, entries)
+        err.print_line(f"{name} has revision {made.revision} of its reason codes")
+        return
+    found = client.models.read_reason_codes(name)
+    out.print_json(data={"entries": [entry.to_json() for entry in found.entries]})
 
 
 def _entries_of(file: Path) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.markup import escape
 
 from rankwright import plots, types
-from rankwright.cli.common import CommandFailed, out
+from rankwright.cli.common import CommandFailed, Service, out
 from rankwright.plots import Plot
 from rankwright.printable import one_line
 from rankwright.resources import Metrics, Model
@@ -18,13 +18,11 @@ from rankwright.terminal_plot import to_terminal
 CURVE_POINTS = 1000
 
 
-def show_model(model: Model, svg: Path | None, *, as_json: bool) -> None:
+def show_model(client: Service, model: Model, svg: Path | None) -> None:
     """Print the figures of a model, and write its curve to an SVG file if one is given."""
     metrics = metrics_of(model)
     roc = curve_of(model) if has_curve(model.data) else None
-    if as_json:
-        out.print_json(data={"model": model.data.to_json(), "metrics": metrics.to_json()})
-    else:
+    if not client.prints_json({"model": model.data.to_json(), "metrics": metrics.to_json()}):
         out.print(report(model.data, metrics, roc), markup=False)
         out.print(f"\n{provenance(model.data)}", markup=False)
         out.print(f"[bold]{model.id}[/]  {escape(one_line(model.name))}:{model.version}")

@@ -11,16 +11,14 @@ import typer
 
 from rankwright import api, types
 from rankwright.cli.common import (
-    AsJson,
     CommandFailed,
-    Key,
     Model,
+    Service,
     Svg,
-    Url,
+    asks,
     err,
     new_table,
     out,
-    service,
     standard_output,
     takes,
 )
@@ -42,31 +40,23 @@ if TYPE_CHECKING:
 BAR_WIDTH = 40
 
 
-def show(
-    model: Model,
-    *,
-    svg: Svg = None,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
-) -> None:
+@asks()
+def show(client: Service, model: Model, *, svg: Svg = None) -> None:
     """Show the metrics of a model on held-out rows or pairs, and its ROC curve."""
-    with service(url, key, as_json=as_json) as client:
-        show_model(client.models.get(model), svg, as_json=as_json)
+    show_model(client, client.models.get(model), svg)
 
 
+@asks(json=None)
 def algorithms(
+    client: Service,
     name: Annotated[
         str | None, typer.Argument(help="Name of an algorithm whose parameters to show.")
     ] = None,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """List the algorithms, or the parameters of one algorithm."""
-    with service(url, key) as client:
-        known = {entry.name: entry for entry in client.algorithms()}
-        if name is not None and name not in known:
-            raise CommandFailed(f"algorithm must be one of {', '.join(known)}, got {name!r}")
+    known = {entry.name: entry for entry in client.algorithms()}
+    if name is not None and name not in known:
+        raise CommandFailed(f"algorithm must be one of {', '.join(known)}, got {name!r}")
     if name is None:
         table = new_table("algorithm", "source")
         for entry in known.values():
@@ -79,20 +69,12 @@ def algorithms(
     out.print(table, soft_wrap=False)
 
 
+@asks()
 @takes(api.ReadImportance)
-def importance(
-    model: Model,
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
-    **fields: Any,
-) -> None:
+def importance(client: Service, model: Model, **fields: Any) -> None:
     """Show the importance of each feature of a model."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.models[model].importance(**fields)
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.models[model].importance(**fields)
+    if client.prints_json(found.to_json()):
         return
     features = found.features
     bars = _bars([feature.importance for feature in features])
@@ -103,45 +85,41 @@ def importance(
     out.print(table, markup=False)
 
 
+@asks()
 @takes(api.ReadPartialDependence)
 def dependence(
+    client: Service,
     model: Model,
     features: Annotated[list[str], typer.Argument(help="One or two features.")],
     *,
     points: Annotated[
         int, typer.Option(help="Maximum number of grid values of a numeric feature.")
     ] = 12,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """Show partial dependence: mean scores when one or two features are set to different values."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.models[model].partial_dependence(features, points=points, **fields)
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.models[model].partial_dependence(features, points=points, **fields)
+    if client.prints_json(found.to_json()):
         return
     out.print_line(f"mean score over {found.rows:,} {found.on} rows")
     out.print(_one(found) if len(found.features) == 1 else _two(found), markup=False)
 
 
+@asks(json=None)
 def tree(
+    client: Service,
     model: Model,
     *,
     svg: Annotated[
         Path | None, typer.Option(help="Write a picture of the tree to this file.")
     ] = None,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Print a ranking tree as text, or draw it."""
-    with service(url, key) as client:
-        if svg is None:
-            text = client.models[model].download("structure", format="text").decode()
-            out.print(text, markup=False, end="")
-        else:
-            client.models[model].download("structure", svg, format="svg")
+    if svg is None:
+        text = client.models[model].download("structure", format="text").decode()
+        out.print(text, markup=False, end="")
+    else:
+        client.models[model].download("structure", svg, format="svg")
 
 
 def _one(found: types.PartialDependence) -> Table:
@@ -187,21 +165,22 @@ Output = Annotated[
 ]
 
 
+@asks(json=None)
 def report(
+    client: Service,
     model: Model,
     *,
     format: Annotated[str | None, typer.Option(help="md (default), html or json.")] = None,
     output: Output = None,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Write the report of a model: metrics, curves, thresholds, data, parameters and lineage."""
     chosen = _format(format, output, REPORTS, "md")
-    with service(url, key) as client:
-        _write(output, client.models[model].download("report", format=chosen))
+    _write(output, client.models[model].download("report", format=chosen))
 
 
+@asks(json=None)
 def plot(
+    client: Service,
     model: Model,
     *,
     kind: Annotated[
@@ -222,45 +201,34 @@ def plot(
         typer.Option(help="svg (default) or png."),
     ] = None,
     output: Output = None,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Draw a curve of a model to a file, or in the terminal if no file is given."""
-    with service(url, key) as client:
-        if output is None and format is None:
-            if kind not in ("roc", "reliability", *KINDS):
-                known = ", ".join(("roc", *KINDS, "reliability"))
-                detail = f"the terminal can show only {known}, got {kind}: set --output or --format"
-                raise typer.BadParameter(detail)
-            found = client.models.get(model)
-            if not has_curve(found.data):
-                raise CommandFailed(f"{found.name} has no ROC curve")
-            drawn = curve_of(found) if kind == "roc" else list_plot(found, kind, on)
-            out.print(to_terminal(drawn), markup=False)
-            return
-        chosen = _format(format, output, PICTURES, "svg")
-        picture = client.models[model].download(
-            "plot", format=chosen, kind=kind, on=on, band=band, width=width
-        )
-        _write(output, picture)
+    if output is None and format is None:
+        if kind not in ("roc", "reliability", *KINDS):
+            known = ", ".join(("roc", *KINDS, "reliability"))
+            detail = f"the terminal can show only {known}, got {kind}: set --output or --format"
+            raise typer.BadParameter(detail)
+        found = client.models.get(model)
+        if not has_curve(found.data):
+            raise CommandFailed(f"{found.name} has no ROC curve")
+        drawn = curve_of(found) if kind == "roc" else list_plot(found, kind, on)
+        out.print(to_terminal(drawn), markup=False)
+        return
+    chosen = _format(format, output, PICTURES, "svg")
+    picture = client.models[model].download(
+        "plot", format=chosen, kind=kind, on=on, band=band, width=width
+    )
+    _write(output, picture)
 
 
+@asks()
 @takes(api.ReadOperatingPoint)
-def cutoff(
-    model: Model,
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
-    **fields: Any,
-) -> None:
+def cutoff(client: Service, model: Model, **fields: Any) -> None:
     """Show the threshold for a rate or a fraction of the rows, or the rates of a threshold, with intervals. With
     --confidence, the rate is guaranteed.
     """
-    with service(url, key, as_json=as_json) as client:
-        found = client.models[model].operating_point(**fields)
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.models[model].operating_point(**fields)
+    if client.prints_json(found.to_json()):
         return
     least = "none" if found.threshold is None else f"{found.threshold:.9g}"
     rows = {"threshold": least}
@@ -281,12 +249,11 @@ _ANSWERS = {True: "yes", False: "no", None: "not known"}
 """How the result of a check is told."""
 
 
-def checks(model: Model, *, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def checks(client: Service, model: Model) -> None:
     """Show whether a model is ready for use, with five checks of its stored results."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.models[model].checks()
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.models[model].checks()
+    if client.prints_json(found.to_json()):
         return
     table = new_table("check", "passed", "margin", "more rows", "why")
     for each in found.checks:
@@ -297,20 +264,12 @@ def checks(model: Model, *, url: Url = None, key: Key = None, as_json: AsJson = 
     out.print(table, markup=False, soft_wrap=False)
 
 
+@asks()
 @takes(api.ReadScorecard)
-def scorecard(
-    model: Model,
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
-    **fields: Any,
-) -> None:
+def scorecard(client: Service, model: Model, **fields: Any) -> None:
     """Show a scorecard, logistic or additive model as a scorecard: weight, odds ratio and points of each value."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.models[model].scorecard(**fields)
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.models[model].scorecard(**fields)
+    if client.prints_json(found.to_json()):
         return
     lines: list[Sequence[str]] = [("feature", "value", "log odds", "odds ratio", "points")]
     lines.append(("", "every row", "", "", f"{found.base_points:.1f}"))
@@ -336,22 +295,14 @@ def _attribute_in_words(one: types.ScorecardAttribute) -> str:
     return f"above {one.low}" if one.high is None else f"above {one.low} to {one.high}"
 
 
+@asks()
 @takes(api.ReadBins)
-def bins(
-    model: Model,
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
-    **fields: Any,
-) -> None:
+def bins(client: Service, model: Model, **fields: Any) -> None:
     """Show the bins of a scorecard: rows, event rate, weight of evidence (WOE) and points, and the information value
     (IV) of each feature, on held-out rows if there are any.
     """
-    with service(url, key, as_json=as_json) as client:
-        found = client.models[model].bins(**fields)
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.models[model].bins(**fields)
+    if client.prints_json(found.to_json()):
         return
     lines: list[Sequence[str]] = [("feature", "IV", "bin", "rows", "events", "WOE", "points")]
     for each in found.features:
@@ -376,20 +327,12 @@ def _bin_in_words(one: types.ScorecardBin) -> str:
     return f"above {one.low}" if one.high is None else f"above {one.low} to {one.high}"
 
 
+@asks()
 @takes(api.ReadGains)
-def gains(
-    model: Model,
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
-    **fields: Any,
-) -> None:
+def gains(client: Service, model: Model, **fields: Any) -> None:
     """Show precision, recall and lift at the top of the list, for several list sizes."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.models[model].gains(**fields)
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.models[model].gains(**fields)
+    if client.prints_json(found.to_json()):
         return
     lines: list[Sequence[str]] = [("share", "rows", "positives", "precision", "recall", "lift")]
     for row in found.rows:
@@ -399,8 +342,10 @@ def gains(
     out.print(_columns(lines), markup=False)
 
 
+@asks()
 @takes(api.ReadMetricEstimates)
 def metrics(
+    client: Service,
     model: Model,
     metric: Annotated[
         list[str],
@@ -408,17 +353,11 @@ def metrics(
             help="average_precision, precision@100, precision@1%, ndcg@10, auc, pauc:0,0.05, two_way:0.1,0.8 …"
         ),
     ],
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """Estimate metrics of a model, with confidence intervals and tests against random scores."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.models[model].metric_estimates(metric, **fields)
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.models[model].metric_estimates(metric, **fields)
+    if client.prints_json(found.to_json()):
         return
     lines = [("metric", "value", "chance", "adjusted p-value against random scores")]
     for each in found.metrics:
@@ -438,20 +377,19 @@ def _columns(lines: Sequence[Sequence[str]]) -> str:
     )
 
 
+@asks(json=None)
 def profile(
+    client: Service,
     dataset: Annotated[str, typer.Argument(help="Id or name of a dataset.")],
     *,
     format: Annotated[str | None, typer.Option(help="md (default), html or json.")] = None,
     output: Output = None,
-    url: Url = None,
-    key: Key = None,
 ) -> None:
     """Write the profile of a dataset: distributions, missing values, AUC of each feature, likely leaks and repeated
     rows.
     """
     chosen = _format(format, output, REPORTS, "md")
-    with service(url, key) as client:
-        _write(output, client.datasets[find_dataset(client, dataset)].profile_page(chosen))
+    _write(output, client.datasets[find_dataset(client, dataset)].profile_page(chosen))
 
 
 def _format(given: str | None, output: Path | None, known: dict[str, str], default: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rankwright import types
-from rankwright.cli.common import AsJson, Key, Url, err, out, print_lines, service
+from rankwright.cli.common import Service, asks, err, out, print_lines
 from rankwright.cli.datasets import find_dataset
 
 Schedule = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Id of the schedule, sch_….")]
@@ -19,7 +19,9 @@ schedules = typer.Typer(
 
 
 @schedules.command()
+@asks()
 def create(
+    client: Service,
     dataset: Annotated[
         str,
         typer.Argument(help="Id of the dataset, or its name for the newest version that is ready."),
@@ -30,24 +32,18 @@ def create(
             help="Cron expression of five fields in UTC: minute, hour, day of month, month, day of week."
         ),
     ],
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """Refresh a dataset at the times of a cron expression."""
-    with service(url, key, as_json=as_json) as client:
-        made = client.schedules.create(find_dataset(client, dataset), cron)
-    _show(made, as_json=as_json)
+    made = client.schedules.create(find_dataset(client, dataset), cron)
+    _show(client, made)
 
 
 @schedules.command("list")
-def list_schedules(url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def list_schedules(client: Service) -> None:
     """List the schedules with their last runs, newest first."""
-    with service(url, key, as_json=as_json) as client:
-        found = [*client.schedules.list()]
-    if as_json:
-        out.print_json(data=[each.to_json() for each in found])
+    found = [*client.schedules.list()]
+    if client.prints_json([each.to_json() for each in found]):
         return
     if not found:
         err.print_line("there is no schedule")
@@ -56,33 +52,31 @@ def list_schedules(url: Url = None, key: Key = None, as_json: AsJson = False) ->
 
 
 @schedules.command()
-def pause(schedule: Schedule, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def pause(client: Service, schedule: Schedule) -> None:
     """Pause a schedule."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.schedules.update(schedule, paused=True)
-    _show(found, as_json=as_json)
+    found = client.schedules.update(schedule, paused=True)
+    _show(client, found)
 
 
 @schedules.command()
-def resume(schedule: Schedule, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def resume(client: Service, schedule: Schedule) -> None:
     """Resume a schedule. Times that it has missed are not run, and later runs act as you."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.schedules.update(schedule, paused=False)
-    _show(found, as_json=as_json)
+    found = client.schedules.update(schedule, paused=False)
+    _show(client, found)
 
 
 @schedules.command()
-def delete(schedule: Schedule, url: Url = None, key: Key = None) -> None:
+@asks(json=None)
+def delete(client: Service, schedule: Schedule) -> None:
     """Delete a schedule. Datasets that it has made stay."""
-    with service(url, key) as client:
-        client.schedules.delete(schedule)
+    client.schedules.delete(schedule)
     out.print_line(f"{schedule}  deleted")
 
 
-def _show(found: types.Schedule, *, as_json: bool) -> None:
-    if as_json:
-        out.print_json(data=found.to_json())
-    else:
+def _show(client: Service, found: types.Schedule) -> None:
+    if not client.prints_json(found.to_json()):
         print_lines([_line(found)])
 
 

@@ -19,20 +19,18 @@ from rankwright.cli.common import (
     STDIN,
     CommandFailed,
     Exit,
-    Key,
     Model,
-    Url,
+    Service,
+    asks,
     err,
     existing,
     out,
     sending,
-    service,
     split_assignment,
     standard_output,
     table_file,
     takes,
 )
-from rankwright.client import Client
 from rankwright.errors import JobFailed, SeveralLabels, describe_errors
 from rankwright.records import Record
 from rankwright.tables import SCORED_AT_ONCE, body_of
@@ -52,8 +50,10 @@ File = Annotated[
 ]
 
 
+@asks(json="Print one JSON object per row instead of CSV, and errors to stderr.")
 @takes(api.CreateBatchScore, but=["ignore", "file_name"])
 def score(
+    client: Service,
     model: Model,
     rows: Annotated[
         list[str] | None,
@@ -67,14 +67,6 @@ def score(
     output: Annotated[
         str, typer.Option("--out", help="Write to this .csv or .parquet file; -: print CSV.")
     ] = _STDOUT,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print one JSON object per row instead of CSV, and errors to stderr."
-        ),
-    ] = False,
-    url: Url = None,
-    key: Key = None,
     **fields: Any,
 ) -> None:
     """Score one row given as name=value, or every row of a file.
@@ -86,24 +78,23 @@ def score(
     path = file if file is not None else _as_file(rows or [])
     if (file is not None and rows) or (path is None and not rows):
         raise typer.BadParameter("pass either features as name=value or a file, not both")
-    if as_json and output != _STDOUT:
+    if client.as_json and output != _STDOUT:
         raise typer.BadParameter("--json prints to the terminal; a file is CSV or Parquet")
-    with service(url, key, as_json=as_json) as client:
-        if path is not None:
-            with table_file(path) as table:
-                _score_file(client, model, table, output, fields, path, as_json=as_json)
-            return
-        if fields.keys() - api.ScoreRow.__annotations__.keys() or output != _STDOUT:
-            raise typer.BadParameter("these options require a file of rows")
-        row = dict(split_assignment(text) for text in rows or [])
-        found: Record
-        try:
-            found = client.models[model].score_row(row, **fields)
-        except SeveralLabels:
-            found = client.models[model].score_row_by_label(
-                row, **{name: value for name, value in fields.items() if name == "id"}
-            )
-        out.print_json(data=found.to_json())
+    if path is not None:
+        with table_file(path) as table:
+            _score_file(client, model, table, output, fields, path)
+        return
+    if fields.keys() - api.ScoreRow.__annotations__.keys() or output != _STDOUT:
+        raise typer.BadParameter("these options require a file of rows")
+    row = dict(split_assignment(text) for text in rows or [])
+    found: Record
+    try:
+        found = client.models[model].score_row(row, **fields)
+    except SeveralLabels:
+        found = client.models[model].score_row_by_label(
+            row, **{name: value for name, value in fields.items() if name == "id"}
+        )
+    out.print_json(data=found.to_json())
 
 
 def _as_file(words: list[str]) -> Path | None:
@@ -115,14 +106,12 @@ def _as_file(words: list[str]) -> Path | None:
 
 
 def _score_file(
-    client: Client,
+    client: Service,
     model: str,
     path: Path,
     output: str,
     fields: dict[str, Any],
     typed: Path,
-    *,
-    as_json: bool,
 ) -> None:
     """Score a small file in one request; a large one, or one with kept columns, best rows or reasons, by a job.
 
@@ -138,7 +127,7 @@ def _score_file(
     ):
         scores = client.models[model].score_to_bytes(path, format, ignore="*", **fields)
         with _opened(output) as sink:
-            if as_json:
+            if client.as_json:
                 _write_objects(io.BytesIO(scores), sink, ["id"])
             else:
                 sink.write(scores)
@@ -159,7 +148,7 @@ def _score_file(
         ) from failed
     try:
         with _opened(output) as sink:
-            if as_json:
+            if client.as_json:
                 with tempfile.TemporaryFile() as file:
                     batch.result(file, format=format)
                     file.seek(0)
@@ -170,7 +159,7 @@ def _score_file(
         summary = batch.summary()
     finally:
         batch.delete()
-    if as_json:
+    if client.as_json:
         return
     found = batch.data
     err.print(f"{found.rows:,} rows scored by {found.model_name}:{found.model_version}")

@@ -7,19 +7,18 @@ from typing import Annotated, Any
 import typer
 
 from rankwright import api
-from rankwright.cli.common import AsJson, Key, Url, out, service, takes
+from rankwright.cli.common import Service, asks, out, takes
 from rankwright.cli.datasets import find_dataset, show_dataset, wait_for
 from rankwright.printable import one_line
 from rankwright.transport import parameter_value
 from rankwright.types import SourceList
 
 
-def sources(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def sources(client: Service) -> None:
     """List the object stores and databases that datasets can be made from, with their queries."""
-    with service(url, key, as_json=as_json) as client:
-        found = client.datasets.sources()
-    if as_json:
-        out.print_json(data=found.to_json())
+    found = client.datasets.sources()
+    if client.prints_json(found.to_json()):
         return
     for each in found.data:
         out.print_line(one_line(f"{each.name}  {each.prefix or each.driver}"))
@@ -28,8 +27,10 @@ def sources(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> Non
             out.print_line(one_line(f"  {each.name}/{query.name}  {parameters}".rstrip()))
 
 
+@asks()
 @takes(api.UploadDataset)
 def fetch(
+    client: Service,
     source: Annotated[
         str,
         typer.Argument(
@@ -45,9 +46,6 @@ def fetch(
             help="Parameter of the query; repeatable.",
         ),
     ] = None,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """Create a dataset from an object store or a query, and wait until it is ready."""
@@ -57,17 +55,14 @@ def fetch(
     if not (separator and query):
         raise typer.BadParameter(f"SOURCE must be a URL or CONNECTION/QUERY, got {source!r}")
     texts = _texts(parameter or [])
-    with service(url, key, as_json=as_json) as client:
-        of: Any = source
-        if "://" not in source:
-            types = _types_of(client.datasets.sources(), connection, query) if texts else {}
-            parameters = {each: parameter_value(texts[each], types.get(each)) for each in texts}
-            of = {"connection": connection, "query": query, "parameters": parameters}
-        made = client.datasets.create(of, name=name, wait=False, **fields)
-        wait_for(made, source, fields)
-    if as_json:
-        out.print_json(data=made.data.to_json())
-    else:
+    of: Any = source
+    if "://" not in source:
+        types = _types_of(client.datasets.sources(), connection, query) if texts else {}
+        parameters = {each: parameter_value(texts[each], types.get(each)) for each in texts}
+        of = {"connection": connection, "query": query, "parameters": parameters}
+    made = client.datasets.create(of, name=name, wait=False, **fields)
+    wait_for(made, source, fields)
+    if not client.prints_json(made.data.to_json()):
         show_dataset(made.data)
 
 
@@ -93,22 +88,19 @@ def _types_of(known: SourceList, connection: str, query: str) -> dict[str, str]:
     }
 
 
+@asks()
 def refresh(
+    client: Service,
     dataset: Annotated[
         str,
         typer.Argument(help="Id of the dataset, or its name for the newest version that is ready."),
     ],
-    *,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """Read the source of a dataset again. The result is a new version, or `unchanged` if it has the same rows."""
-    with service(url, key, as_json=as_json) as client:
-        id_ = find_dataset(client, dataset)
-        made = client.datasets.refresh(id_, wait=False)
-        wait_for(made, f"the source of {id_}")
-    if as_json:
+    id_ = find_dataset(client, dataset)
+    made = client.datasets.refresh(id_, wait=False)
+    wait_for(made, f"the source of {id_}")
+    if client.as_json:
         out.print_json(data=made.data.to_json())
     elif made.data.status == "unchanged":
         out.print(f"unchanged: the source has the rows of [bold]{id_}[/]")

@@ -15,17 +15,15 @@ import typer
 
 from rankwright import api, types
 from rankwright.cli.common import (
-    AsJson,
     CommandFailed,
     Exit,
-    Key,
+    Service,
     Svg,
     Terminal,
-    Url,
+    asks,
     err,
     given,
     out,
-    service,
     split_assignment,
     takes,
 )
@@ -374,8 +372,10 @@ def _objective_named(name: str) -> dict[str, Any]:
     return objective
 
 
+@asks()
 @takes(api.SubmitJob, but=["validation"])
 def train(
+    client: Service,
     dataset: Annotated[str, typer.Argument(help="Id or name of the dataset.")],
     *,
     algorithm: Algorithm = "rankboost",
@@ -403,9 +403,6 @@ def train(
             "--tag", help="Tag of the job and its model, as name=value. Repeat it for several."
         ),
     ] = None,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
     **fields: Any,
 ) -> None:
     """Train a ranker and show its progress, then its metrics and ROC curve on held-out rows."""
@@ -419,55 +416,50 @@ def train(
         aim = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
     if fpr is not None:
         aim = {"metric": "tpr", "fpr": fpr}
-    with service(url, key, as_json=as_json) as client:
-        chosen |= dict(_assignment(text) for text in parameters or [])
-        tried = None
-        if search:
-            tried = {
-                "method": search_method,
-                "space": dict(_dimension(text) for text in search),
-                **given(n_candidates=candidates, folds=search_folds),
-            }
-        job = client.train(
-            find_dataset(client, dataset),
-            chosen,
-            **fields,
-            objective=aim,
-            validation=_validation(holdout, folds, repeats, time_column, random_split=random_split),
-            search=tried,
-            tags=dict(split_assignment(text) for text in tags) if tags else None,
+    chosen |= dict(_assignment(text) for text in parameters or [])
+    tried = None
+    if search:
+        tried = {
+            "method": search_method,
+            "space": dict(_dimension(text) for text in search),
+            **given(n_candidates=candidates, folds=search_folds),
+        }
+    job = client.train(
+        find_dataset(client, dataset),
+        chosen,
+        **fields,
+        objective=aim,
+        validation=_validation(holdout, folds, repeats, time_column, random_split=random_split),
+        search=tried,
+        tags=dict(split_assignment(text) for text in tags) if tags else None,
+    )
+    validation = job.data.validation or {}
+    if not client.as_json and folds is None and repeats is None and "folds" in validation:
+        out.print_line(
+            f"The table is small, so it is validated by {validation['folds']}-fold cross-validation, repeated "
+            f"{validation['repeats']} times. Use --holdout 0.25 to train only once."
         )
-        validation = job.data.validation or {}
-        if not as_json and folds is None and repeats is None and "folds" in validation:
-            out.print_line(
-                f"The table is small, so it is validated by {validation['folds']}-fold cross-validation, repeated "
-                f"{validation['repeats']} times. Use --holdout 0.25 to train only once."
-            )
-        if not as_json and (by := validation.get("time_column")) is not None:
-            out.print_line(
-                f"Validated on the newest rows by {by!r}, which is not used as a feature."
-            )
-        done = wait_for_job(job)
-        show_model(client.models.get(cast(types.JobOutput, done.output).id), svg, as_json=as_json)
+    if not client.as_json and (by := validation.get("time_column")) is not None:
+        out.print_line(f"Validated on the newest rows by {by!r}, which is not used as a feature.")
+    done = wait_for_job(job)
+    show_model(client, client.models.get(cast(types.JobOutput, done.output).id), svg)
 
 
+@asks()
 def follow(
+    client: Service,
     job: Annotated[str, typer.Argument(help="Id of the job, as printed by `train`.")],
     *,
     svg: Svg = None,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show the progress of an existing job, then the metrics of its model."""
-    with service(url, key, as_json=as_json) as client:
-        done = wait_for_job(client.jobs.get(job))
-        if done.output is not None and done.output.kind == "model":
-            show_model(client.models.get(done.output.id), svg, as_json=as_json)
-        elif as_json:
-            out.print_json(data=done.to_json())
-        else:
-            out.print(f"job [bold]{done.id}[/] has succeeded")
+    done = wait_for_job(client.jobs.get(job))
+    if done.output is not None and done.output.kind == "model":
+        show_model(client, client.models.get(done.output.id), svg)
+    elif client.as_json:
+        out.print_json(data=done.to_json())
+    else:
+        out.print(f"job [bold]{done.id}[/] has succeeded")
 
 
 def _validation(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rankwright.cli.common import AsJson, Key, Url, err, out, print_lines, service
+from rankwright.cli.common import Service, asks, err, out, print_lines
 
 trash = typer.Typer(
     name="trash",
@@ -18,19 +18,16 @@ Item = Annotated[str, typer.Argument(help="Id of the deleted resource, as shown 
 
 
 @trash.command("list")
+@asks()
 def list_(
+    client: Service,
     *,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of items to list.")] = 20,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the deleted resources, the most recently deleted first."""
-    with service(url, key, as_json=as_json) as client:
-        found = list(client.trash.list(limit=limit + 1))
+    found = list(client.trash.list(limit=limit + 1))
     shown = found[:limit]
-    if as_json:
-        out.print_json(data=[each.to_json() for each in shown])
+    if client.prints_json([each.to_json() for each in shown]):
         return
     if not shown:
         err.print("the trash is empty", markup=False)
@@ -50,16 +47,16 @@ def list_(
 
 
 @trash.command()
-def restore(item: Item, *, url: Url = None, key: Key = None) -> None:
+@asks(json=None)
+def restore(client: Service, item: Item) -> None:
     """Restore a deleted resource, unchanged."""
-    with service(url, key) as client:
-        found = client.trash.restore(item)
+    found = client.trash.restore(item)
     out.print_line(f"{found.id}  {found.kind.replace('_', ' ')} {found.name} is restored")
 
 
 @trash.command()
-def delete(item: Item, *, url: Url = None, key: Key = None) -> None:
+@asks(json=None)
+def delete(client: Service, item: Item) -> None:
     """Permanently delete a resource in the trash."""
-    with service(url, key) as client:
-        client.trash.delete(item)
+    client.trash.delete(item)
     out.print_line(f"{item}  permanently deleted")

@@ -9,15 +9,13 @@ import typer
 
 from rankwright import types
 from rankwright.cli.common import (
-    AsJson,
     CommandFailed,
-    Key,
-    Url,
+    Service,
+    asks,
     err,
     given,
     out,
     print_lines,
-    service,
 )
 from rankwright.operations import NULL
 
@@ -32,32 +30,27 @@ webhooks = typer.Typer(
 
 
 @webhooks.command()
+@asks()
 def create(
+    client: Service,
     address: Annotated[
         str, typer.Argument(metavar="ADDRESS", help="https:// URL that receives the events.")
     ],
     *,
     event: Annotated[list[str] | None, typer.Option(help=f"{EVENTS} Default: all types.")] = None,
     description: Annotated[str, typer.Option(help="Description, for your own use.")] = "",
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create a webhook. Its secret is shown once."""
-    with service(url, key, as_json=as_json) as client:
-        made = client.webhooks.create(
-            address, description=description, **given(events=event or None)
-        )
-    _show_secret(made, as_json=as_json)
+    made = client.webhooks.create(address, description=description, **given(events=event or None))
+    _show_secret(client, made)
 
 
 @webhooks.command("list")
-def list_webhooks(url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def list_webhooks(client: Service) -> None:
     """List the webhooks, newest first."""
-    with service(url, key, as_json=as_json) as client:
-        found = [*client.webhooks.list()]
-    if as_json:
-        out.print_json(data=[each.to_json() for each in found])
+    found = [*client.webhooks.list()]
+    if client.prints_json([each.to_json() for each in found]):
         return
     if not found:
         err.print_line("there is no webhook")
@@ -66,7 +59,9 @@ def list_webhooks(url: Url = None, key: Key = None, as_json: AsJson = False) -> 
 
 
 @webhooks.command()
+@asks()
 def update(
+    client: Service,
     webhook: Webhook,
     *,
     address: Annotated[str | None, typer.Option(help="New URL.")] = None,
@@ -79,39 +74,35 @@ def update(
         bool | None,
         typer.Option("--enable/--disable", help="Enable or disable the webhook."),
     ] = None,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """Change a webhook, disable it, or enable it."""
-    with service(url, key, as_json=as_json) as client:
-        if event and all_events:
-            raise CommandFailed("--all-events cannot be combined with --event")
-        changes: dict[str, Any] = given(
-            url=address,
-            events=NULL if all_events else event or None,
-            description=description,
-            enabled=enable,
-        )
-        if not changes:
-            raise CommandFailed("pass at least one change, such as --disable")
-        found = client.webhooks.update(webhook, **changes)
-    _show(found, as_json=as_json)
+    if event and all_events:
+        raise CommandFailed("--all-events cannot be combined with --event")
+    changes: dict[str, Any] = given(
+        url=address,
+        events=NULL if all_events else event or None,
+        description=description,
+        enabled=enable,
+    )
+    if not changes:
+        raise CommandFailed("pass at least one change, such as --disable")
+    found = client.webhooks.update(webhook, **changes)
+    _show(client, found)
 
 
 @webhooks.command()
-def rotate(webhook: Webhook, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+@asks()
+def rotate(client: Service, webhook: Webhook) -> None:
     """Give a webhook a new secret. The previous one also signs for 24 hours."""
-    with service(url, key, as_json=as_json) as client:
-        made = client.webhooks.rotate(webhook)
-    _show_secret(made, as_json=as_json)
+    made = client.webhooks.rotate(webhook)
+    _show_secret(client, made)
 
 
 @webhooks.command()
-def ping(webhook: Webhook, url: Url = None, key: Key = None) -> None:
+@asks(json=None)
+def ping(client: Service, webhook: Webhook) -> None:
     """Send a test event."""
-    with service(url, key) as client:
-        sent = client.webhooks.ping(webhook)
+    sent = client.webhooks.ping(webhook)
     out.print_line(f"{sent.event_id}  {sent.state}")
 
 
@@ -124,23 +115,20 @@ class State(str, Enum):
 
 
 @webhooks.command()
+@asks()
 def deliveries(
+    client: Service,
     webhook: Webhook,
     *,
     state: Annotated[State | None, typer.Option(help="Only deliveries in this state.")] = None,
     limit: Annotated[int, typer.Option(help="Most deliveries to show.", min=1)] = 20,
-    url: Url = None,
-    key: Key = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the deliveries to a webhook with their last attempts, newest first."""
     chosen = None if state is None else state.value
-    with service(url, key, as_json=as_json) as client:
-        listed = client.webhooks.deliveries(webhook, limit=limit + 1, **given(state=chosen))
-        found = [each for each, _ in zip(listed, range(limit + 1), strict=False)]
+    listed = client.webhooks.deliveries(webhook, limit=limit + 1, **given(state=chosen))
+    found = [each for each, _ in zip(listed, range(limit + 1), strict=False)]
     shown = found[:limit]
-    if as_json:
-        out.print_json(data=[each.to_json() for each in shown])
+    if client.prints_json([each.to_json() for each in shown]):
         return
     if not shown:
         err.print_line("there is no delivery")
@@ -154,32 +142,30 @@ def deliveries(
 
 
 @webhooks.command()
-def replay(webhook: Webhook, event: Event, url: Url = None, key: Key = None) -> None:
+@asks(json=None)
+def replay(client: Service, webhook: Webhook, event: Event) -> None:
     """Send an event to a webhook again."""
-    with service(url, key) as client:
-        sent = client.webhooks.replay(webhook, event)
+    sent = client.webhooks.replay(webhook, event)
     out.print_line(f"{sent.event_id}  {sent.state}")
 
 
 @webhooks.command()
-def delete(webhook: Webhook, url: Url = None, key: Key = None) -> None:
+@asks(json=None)
+def delete(client: Service, webhook: Webhook) -> None:
     """Delete a webhook, with its queued deliveries and its log."""
-    with service(url, key) as client:
-        client.webhooks.delete(webhook)
+    client.webhooks.delete(webhook)
     out.print_line(f"{webhook}  deleted")
 
 
-def _show_secret(made: types.WebhookWithSecret, *, as_json: bool) -> None:
-    if as_json:
-        out.print_json(data=made.to_json())
+def _show_secret(client: Service, made: types.WebhookWithSecret) -> None:
+    if client.prints_json(made.to_json()):
         return
     print_lines([("webhook", made.id), ("url", made.url), ("secret", made.secret or "")])
     err.print_line("store the secret now: it is not shown again")
 
 
-def _show(found: types.Webhook, *, as_json: bool) -> None:
-    if as_json:
-        out.print_json(data=found.to_json())
+def _show(client: Service, found: types.Webhook) -> None:
+    if client.prints_json(found.to_json()):
         return
     print_lines(
         [

@@ -17,8 +17,8 @@ from rankwright import types
 from rankwright.operations import Blocking, Iteration, Operation
 from rankwright.transport import Request, Response
 
-from tools.make_client import CLIENT, DOCUMENT, as_text, describe, modules
 from tests.sentences import Sentences
+from tools.make_client import CLIENT, DOCUMENT, as_text, describe, modules
 
 ROOT = Path(__file__).resolve().parents[3]
 

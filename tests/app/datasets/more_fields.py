@@ -131,10 +131,10 @@ def main(folder: Path) -> None:
     """Serve, ask at every door, and print the answers as JSON."""
     from app.platform.migrate import upgrade
     from app.platform.settings import Settings
-    from tools import make_client
     from tests.app.console.plain_browser import PlainBrowser
     from tests.app.live_service import running, table
     from tests.harness import run_here
+    from tools import make_client
 
     settings = Settings(state_dir=folder)
     upgrade(settings.sqlalchemy_url)
