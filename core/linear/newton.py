@@ -60,7 +60,7 @@ RIDGE = 1e-9
 # Fraction of the decrease predicted by the slope that a step must reach (Armijo's rule).
 ARMIJO = 1e-4
 
-# Greatest distance from its bound at which a coefficient counts as near it: see `minimise_bounded`.
+# Greatest distance from its bound at which a coefficient counts as near it: see `minimise`.
 MAX_NEAR = 1e-3
 
 # Relative rounding error of the objective.
@@ -172,10 +172,8 @@ def minimise_loss(
             report(step, scale * objective, scale * gradient)
 
     with one_blas_thread():
-        if signs is None or not signs.any():
-            minimum = risk.minimise(start or risk.origin, tol, scaled)
-        else:
-            minimum = risk.minimise_bounded(start or risk.origin, tol, scaled, signs)
+        bounds = signs if signs is not None and signs.any() else None
+        minimum = risk.minimise(start or risk.origin, tol, scaled, bounds)
     return minimum._replace(objective=scale * minimum.objective)
 
 
@@ -273,8 +271,16 @@ class _RegularisedLoss:
         """The score with w = 0 and b = 0."""
         return Affine(np.zeros(self.rows.size), 0.0)
 
-    def minimise(self, start: Affine, tol: float, report: Report) -> Minimum:
-        score, scores = start, self._scores(start)
+    def minimise(
+        self, start: Affine, tol: float, report: Report, signs: Directions | None
+    ) -> Minimum:
+        """Return the minimum found by Newton steps, projected if coefficients are bounded; see `minimise`.
+
+        Coefficients at or near their bound that the gradient drives to it take a step of their own along the gradient,
+        the others a Newton step; what crosses its bound ends there.
+        """
+        score = start if signs is None else start._replace(w=_within(start.w, signs))
+        scores = self._scores(score)
         at = self.loss.at(scores)
         objective = self._objective(score, at)
         preconditioner, n_directions = None, 0
@@ -282,93 +288,55 @@ class _RegularisedLoss:
         length_at_0 = np.sqrt(gradient_at_0.dot(gradient_at_0)) or 1.0
         n_iter = 0
         while n_iter < MAX_STEPS:
-            gradient = self._gradient(score, at)
-            length = np.sqrt(gradient.dot(gradient))
-            if length <= tol * length_at_0:
-                break
-            if preconditioner is None or n_directions > MANY_DIRECTIONS:
-                preconditioner = Preconditioner(self.rows, at.curvature, self.penalty)
-            step, n_directions = self._newton_step(
-                gradient, at, preconditioner, min(0.1, length / length_at_0)
-            )
-            change, slope = self._scores(step), gradient.dot(step)
-            for halvings in range(MAX_HALVINGS):
-                t = 0.5**halvings
-                moved = score.moved(t, step)
-                at = self.loss.at(scores + t * change)
-                value = self._objective(moved, at)
-                if value <= objective + ARMIJO * t * slope + ROUNDING * abs(objective):
-                    break
-            else:
-                break
-            if (
-                value >= objective
-            ):  # rounding hides the decrease: go on only if the gradient is shorter
-                gradient_there = self._gradient(moved, at)
-                if not np.sqrt(gradient_there.dot(gradient_there)) < 0.5 * length:
-                    break
-            score, scores, objective = moved, scores + t * change, value
-            n_iter += 1
-            try:
-                report(n_iter, objective, float(length))
-            except StopFit:
-                return Minimum(score, objective, n_iter, stopped=True)
-        return Minimum(score, objective, n_iter)
-
-    def minimise_bounded(
-        self, start: Affine, tol: float, report: Report, signs: Directions
-    ) -> Minimum:
-        """Return the minimum found by projected Newton steps under sign constraints; see `minimise`.
-
-        Coefficients at or near their bound that the gradient drives to it take a step of their own along the gradient,
-        the others a Newton step; what crosses its bound ends there.
-        """
-        score = start._replace(w=_within(start.w, signs))
-        at = self.loss.at(self._scores(score))
-        objective = self._objective(score, at)
-        preconditioner, n_directions = None, 0
-        gradient_at_0 = self._gradient(self.origin, self.loss.at(np.zeros(self.rows.n_rows)))
-        length_at_0 = np.sqrt(gradient_at_0.dot(gradient_at_0)) or 1.0
-        n_iter = 0
-        while n_iter < MAX_STEPS:
-            gradient = self._gradient(score, at)
-            outward = signs * gradient.w > 0.0
-            left = gradient._replace(w=np.where(outward & (score.w == 0.0), 0.0, gradient.w))
+            gradient = left = self._gradient(score, at)
+            if signs is not None:
+                outward = signs * gradient.w > 0.0
+                left = gradient._replace(w=np.where(outward & (score.w == 0.0), 0.0, gradient.w))
             length = np.sqrt(left.dot(left))
             if length <= tol * length_at_0:
                 break
             if preconditioner is None or n_directions > MANY_DIRECTIONS:
                 preconditioner = Preconditioner(self.rows, at.curvature, self.penalty)
-            own_step = gradient.w / preconditioner.diagonal
-            moved_w = _within(score.w - own_step, signs)
-            near = min(MAX_NEAR, float(np.sqrt(((moved_w - score.w) ** 2).sum())))
-            bound = outward & (signs * score.w <= near)
-            step, n_directions = self._newton_step(
-                gradient._replace(w=np.where(bound, 0.0, gradient.w)),
-                at,
-                preconditioner,
-                min(0.1, length / length_at_0),
-                ~bound,
-            )
-            step = step._replace(w=np.where(bound, -own_step, step.w))
+            inexact = at, preconditioner, min(0.1, length / length_at_0)
+            if signs is None:
+                step, n_directions = self._newton_step(gradient, *inexact)
+                change, slope = self._scores(step), gradient.dot(step)
+            else:
+                own_step = gradient.w / preconditioner.diagonal
+                moved_w = _within(score.w - own_step, signs)
+                near = min(MAX_NEAR, float(np.sqrt(((moved_w - score.w) ** 2).sum())))
+                bound = outward & (signs * score.w <= near)
+                unbound = gradient._replace(w=np.where(bound, 0.0, gradient.w))
+                step, n_directions = self._newton_step(unbound, *inexact, ~bound)
+                step = step._replace(w=np.where(bound, -own_step, step.w))
             for halvings in range(MAX_HALVINGS):
-                moved = score.moved(0.5**halvings, step)
-                moved = moved._replace(w=_within(moved.w, signs))
-                at_moved = self.loss.at(self._scores(moved))
-                value = self._objective(moved, at_moved)
-                fall = gradient.dot(moved.moved(-1.0, score))
+                t = 0.5**halvings
+                moved = score.moved(t, step)
+                if signs is None:
+                    moved_scores, fall = scores + t * change, t * slope
+                else:
+                    moved = moved._replace(w=_within(moved.w, signs))
+                    moved_scores = self._scores(moved)
+                    fall = gradient.dot(moved.moved(-1.0, score))
+                at = self.loss.at(moved_scores)
+                value = self._objective(moved, at)
                 if value <= objective + ARMIJO * fall + ROUNDING * abs(objective):
                     break
             else:
                 break
             is_lower = value < objective
-            score, at, objective = moved, at_moved, value
+            if not is_lower and signs is None:
+                # rounding hides the decrease: go on only if the gradient is shorter
+                gradient_there = self._gradient(moved, at)
+                if not np.sqrt(gradient_there.dot(gradient_there)) < 0.5 * length:
+                    break
+            score, scores, objective = moved, moved_scores, value
             n_iter += 1
             try:
                 report(n_iter, objective, float(length))
             except StopFit:
                 return Minimum(score, objective, n_iter, stopped=True)
-            if not is_lower:  # as close as rounding allows
+            if not is_lower and signs is not None:  # as close as rounding allows
                 break
         return Minimum(score, objective, n_iter)
 
