@@ -1,7 +1,7 @@
 """Stumps as weak rankers: the search for the best split of one feature, and sums of stumps as step functions."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from annotated_types import Ge, Le
 from core.base.columns import ColumnTable
 from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Floats
-from core.base.shards import OwnShards, Piece, Shards
+from core.base.shards import Shards
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
 from core.base.training import TrainingData
@@ -28,13 +28,12 @@ from core.coding import (
     fill_histograms,
     find_best_split,
     missing_code,
-    stored,
 )
 from core.coding.best_split import MIN_EDGE, categories_above
-from core.coding.bins import code_columns, learn_bins
+from core.coding.bins import learn_bins
 from core.coding.categories import Bools, InverseESS, Words, unpack
-from core.coding.rows import positives_first, take_weights
-from core.coding.stored import lay_out_piece, store_codes
+from core.coding.rows import MakeCodedShard, divide_rows
+from core.coding.stored import StoredCodes, store_codes
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_words
 from core.kernels import kernel
@@ -532,7 +531,7 @@ class StumpShard:
     """One shard of the training rows, positives first: bin codes, weights, and weight histograms per feature.
 
     `listing` is for the rows of the side of a split that changes; it has no room if the table is small, and histograms
-    are then filled anew. `has_squares`: squared weights are summed, too.
+    are then filled anew. If there are categories, squared weights are summed, too.
     """
 
     def __init__(
@@ -540,16 +539,14 @@ class StumpShard:
         codes: Codes,
         weight: Floats,
         n_positives: int,
-        n_slots: int,
+        bins: Bins,
         listing: Listing,
-        *,
-        has_squares: bool,
     ) -> None:
         self._codes, self._weights, self._n_positives = codes, weight, n_positives
         self._per_row: Floats | None = None  # one over the number of rows that each row stands for
-        shape = len(codes), 2, n_slots
+        shape = len(codes), 2, bins.n_slots
         n = math.prod(shape)
-        self._sums = np.empty(n + 2 if has_squares else n)
+        self._sums = np.empty(n + 2 if bins.is_categorical.any() else n)
         self._histograms, self._squares = self._sums[:n].reshape(shape), self._sums[n:]
         self._listing = listing
 
@@ -624,31 +621,18 @@ class StumpShard:
 
 
 @dataclass
-class MakeStumpShard:
-    """Factory that builds a `StumpShard` from a block of rows; see `core.base.shards.MakeShard`."""
-
-    dtype: str
-    """Of the codes."""
-    n_slots: int
-    """Of the histograms."""
+class MakeStumpShard(MakeCodedShard):
     is_listed: bool
     """Whether the table is so large that changes of rows are listed."""
-    has_squares: bool
-    """Whether squared weights are summed, too."""
 
     def __post_init__(self) -> None:
         self._listing = Listing()
 
-    def __call__(
-        self, piece: Piece, codes: Sequence[tuple[Codes, ...]], folder: Path
+    def shard(
+        self, codes: Codes, weight: Floats, n_positives: int, folder: Path | None = None
     ) -> StumpShard:
-        rows, m = positives_first(piece.positive)
-        laid_out = lay_out_piece(piece, codes, np.dtype(self.dtype), folder)
-        weight = take_weights(np.broadcast_to(piece.weight, len(rows)), rows)
-        self._listing.reserve(len(rows) + 1 if self.is_listed else 0)
-        return StumpShard(
-            laid_out, weight, m, self.n_slots, self._listing, has_squares=self.has_squares
-        )
+        self._listing.reserve(len(weight) + 1 if self.is_listed else 0)
+        return StumpShard(codes, weight, n_positives, self.bins, self._listing)
 
 
 class StumpLearner(WeakLearner):
@@ -695,33 +679,16 @@ class StumpLearner(WeakLearner):
 
     def _divide(self, data: TrainingData, max_bins: int) -> Shards:
         n_rows, n_categories = len(data.positive), data.n_categories
-        self._is_listed = is_listed = n_rows * len(n_categories) >= MIN_LISTED_CELLS
+        self._is_listed = n_rows * len(n_categories) >= MIN_LISTED_CELLS
+        read: Floats | StoredCodes = data.X
         if isinstance(data.X, ColumnTable):
-            self._stored = codes = store_codes(data.X, data.weight, max_bins, n_categories)
-            self._bins = bins = codes.bins
-            has_squares = bool(bins.is_categorical.any())
-            make = MakeStumpShard(bins.dtype.str, bins.n_slots, is_listed, has_squares)
-            pieces = codes.pieces(data.positive, data.weight)
-            if data.X.placement is not None:
-                return data.X.placement.place(make, list(pieces), codes.read)
-            folder = data.X.folder
-            return OwnShards([make(piece, codes.columns_of(piece), folder) for piece in pieces])
-        self._bins = bins = learn_bins(
-            data.X, np.arange(n_rows, dtype=np.uint32), data.weight, max_bins, n_categories
-        )
-        has_squares = bool(bins.is_categorical.any())
-        shards, listing = [], Listing()
-        for start in range(0, n_rows, stored.SHARD_ROWS):
-            run = slice(start, start + stored.SHARD_ROWS)
-            rows, m = positives_first(data.positive[run])
-            weight = take_weights(data.weight[run], rows)
-            listing.reserve(len(rows) + 1 if is_listed else 0)
-            rows += np.uint32(start)
-            coded = code_columns(data.X, rows, bins)
-            shards.append(
-                StumpShard(coded, weight, m, bins.n_slots, listing, has_squares=has_squares)
-            )
-        return OwnShards(shards)
+            read = self._stored = store_codes(data.X, data.weight, max_bins, n_categories)
+            self._bins = self._stored.bins
+        else:
+            rows = np.arange(n_rows, dtype=np.uint32)
+            self._bins = learn_bins(data.X, rows, data.weight, max_bins, n_categories)
+        make = MakeStumpShard(self._bins, self._is_listed)
+        return divide_rows(read, data.positive, data.weight, make)
 
     @property
     def log_f(self) -> tuple[float, float]:

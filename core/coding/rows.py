@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from core.base.columns import ROWS_AT_ONCE
-from core.base.shards import add_in_order
+from core.base.shards import OwnShards, Piece, Shards, add_in_order
 from core.errors import InvalidData
 
 from . import stored
+from .bins import Bins, Codes, code_columns
 
 Floats = npt.NDArray[np.float64]
 
@@ -129,3 +134,43 @@ class Division:
         if self.scale is None:
             return np.array([self.n_positives, self.n_rows - self.n_positives], dtype=np.float64)
         return self.sum_classes(weight / self.scale)
+
+
+@dataclass
+class MakeCodedShard(ABC):
+    """Factory that builds a shard from the codes of its rows, positives first; see `core.base.shards.MakeShard`."""
+
+    bins: Bins
+
+    @abstractmethod
+    def shard(
+        self, codes: Codes, weight: Floats, n_positives: int, folder: Path | None = None
+    ) -> Any:
+        """Return the shard; `folder` is for files of its own, None: it is in memory."""
+
+    def __call__(self, piece: Piece, codes: Sequence[tuple[Codes, ...]], folder: Path) -> Any:
+        rows, n_positives = positives_first(piece.positive)
+        laid_out = stored.lay_out_piece(piece, codes, self.bins.dtype, folder)
+        weight = take_weights(np.broadcast_to(piece.weight, len(rows)), rows)
+        return self.shard(laid_out, weight, n_positives, folder)
+
+
+def divide_rows(
+    X: Floats | stored.StoredCodes,
+    positive: npt.NDArray[np.bool_],
+    weight: Floats,
+    make: MakeCodedShard,
+) -> Shards:
+    """Return the shards of a fit, in this process or, for stored codes, where their table says."""
+    if isinstance(X, stored.StoredCodes):
+        pieces, placement, folder = X.pieces(positive, weight), X.table.placement, X.table.folder
+        if placement is not None:
+            return placement.place(make, list(pieces), X.read)
+        return OwnShards([make(piece, X.columns_of(piece), folder) for piece in pieces])
+    shards = []
+    for start in range(0, len(X), stored.SHARD_ROWS):
+        run = slice(start, start + stored.SHARD_ROWS)
+        rows, n_positives = positives_first(positive[run])
+        codes = code_columns(X, rows + np.uint32(start), make.bins)
+        shards.append(make.shard(codes, take_weights(weight[run], rows), n_positives))
+    return OwnShards(shards)

@@ -2,8 +2,8 @@
 
 A column is read whole, its cuts are learnt, and its codes are written; then the next. So the cuts are those of a fit
 in memory, bit for bit. Codes are stored in shards of 2^20 rows, in the order of the table: of a shard one column after
-the other. `StoredCodes.lay_out` puts them as a fit reads them, positives first, into one file without a name that is
-mapped to memory (`mapped`): a shard's positives are one run of rows there, and its negatives another.
+the other. A fit lays them out as it reads them, positives first, in files without a name that are mapped to memory
+(`mapped`): a shard's positives are one run of rows there, and its negatives another.
 
 The shards of a source with an identity are kept, in a folder that is named by all that they depend on. A fit that finds
 the folder checks every byte of it (`_open`), and writes it anew if a shard is missing or was changed. The folder gets
@@ -96,34 +96,6 @@ class StoredCodes:
         if mask is None:
             return np.arange(shard.stop - shard.start)
         return np.flatnonzero(mask[shard.start : shard.stop])
-
-    def lay_out(self, positive: Bools) -> Iterator[tuple[Shard, Integers, int]]:
-        """Yield (shard, its rows, target index) for blocks of rows, in the order of a fit (positives first).
-
-        positive: (n_rows,) bool, of the rows of the table.
-        """
-        next_place = [0, int(np.count_nonzero(positive))]
-        done = 0  # rows of the table in the shards so far
-        for shard in self.shards:
-            taken = self.rows_of(shard, self.table.is_taken)
-            of_shard = positive[done : done + len(taken)]
-            done += len(taken)
-            for k, is_of_class in enumerate((of_shard, ~of_shard)):
-                rows = taken[is_of_class]
-                yield shard, rows, next_place[k]
-                next_place[k] += len(rows)
-
-    def code_columns(self, positive: Bools) -> Codes:
-        """Return the codes by column, (n_features, n_rows), positives first, as a memory-mapped array."""
-        shape, dtype = (len(self.bins.edges), len(positive)), self.bins.dtype
-        codes = mapped(self.table.folder, shape, dtype)
-        for shard, rows, place in self.lay_out(positive):
-            for column, own in zip(codes, shard.codes, strict=True):
-                run = own[rows]
-                if run.dtype != dtype:
-                    run = widened(run, missing_code(dtype))
-                column[place : place + len(rows)] = run
-        return codes
 
     def pieces(self, positive: Bools, weight: Floats) -> Iterator[Piece]:
         """Yield the table's rows as blocks of `SHARD_ROWS`, from which the shards of a fit are built."""

@@ -7,7 +7,7 @@ nodes.
 Rows may be in shards (`core.base.shards`): each has the codes and masses of its rows, moves them, and sums them up.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from numba.extending import intrinsic
 
 from core.base.ranker import Floats
-from core.base.shards import OwnShards, Piece, Shards
+from core.base.shards import Shards
 from core.base.splits import scramble_keys
 from core.coding import (
     MISSING,
@@ -32,13 +32,18 @@ from core.coding import (
     ThreadPool,
     effective_counts,
     find_best_split,
-    stored,
 )
 from core.coding.best_split import MIN_EDGE, categories_above
 from core.coding.bins import code_columns, learn_bins
 from core.coding.categories import pack
-from core.coding.rows import Division, positives_first, take_weights
-from core.coding.stored import StoredCodes, lay_out_piece, mapped
+from core.coding.rows import (
+    Division,
+    MakeCodedShard,
+    divide_rows,
+    positives_first,
+    take_weights,
+)
+from core.coding.stored import StoredCodes, mapped
 from core.kernels import kernel
 
 from .program import (
@@ -198,7 +203,7 @@ def code_rows(
     return CodedRows(bins, codes, own / weight.sum(), n_positives, effective_counts(own))
 
 
-def divide_rows(
+def divide_layers(
     X: Floats | StoredCodes,
     positive: npt.NDArray[np.bool_],
     weight: Floats,
@@ -208,21 +213,10 @@ def divide_rows(
 ) -> tuple[Bins, Shards]:
     rows, n_positives = positives_first(positive)
     scale = Division.of(take_weights(weight, rows), n_positives, rows).scale or 1.0
-    total = float(weight.sum())
-    if isinstance(X, StoredCodes):
-        make = MakeLayerShard(X.bins, n_layers, total, scale)
-        pieces, placement, folder = X.pieces(positive, weight), X.table.placement, X.table.folder
-        if placement is not None:
-            return X.bins, placement.place(make, list(pieces), X.read)
-        return X.bins, OwnShards([make(piece, X.columns_of(piece), folder) for piece in pieces])
-    bins = learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
-    make, shards = MakeLayerShard(bins, n_layers, total, scale), []
-    for start in range(0, len(rows), stored.SHARD_ROWS):
-        run = slice(start, start + stored.SHARD_ROWS)
-        own, n_own = positives_first(positive[run])
-        codes = code_columns(X, own + np.uint32(start), bins)
-        shards.append(make.shard(codes, weight[run][own], n_own))
-    return bins, OwnShards(shards)
+    is_stored = isinstance(X, StoredCodes)
+    bins = X.bins if is_stored else learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
+    make = MakeLayerShard(bins, n_layers, float(weight.sum()), scale)
+    return bins, divide_rows(X, positive, weight, make)
 
 
 class LayerMove(NamedTuple):
@@ -304,24 +298,13 @@ class LayerShard:
         return sums.numbers
 
 
-@dataclass(frozen=True)
-class MakeLayerShard:
-    """Factory that builds a `LayerShard` from a block of rows; see `core.base.shards.MakeShard`."""
-
-    bins: Bins
+@dataclass
+class MakeLayerShard(MakeCodedShard):
     n_layers: int
     total: float
     """Weight of all rows."""
     scale: float
     """What weights are divided by to be numbers of rows."""
-
-    def __call__(
-        self, piece: Piece, codes: Sequence[tuple[Codes, ...]], folder: Path
-    ) -> LayerShard:
-        rows, m = positives_first(piece.positive)
-        laid_out = lay_out_piece(piece, codes, self.bins.dtype, folder)
-        weight = np.broadcast_to(piece.weight, len(rows))[rows]
-        return self.shard(laid_out, weight, m, folder)
 
     def shard(
         self, codes: Codes, weight: Floats, n_positives: int, folder: Path | None = None
@@ -336,8 +319,6 @@ def start_masses(weight: Floats, n_layers: int, folder: Path | None = None) -> F
     """Return the initial row weights, all at position 0, (n_blocks, 4 * n_rows); `weight` is (n_rows,).
 
     folder: where to keep them in a memory-mapped file; None: in memory.
-
-    folder: where they are in a file, which is mapped.
     """
     shape = (n_blocks(n_layers + 1), POSITIONS * len(weight))
     masses: Floats = mapped(folder, shape, np.float64)

@@ -26,7 +26,7 @@ from core.errors import InvalidParameter
 
 from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, NodeRankers
 from .any_ranker import grow as grow_any
-from .growth import Draw, LayerShard, Report, code_rows, divide_rows, grow
+from .growth import Draw, LayerShard, Report, code_rows, divide_layers, grow
 from .program import NO_NOISE, Noise, Output, Program, Programs, mean_error, n_nodes
 
 # Training rows that are scored together: only so many are copied at a time.
@@ -294,7 +294,7 @@ class MartiRank(ProgramRanker):
             if isinstance(X, ColumnTable):
                 read = store_codes(X, weight, *coding)
                 rows = read.stand_ins(X)
-            bins, shards = divide_rows(read, positive, weight, *coding, self.n_rounds)
+            bins, shards = divide_layers(read, positive, weight, *coding, self.n_rounds)
             program = grow(shards, bins, self.n_rounds, report)
         else:
             program = self._grower(data)(NO_NOISE, None, report)

@@ -18,7 +18,7 @@ G. Ke, Q. Meng, T. Finley, T. Wang, W. Chen, W. Ma, Q. Ye and T.-Y. Liu, "LightG
 boosting decision tree", NIPS 2017.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -32,6 +32,7 @@ from core.base import state
 from core.base.columns import ColumnTable
 from core.base.monotone import Directions
 from core.base.ranker import Floats
+from core.base.shards import Piece
 from core.coding import Bins, ThreadPool, effective_counts
 from core.coding.bins import (
     MAX_NARROW_BINS,
@@ -41,7 +42,7 @@ from core.coding.bins import (
     missing_code,
     share_out,
 )
-from core.coding.stored import StoredCodes, mapped, store_codes
+from core.coding.stored import StoredCodes, mapped, runs_of, store_codes
 from core.coding.threads import take
 from core.kernels import kernel
 
@@ -173,7 +174,15 @@ class Table(Layout):
     n_rows: int
     n_positives: int
 
-    def write(self, codes: Sequence[Codes], taken: Integers, first: int) -> None:
+    def fill(self, pieces: Iterable[Piece], codes: Iterable[Sequence[tuple[Codes, ...]]]) -> None:
+        """Write the codes of all rows; codes: of each piece those of each of its files, column by column."""
+        places = [0, self.n_positives]
+        for piece, of_files in zip(pieces, codes, strict=True):
+            for columns, rows, k in runs_of(piece, of_files):
+                self._write(columns, rows, places[k])
+                places[k] += len(rows)
+
+    def _write(self, codes: Sequence[Codes], taken: Integers, first: int) -> None:
         """Write the stored codes of the rows `taken`, given column by column, into the table from row `first` on."""
 
         def write_group(g: int) -> None:
@@ -217,7 +226,13 @@ def code_table(
     columns, 16 where a column has more than 256 codes.
     """
     if isinstance(X, StoredCodes):
-        return X.bins, _code_stored(X, rows, n_positives)
+        layout = lay_out_stored(X, len(rows))
+        table = layout.make_table(len(rows), n_positives, X.table.folder)
+        positive = np.zeros(len(rows), dtype=np.bool_)
+        positive[rows[:n_positives]] = True
+        pieces = list(X.pieces(positive, weight))
+        table.fill(pieces, map(X.columns_of, pieces))
+        return X.bins, table
     least = _least_mass(weight)
     bins = learn_bins(X, np.sort(rows), weight, max_bins[0], n_categories, max_bins[1], least)
     bundles, on = find_bundles(_pack_columns(X, bins), len(X))
@@ -242,17 +257,6 @@ def _least_mass(weight: Floats) -> float:
 
 def lay_out_stored(stored: StoredCodes, n_rows: int) -> Layout:
     return _lay_out(stored.bins, *find_bundles(pack_stored(stored), n_rows))
-
-
-def _code_stored(stored: StoredCodes, rows: npt.NDArray[np.uint32], n_positives: int) -> Table:
-    n_rows = len(rows)
-    positive = np.zeros(n_rows, dtype=np.bool_)
-    positive[rows[:n_positives]] = True
-    layout = lay_out_stored(stored, n_rows)
-    table = layout.make_table(n_rows, n_positives, stored.table.folder)
-    for shard, taken, place in stored.lay_out(positive):
-        table.write(shard.codes, taken, place)
-    return table
 
 
 class _TwoValued(NamedTuple):

@@ -24,7 +24,6 @@ from core.base.ranker import Floats
 from core.base.shards import Piece, Shards
 from core.coding.bins import Codes
 from core.coding.rows import Division
-from core.coding.stored import runs_of
 
 from .coding import Integers, Layout, Table
 from .derivatives import HasDerivatives
@@ -177,11 +176,7 @@ class MakeTreeShards:
     ) -> TreeShards:
         division = self.division.part(pieces[0].number, pieces[-1].number + 1)
         table = self.layout.make_table(division.n_own, division.n_own_positives, folder)
-        places = [0, division.n_own_positives]
-        for piece, of_files in zip(pieces, codes, strict=True):
-            for columns, rows, k in runs_of(piece, of_files):
-                table.write(columns, rows, places[k])
-                places[k] += len(rows)
+        table.fill(pieces, codes)
         shape = self.n_weights, self.max_depth, self.max_leaves
         weight = _weights_of(pieces, division.n_own)
         return TreeShards(table, weight, *shape, division, folder, self.loss)
