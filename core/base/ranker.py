@@ -870,6 +870,13 @@ class ContributionRanker(Ranker):
     def _contributions(self, X: Floats) -> Floats:
         """Return each feature's contribution to checked rows' scores, (n_samples, n_features)."""
 
+    def shapley_values(self, X: Any) -> Floats:
+        """Explain each score by the contributions of the features; see `Ranker.shapley_values`.
+
+        Where each contribution depends on one feature, or on a cross of two, they are the Shapley values.
+        """
+        return self.contributions(X)
+
 
 class PathEstimator(Ranker):
     """Base class of rankers that fit several values of a parameter in one pass, such as C of an SVM.

@@ -137,15 +137,11 @@ class Additive(ContributionRanker):
         return self._shapes.score(X, self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return each feature's contribution to each row's score; a pair's value is split between its columns."""
-        return self._shapes.contributions(X)
-
-    def shapley_values(self, X: Any) -> Floats:
-        """Explain each score by the contributions of the features; see `Ranker.shapley_values`.
+        """Return each feature's contribution to each row's score; a pair's value is split between its columns.
 
         The row and column means of a pair's table are 0, so the contributions are exact Shapley values.
         """
-        return self.contributions(X)
+        return self._shapes.contributions(X)
 
     def walk_monotone(self, directions: Directions) -> Verification:
         return self._shapes.walk_monotone(directions)

@@ -331,9 +331,7 @@ class Booster(ContributionRanker):
         return None
 
     def reads_shards(self) -> str | None:
-        if self._weak_learner().reads_shards:
-            return self.reads_columns()
-        return f"weak_ranker {self.weak_ranker!r} is found in one process"
+        return self.reads_columns()
 
     def walk_monotone(self, directions: Directions) -> Verification:
         walk = self.ensemble_.walk_monotone(directions)
@@ -378,8 +376,7 @@ class Booster(ContributionRanker):
 
     def _encodes(self) -> bool:
         """Return whether features are target encoded; training rows are then scored by out-of-fold encodings."""
-        learner = self._weak_learner()
-        if not (issubclass(learner, TreeLearner) and hasattr(self, "classes_")):  # not of pairs
+        if self.weak_ranker != "tree" or not hasattr(self, "classes_"):  # not of pairs
             return False
         limit = self.target_encoding
         is_crossed = isinstance(self.ensemble_, CrossedTreeSum) and self.ensemble_.crosses.n_columns
@@ -549,16 +546,8 @@ class Booster(ContributionRanker):
         self.learning_rate_ = plan.learning_rate
         self._before_rounds(data)
         algorithm = self._algorithm()
-        make: Any = self._learner_on(data)
-        make_class = make
-        if issubclass(make, TreeLearner) and make.encodes_targets:
-            make = partial(make, callback=callback)
-        if issubclass(make_class, TreeLearner):
-            make = partial(make, plan=plan)
-        learner = make(self, algorithm, data)
-        used = plan
-        if isinstance(learner, TreeLearner):
-            used = replace(plan, max_leaves=learner.max_leaves)
+        of_trees = (plan, callback) if self.weak_ranker == "tree" else ()
+        learner = self._learner_on(data)(self, algorithm, data, *of_trees)
         if validation is not None:
             validation = validation._replace(X=learner.extend(validation.X))
         history = BoostingHistory.start(plan.n_rounds, learner.log_f)
@@ -589,9 +578,9 @@ class Booster(ContributionRanker):
         if validation is not None:
             history = history.cut(monitor.best_round or len(history.weak_rankers))
         validation_auc = np.array(monitor.validation_auc, dtype=np.float64)
-        return BoostingRun(
-            used, learner.collect(history), history.log_f, history.stop_reason, validation_auc
-        )
+        used = replace(plan, max_leaves=learner.max_leaves)
+        ensemble = learner.collect(history)
+        return BoostingRun(used, ensemble, history.log_f, history.stop_reason, validation_auc)
 
     def _take_run(self, run: BoostingRun, data: BoostingData) -> None:
         plan = run.plan

@@ -524,9 +524,6 @@ class KomoriEguchiBoost(ContributionRanker):
     def _contributions(self, X: Floats) -> Floats:
         return self._function.contributions(X)
 
-    def shapley_values(self, X: Any) -> Floats:
-        return self.contributions(X)
-
     def structure(self) -> dict[str, Any]:
         """Describe the sum: each feature's function at its breaks, as in the papers' score plots."""
         return {

@@ -190,6 +190,7 @@ class WeakLearner(Resumable, ABC):
     parameters: a booster; a weak learner reads the parameters that it knows.
     algorithm: of the class that the weak learner needs.
     data: training data; the weights are those at f = 0.
+    of_trees: the plan and the callback of the fit; of trees alone.
     """
 
     ensemble: type[Ensemble]
@@ -199,16 +200,16 @@ class WeakLearner(Resumable, ABC):
     """Whether it can learn from categorical features."""
 
     reads_columns: ClassVar[bool] = False
-    """Whether it can learn from a table that is read column by column: from its codes alone."""
-
-    reads_shards: ClassVar[bool] = False
-    """Whether the shards of such a table may be on other machines: it needs sums of them alone."""
+    """Whether it can learn from a table that is read column by column, from sums over shards of its codes."""
 
     _stored: StoredCodes | None = None
     """The codes of such a table."""
 
+    max_leaves: int | None = None
+    """Of its trees."""
+
     @abstractmethod
-    def __init__(self, parameters: Any, algorithm: Any, data: Any) -> None: ...
+    def __init__(self, parameters: Any, algorithm: Any, data: Any, *of_trees: Any) -> None: ...
 
     @classmethod
     def ensemble_of(cls, parameters: Any) -> type[Ensemble]:

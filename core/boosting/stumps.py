@@ -656,7 +656,6 @@ class StumpLearner(WeakLearner):
 
     ensemble = StumpSum
     reads_columns = True
-    reads_shards = True
     changing = ("_steps", "_changed_since_fill", "_log_f_plus", "_log_f_minus")
 
     def __init__(self, parameters: Any, algorithm: StumpAlgorithm, data: TrainingData) -> None:

@@ -39,7 +39,6 @@ class TreeLearner(WeakLearner):
 
     ensemble: type[Ensemble] = TreeSum
     reads_columns = True
-    reads_shards = True
     changing = ("_loss", "_round")
     encodes_targets: bool = True
     """Whether the parameter `target_encoding` is used."""

@@ -104,9 +104,6 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     def score_rows(self, X: Floats) -> Floats:
         return self._combine(X) + self.offset_
 
-    def shapley_values(self, X: Any) -> Floats:
-        return self.contributions(X)
-
     def structure(self) -> dict[str, Any]:
         """Describe the combination as JSON: the weight per unit of each column, largest first."""
         order = np.argsort(-np.abs(self.coef_), kind="stable")

@@ -112,13 +112,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
             )
         return np.asarray(parts - self._means)
 
-    def shapley_values(self, X: Any) -> Floats:
-        """Explain each score by the contributions of the features; see `Ranker.shapley_values`.
-
-        Each contribution depends on one feature only, or with `crosses` also on the features it is crossed with.
-        """
-        return self.contributions(X)
-
     def structure(self) -> dict[str, Any]:
         """Describe the score as JSON: its terms, largest first, and the metrics of the fit."""
         columns = self._columns()

@@ -200,9 +200,6 @@ class Scorecard(ContributionRanker):
             for own in self._slices
         ]
 
-    def shapley_values(self, X: Any) -> Floats:
-        return self.contributions(X)
-
     def walk_monotone(self, directions: Directions) -> Verification:
         compared, violations = 0, []
         for j in np.flatnonzero(directions).tolist():

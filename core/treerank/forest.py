@@ -21,6 +21,7 @@ from core.base.ranker import (
     ContributionRanker,
     FitCost,
     Floats,
+    Ranker,
     StopFit,
     ignore,
     warn_stopped,
@@ -308,6 +309,8 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         nodes = self._linked.nodes._replace(mean=self._linked.means)
         predictor.add_parts(X, nodes, parts)
         return parts / len(self.trees_)
+
+    shapley_values = Ranker.shapley_values  # its contributions are of paths
 
     def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
         parts = predictor.mixed_shapley(x, references, shares, self._linked.nodes, MAX_VISITED)

@@ -15,6 +15,7 @@ from core.base.ranker import (
     FitCost,
     Floats,
     PathEstimator,
+    Ranker,
     StopFit,
     warn_stopped,
 )
@@ -193,6 +194,8 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         parts = np.zeros(X.shape)
         predictor.add_parts(X, self.tree_.linked._replace(mean=mean), parts)
         return parts
+
+    shapley_values = Ranker.shapley_values  # its contributions are of paths
 
     def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
         if not isinstance(self.tree_.rules, CutRules):
