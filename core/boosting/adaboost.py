@@ -7,17 +7,13 @@ from annotated_doc import Doc
 
 from core.base.monotone import Monotone
 from core.coding import Criterion
-from core.coding.bins import MaxBins
 
 from .algorithms import CutMasses, Hypothesis, RowLossAlgorithm, StumpAlgorithm
 from .booster import ExponentialBooster
 from .options import (
-    EarlyStoppingRounds,
     LearningRate,
     NRounds,
-    RandomState,
     StumpOnly,
-    ValidationFraction,
 )
 
 
@@ -73,11 +69,7 @@ class AdaBoost(ExponentialBooster):
         ),
     ] = True
     learning_rate: LearningRate = 1.0
-    max_bins: MaxBins = 255
     monotone: Monotone = None
-    early_stopping_rounds: EarlyStoppingRounds = None
-    validation_fraction: ValidationFraction = 0.2
-    random_state: RandomState = 0
 
     def _algorithm(self) -> "ClassifyingAlgorithm":
         return ClassifyingAlgorithm(

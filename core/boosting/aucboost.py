@@ -27,13 +27,12 @@ from core.classifiers import (
 )
 from core.coding import Criterion, effective_counts, two_sided, youden_threshold
 from core.coding.best_split import MIN_EDGE
-from core.coding.bins import MaxBins
 from core.errors import ArtifactError, InvalidParameter
 
 from .algorithms import CutMasses, Hypothesis, StumpAlgorithm
 from .booster import WEAK_LEARNERS, ExponentialBooster
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
-from .options import EarlyStoppingRounds, LearningRate, NRounds, RandomState, ValidationFraction
+from .options import LearningRate, NRounds
 
 ROUND = np.dtype(
     [
@@ -301,11 +300,7 @@ class AUCBoost(ExponentialBooster):
         ),
     ] = "stump"
     learning_rate: LearningRate = 1.0
-    max_bins: MaxBins = 255
     monotone: Monotone = None
-    early_stopping_rounds: EarlyStoppingRounds = None
-    validation_fraction: ValidationFraction = 0.2
-    random_state: RandomState = 0
 
     @property
     def z_(self) -> Floats:

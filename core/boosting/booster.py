@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from annotated_types import Ge, Le
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le
 from sklearn.utils.validation import check_is_fitted
 
 from core.base import state
@@ -34,7 +35,7 @@ from core.base.warning import warn
 from core.coding.stored import StandIns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.trees.grower import MAX_LEAVES
-from core.trees.options import DEFAULT_DEPTH, DEFAULT_LEAVES, MAX_DEPTH
+from core.trees.options import DEFAULT_DEPTH, DEFAULT_LEAVES, MAX_DEPTH, check_shape
 
 from .algorithms import Losses, RankingAlgorithm, exponential_losses
 from .columns import ColumnLearner, PairColumnLearner
@@ -48,6 +49,7 @@ from .loop import (
     StopReason,
     WeakLearner,
 )
+from .options import BoosterParameters, TreeParameters
 from .pair_stumps import PairStumpLearner
 from .pair_trees import PairTreeLearner
 from .pairs import BoostingData, ListedPairs
@@ -84,6 +86,7 @@ CHOSEN_FEATURES = 0.5  # fraction of the features, if it is not given
 MIN_FEATURES = 8  # features from which their fraction is chosen
 MORE_ROUNDS = 1.15  # times as many rounds for the fit on all rows
 DEFAULT_ROUNDS = 100  # rounds if they are not chosen
+TREE_RATE = 0.1  # learning rate of trees, if it is not given and the fit does not choose it
 
 LOSSES_AS_SCORED = "the training rows, scored as new rows are"
 LOSSES_ENCODED = (
@@ -109,7 +112,7 @@ class BoostingRun:
     """The validation metric after each round that was tried, shape (n_tried,)."""
 
 
-class Booster(ContributionRanker):
+class Booster(BoosterParameters, ContributionRanker):
     """Base class of boosters: a sum of weak rankers, learned in rounds on reweighted rows or pairs.
 
     Attributes
@@ -149,15 +152,9 @@ class Booster(ContributionRanker):
     path_parameter: ClassVar[str | None] = "n_rounds"
     """The parameter for whose lower values one fit holds the models, too; see `core.selection`."""
 
-    n_rounds: Any  # an int; None where the fit may choose
-    weak_ranker: Any
     max_leaves: int | Literal["auto"] | None
     max_depth: int | None
     max_features: float | None
-    max_bins: int
-    early_stopping_rounds: int | None
-    validation_fraction: float
-    random_state: int
     # Of an algorithm without the parameter:
     learning_rate: float | None = 1.0
     target_encoding: int | None = None
@@ -645,6 +642,30 @@ class Booster(ContributionRanker):
         self.loss_ = np.array(
             [algorithm.loss(row, log_f[0]) for row in log_f[1:]], dtype=np.float64
         )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeBooster(TreeParameters, Booster):
+    """Base class of boosters whose weak rankers are always trees."""
+
+    weak_ranker: Annotated[
+        Literal["tree"], Doc("The weak ranker of each round: a tree. With depth 1 it is a stump.")
+    ] = "tree"
+    learning_rate: Annotated[
+        float | None,
+        Gt(0),
+        Le(1),
+        Doc(
+            "Fraction of the optimal step that a round takes. None: 0.1, or 0.05 if the fit chooses the number of "
+            "rounds."
+        ),
+    ] = None
+
+    def check_parameters(self) -> None:
+        check_shape(self.max_depth, self.max_leaves)
+
+    def _default_rate(self) -> float:
+        return TREE_RATE
 
 
 class ExponentialBooster(Booster):

@@ -2,47 +2,28 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numba
 import numpy as np
 from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 
-from core.base.monotone import Monotone
 from core.base.ranker import Callback, Floats, ignore
 from core.base.target import MAX_GRADE
 from core.base.training import TrainingData
-from core.coding.bins import MaxBins
 from core.coding.rows import positives_first
 from core.coding.threads import shared_pool, take
 from core.kernels import kernel
 from core.metrics.groups import inner, prefix_sums
 from core.metrics.lists import ListNdcg
 from core.trees.grower import Splits, TreeGrower
-from core.trees.options import (
-    CATEGORY_PENALTY,
-    MAX_CATEGORIES,
-    TARGET_ENCODING,
-    CategoryPenalty,
-    MaxCategories,
-    MaxCrosses,
-    MaxDepth,
-    MaxFeaturesOrChosen,
-    MaxLeaves,
-    MinSamplesLeaf,
-    Subsample,
-    TargetEncoding,
-    check_shape,
-)
 from core.trees.order import Relation, pool_ratios
 from core.trees.splitting import Objective, SplitCriterion
 
-from .booster import Booster
+from .booster import TreeBooster
 from .data import Evaluation, evaluate
-from .logitboost import LEARNING_RATE
 from .loop import WeakLearner
-from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
 from .pairs import BoostingData
 from .plan import BoostingPlan
 from .tree_learner import TreeLearner
@@ -56,7 +37,7 @@ BLOCK_ROWS = 4096
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LambdaMART(Booster):
+class LambdaMART(TreeBooster):
     """Boosted trees that maximise NDCG: the order within each list, with most weight on its top.
 
     Use it for lists (searches, days, customers) of which only the first rows are used, and for graded labels. Pass the
@@ -107,10 +88,6 @@ class LambdaMART(Booster):
     takes_query = True
     takes_grades = True
 
-    n_rounds: NRoundsOrChosen = None
-    weak_ranker: Annotated[
-        Literal["tree"], Doc("The weak ranker of each round: a tree. With depth 1 it is a stump.")
-    ] = "tree"
     truncation: Annotated[
         int,
         Ge(1),
@@ -124,25 +101,6 @@ class LambdaMART(Booster):
             "each query."
         ),
     ] = True
-    max_depth: MaxDepth = None
-    max_leaves: MaxLeaves = "auto"
-    learning_rate: Annotated[
-        float | None,
-        Gt(0),
-        Le(1),
-        Doc(
-            "Fraction of the optimal step that a round takes. None: 0.1, or 0.05 if the fit chooses the number of "
-            "rounds."
-        ),
-    ] = None
-    min_samples_leaf: MinSamplesLeaf = None
-    subsample: Subsample = 1.0
-    max_features: MaxFeaturesOrChosen = None
-    category_penalty: CategoryPenalty = CATEGORY_PENALTY
-    max_categories: MaxCategories = MAX_CATEGORIES
-    target_encoding: TargetEncoding = TARGET_ENCODING
-    crosses: MaxCrosses = 0
-    max_bins: MaxBins = 255
     smoothing: Annotated[
         float,
         Ge(0),
@@ -151,21 +109,11 @@ class LambdaMART(Booster):
             "Amount added to the curvature of each leaf, in rows of mean curvature. 0 is the plain Newton step."
         ),
     ] = 1.0
-    monotone: Monotone = None
-    early_stopping_rounds: EarlyStoppingRounds = None
-    validation_fraction: ValidationFraction = 0.2
-    random_state: RandomState = 0
 
     @property
     def validation_ndcg_(self) -> Floats:
         """NDCG of the validation part after each round."""
         return self._validation_auc
-
-    def check_parameters(self) -> None:
-        check_shape(self.max_depth, self.max_leaves)
-
-    def _default_rate(self) -> float:
-        return LEARNING_RATE
 
     def _algorithm(self) -> "LambdaAlgorithm":
         return LambdaAlgorithm(

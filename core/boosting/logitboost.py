@@ -1,40 +1,20 @@
 """LogitBoost (Friedman, Hastie & Tibshirani 2000) on trees."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 
-from core.base.monotone import Monotone
 from core.base.parameters import Since
 from core.base.ranker import Floats
-from core.coding.bins import MaxBins
-from core.trees.options import (
-    CATEGORY_PENALTY,
-    MAX_CATEGORIES,
-    TARGET_ENCODING,
-    CategoryPenalty,
-    MaxCategories,
-    MaxCrosses,
-    MaxDepth,
-    MaxFeaturesOrChosen,
-    MaxLeaves,
-    MinSamplesLeaf,
-    Subsample,
-    TargetEncoding,
-    check_shape,
-)
 
-from .booster import Booster
-from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
+from .booster import TreeBooster
 from .tree_losses import DEFAULT_SMOOTHING, LogisticLoss, RowLossTrees
-
-LEARNING_RATE = 0.1
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LogitBoost(Booster):
+class LogitBoost(TreeBooster):
     """Boosted trees on the logistic loss (LogitBoost); the score estimates the log-odds.
 
     Use it for accuracy if labels are noisy: it is steadier than `RankBoost`, whose exponential loss gives ever more
@@ -73,29 +53,6 @@ class LogitBoost(Booster):
     [-0.6, -0.6, 0.46, -0.46, 0.6, 0.6]
     """
 
-    n_rounds: NRoundsOrChosen = None
-    weak_ranker: Annotated[
-        Literal["tree"], Doc("The weak ranker of each round: a tree. With depth 1 it is a stump.")
-    ] = "tree"
-    max_depth: MaxDepth = None
-    max_leaves: MaxLeaves = "auto"
-    learning_rate: Annotated[
-        float | None,
-        Gt(0),
-        Le(1),
-        Doc(
-            "Fraction of the optimal step that a round takes. None: 0.1, or 0.05 if the fit chooses the number of "
-            "rounds."
-        ),
-    ] = None
-    min_samples_leaf: MinSamplesLeaf = None
-    subsample: Subsample = 1.0
-    max_features: MaxFeaturesOrChosen = None
-    category_penalty: CategoryPenalty = CATEGORY_PENALTY
-    max_categories: MaxCategories = MAX_CATEGORIES
-    target_encoding: TargetEncoding = TARGET_ENCODING
-    crosses: MaxCrosses = 0
-    max_bins: MaxBins = 255
     smoothing: Annotated[
         float | None,
         Ge(0),
@@ -108,21 +65,11 @@ class LogitBoost(Booster):
         ),
         Since("0.3.0"),  # the default
     ] = None
-    monotone: Monotone = None
-    early_stopping_rounds: EarlyStoppingRounds = None
-    validation_fraction: ValidationFraction = 0.2
-    random_state: RandomState = 0
 
     @property
     def validation_auc_(self) -> Floats:
         """AUC of the validation part after each round."""
         return self._validation_auc
-
-    def check_parameters(self) -> None:
-        check_shape(self.max_depth, self.max_leaves)
-
-    def _default_rate(self) -> float:
-        return LEARNING_RATE
 
     def _algorithm(self) -> RowLossTrees:
         return RowLossTrees(

@@ -19,7 +19,6 @@ from core.base.table import Categories
 from core.base.training import TrainingData
 from core.coding import effective_counts, find_best_label_split, fit_bins
 from core.coding.best_split import MIN_EDGE, categories_above
-from core.coding.bins import MaxBins
 from core.coding.categories import Words
 from core.errors import ArtifactError, InvalidData
 from core.trees.category_sets import Integers, is_above, members_of
@@ -31,13 +30,10 @@ from .columns import dot
 from .data import Bools
 from .loop import BoostingAlgorithm, BoostingHistory, Ensemble, WeakLearner, fields_of
 from .options import (
-    EarlyStoppingRounds,
     LearningRate,
     NRounds,
-    RandomState,
     Smoothing,
     StumpOnly,
-    ValidationFraction,
 )
 
 MAX_LABELS = 10_000  # labels of a table
@@ -491,10 +487,6 @@ class AdaBoostMH(MultilabelBooster):
     n_rounds: NRounds = 100
     weak_ranker: StumpOnly = "stump"
     learning_rate: LearningRate = 1.0
-    max_bins: MaxBins = 255
-    early_stopping_rounds: EarlyStoppingRounds = None
-    validation_fraction: ValidationFraction = 0.2
-    random_state: RandomState = 0
 
     def _algorithm(self) -> "HammingAlgorithm":
         return HammingAlgorithm(learning_rate=self.learning_rate)
@@ -556,7 +548,6 @@ class AdaBoostMR(MultilabelBooster):
     n_rounds: NRounds = 100
     weak_ranker: StumpOnly = "stump"
     learning_rate: LearningRate = 1.0
-    max_bins: MaxBins = 255
     pairs: Annotated[
         Literal["all", "example"],
         Doc(
@@ -565,9 +556,6 @@ class AdaBoostMR(MultilabelBooster):
         ),
     ] = "all"
     smoothing: Smoothing = 1e-2
-    early_stopping_rounds: EarlyStoppingRounds = None
-    validation_fraction: ValidationFraction = 0.2
-    random_state: RandomState = 0
 
     def _algorithm(self) -> "GlobalRankingAlgorithm":
         algorithm = ExampleRankingAlgorithm if self.pairs == "example" else GlobalRankingAlgorithm

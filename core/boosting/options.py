@@ -1,11 +1,28 @@
 """Parameters that several boosters share, each with its bounds and its description."""
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
+from core.base.monotone import Monotone
 from core.base.parameters import Seed
+from core.coding.bins import MaxBins
+from core.trees.options import (
+    CATEGORY_PENALTY,
+    MAX_CATEGORIES,
+    TARGET_ENCODING,
+    CategoryPenalty,
+    MaxCategories,
+    MaxCrosses,
+    MaxDepth,
+    MaxFeaturesOrChosen,
+    MaxLeaves,
+    MinSamplesLeaf,
+    Subsample,
+    TargetEncoding,
+)
 
 NRounds = Annotated[
     int, Ge(1), Le(100_000), Doc("Number of rounds. Each round adds one weak ranker.")
@@ -65,3 +82,31 @@ ValidationFraction = Annotated[
 RandomState = Annotated[
     Seed, Doc("Seed of the validation part and of the random draws of trees and classifiers.")
 ]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BoosterParameters:
+    """The parameters of every booster; a subclass describes its weak rankers."""
+
+    n_rounds: NRoundsOrChosen = None
+    weak_ranker: Any = "stump"
+    max_bins: MaxBins = 255
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeParameters:
+    """The parameters of boosters that grow trees."""
+
+    max_depth: MaxDepth = None
+    max_leaves: MaxLeaves = "auto"
+    min_samples_leaf: MinSamplesLeaf = None
+    subsample: Subsample = 1.0
+    max_features: MaxFeaturesOrChosen = None
+    category_penalty: CategoryPenalty = CATEGORY_PENALTY
+    max_categories: MaxCategories = MAX_CATEGORIES
+    target_encoding: TargetEncoding = TARGET_ENCODING
+    crosses: MaxCrosses = 0
+    monotone: Monotone = None

@@ -9,48 +9,32 @@ from annotated_types import Ge, Gt, Le
 from core.base.monotone import Monotone
 from core.base.parameters import Since
 from core.coding import Criterion
-from core.coding.bins import MaxBins
 from core.errors import InvalidParameter
 from core.trees.options import (
-    CATEGORY_PENALTY,
-    MAX_CATEGORIES,
-    TARGET_ENCODING,
-    CategoryPenalty,
     LeafForm,
-    MaxCategories,
-    MaxCrosses,
-    MaxDepth,
-    MaxFeaturesOrChosen,
-    MaxLeaves,
-    MinSamplesLeaf,
     Push,
-    Subsample,
-    TargetEncoding,
     check_shape,
 )
 
 from .algorithms import RankingAlgorithm
-from .booster import PairBooster
+from .booster import TREE_RATE, PairBooster
 from .loop import BoostingAlgorithm
 from .options import (
-    EarlyStoppingRounds,
     LearningRate,
     NRounds,
-    NRoundsOrChosen,
-    RandomState,
     Smoothing,
     StumpOrColumn,
-    ValidationFraction,
+    TreeParameters,
 )
 from .tree_losses import DEFAULT_SMOOTHING, RankingTreeAlgorithm
 
 # Defaults of learning_rate and smoothing, by the kind of weak ranker.
-LEARNING_RATE = {"stump": 1.0, "column": 1.0, "tree": 0.1}
+LEARNING_RATE = {"stump": 1.0, "column": 1.0, "tree": TREE_RATE}
 SMOOTHING = {"stump": 1e-2, "column": 1e-2, "tree": DEFAULT_SMOOTHING}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RankBoost(PairBooster):
+class RankBoost(TreeParameters, PairBooster):
     """Boosted stumps or trees that minimise the pairwise ranking loss (RankBoost).
 
     Use it first: trees (`weak_ranker="tree"`) are among the most accurate rankers on most tables, also with rare
@@ -109,7 +93,6 @@ class RankBoost(PairBooster):
     ['x0 > 2 adds 2.11', 'x0 > 4 adds 2.11']
     """
 
-    n_rounds: NRoundsOrChosen = None
     weak_ranker: Annotated[
         Literal["stump", "column", "tree"],
         Doc(
@@ -126,7 +109,6 @@ class RankBoost(PairBooster):
             "0.05 for trees if the fit chooses the number of rounds."
         ),
     ] = None
-    max_bins: MaxBins = 255
     smoothing: Annotated[
         float | None,
         Ge(0),
@@ -139,21 +121,8 @@ class RankBoost(PairBooster):
             "2,000."
         ),
     ] = None
-    max_depth: MaxDepth = None
-    max_leaves: MaxLeaves = "auto"
-    min_samples_leaf: MinSamplesLeaf = None
     leaf: LeafForm = "closed"
-    subsample: Subsample = 1.0
-    max_features: MaxFeaturesOrChosen = None
-    category_penalty: CategoryPenalty = CATEGORY_PENALTY
-    max_categories: MaxCategories = MAX_CATEGORIES
-    target_encoding: TargetEncoding = TARGET_ENCODING
-    crosses: MaxCrosses = 0
     push: Push = 1.0
-    monotone: Monotone = None
-    early_stopping_rounds: EarlyStoppingRounds = None
-    validation_fraction: ValidationFraction = 0.2
-    random_state: RandomState = 0
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -230,13 +199,9 @@ class CoordinateRankBoost(PairBooster):
     n_rounds: NRounds = 100
     weak_ranker: StumpOrColumn = "stump"
     learning_rate: LearningRate = 1.0
-    max_bins: MaxBins = 255
     smoothing: Smoothing = 1e-2
     push: Annotated[Push, Since("0.3.0")] = 1.0
     monotone: Monotone = None
-    early_stopping_rounds: EarlyStoppingRounds = None
-    validation_fraction: ValidationFraction = 0.2
-    random_state: RandomState = 0
 
     def _algorithm(self) -> RankingAlgorithm:
         """Return RankBoost's loss and step rule, with splits chosen by steepest descent (eq. 3)."""

@@ -12,14 +12,13 @@ from core.base.monotone import Monotone
 from core.base.ranker import Floats
 from core.base.state import Array, Value
 from core.coding import Criterion
-from core.coding.bins import MaxBins
 from core.metrics.margins import max_tied_mass
 
 from .algorithms import RankingAlgorithm
 from .booster import PairBooster
 from .columns import Column
 from .loop import LoopState, WeakRanker, log_ratio
-from .options import EarlyStoppingRounds, NRounds, RandomState, StumpOrColumn, ValidationFraction
+from .options import NRounds, StumpOrColumn
 from .pairs import BoostingData, ListedPairs
 from .queries import Levels
 
@@ -83,11 +82,7 @@ class SmoothMarginRank(PairBooster):
 
     n_rounds: NRounds = 100
     weak_ranker: StumpOrColumn = "stump"
-    max_bins: MaxBins = 255
     monotone: Monotone = None
-    early_stopping_rounds: EarlyStoppingRounds = None
-    validation_fraction: ValidationFraction = 0.2
-    random_state: RandomState = 0
 
     def _algorithm(self) -> "SmoothMarginAlgorithm":
         return SmoothMarginAlgorithm(criterion=Criterion.YOUDEN, log_least=self._log_least)
