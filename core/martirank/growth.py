@@ -213,8 +213,8 @@ def divide_layers(
 ) -> tuple[Bins, Shards]:
     rows, n_positives = positives_first(positive)
     scale = Division.of(take_weights(weight, rows), n_positives, rows).scale or 1.0
-    is_stored = isinstance(X, StoredCodes)
-    bins = X.bins if is_stored else learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
+    coding = np.sort(rows), weight, max_bins, n_categories
+    bins = X.bins if isinstance(X, StoredCodes) else learn_bins(X, *coding)
     make = MakeLayerShard(bins, n_layers, float(weight.sum()), scale)
     return bins, divide_rows(X, positive, weight, make)
 
