@@ -19,7 +19,7 @@ from core.base.warning import warn
 from core.coding import WIDTHS, Codes, slot
 from core.coding.threads import shared_pool, take
 from core.errors import InvalidData
-from core.kernels import kernel
+from core.kernels import INNER, kernel
 from core.metrics import pair_order
 
 from .data import SAMPLE_ROWS, Bools, Evaluation, Integers
@@ -196,9 +196,8 @@ class ListedPairWeights(PairWeights):
 
     def _fill(self, codes: Codes, n_bins: Integers, weights: Floats, masses: Floats) -> None:
         """Write the sums of `weights` over the pairs that each split orders; a feature's sum has a fixed order."""
-        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
         pairs = self._pairs
-        arguments = (*by_width, pairs.better, pairs.worse, weights, n_bins, masses)
+        arguments = codes, pairs.better, pairs.worse, weights, n_bins, masses
         shared_pool(len(codes) * len(pairs.better)).deal(_fill_features, len(codes), *arguments)
 
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
@@ -212,23 +211,7 @@ def weigh_pairs(data: BoostingData) -> PairWeights:
     return ListedPairWeights(data) if isinstance(data, ListedPairs) else QueryWeights(data)
 
 
-# Arrays for the arguments that a call does not need.
-_NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
-
-
-@kernel(
-    *[
-        numba.void(
-            code[::1],
-            numba.uint32[::1],
-            numba.uint32[::1],
-            numba.float64[::1],
-            numba.float64[:, ::1],
-        )
-        for code in WIDTHS
-    ],
-    inner=True,
-)
+@numba.njit(**INNER)
 def _add_differences(column, better, worse, weights, differences):  # type: ignore[no-untyped-def]
     """Add each pair's weight at both ends of the interval of splits that separate it; a cumulative sum gives d±.
 
@@ -254,8 +237,6 @@ def _add_differences(column, better, worse, weights, differences):  # type: igno
 
 
 _FILL = (
-    numba.uint8[:, ::1],
-    numba.uint16[:, ::1],
     numba.uint32[::1],
     numba.uint32[::1],
     numba.float64[::1],
@@ -264,20 +245,17 @@ _FILL = (
 )
 
 
-@kernel(numba.void(numba.int64[::1], numba.int64, *_FILL))
-def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
+@kernel(*[numba.void(numba.int64[::1], numba.int64, code[:, ::1], *_FILL) for code in WIDTHS])
+def _fill_features(queue, n, codes, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
     """Write d+ and d- of the splits -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, split + 1], float64.
 
-    Features come from the queue. narrow: (n_features, n_items) codes of uint8, wide: of uint16; the other is empty.
-    better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64; n_bins: (n_features,) int64.
+    Features come from the queue. codes: (n_features, n_items) uint8 or uint16; better, worse: (n_pairs,) uint32;
+    weights: (n_pairs,) float64; n_bins: (n_features,) int64.
     """
     differences = np.empty((4, masses.shape[3]))
     j = take(queue)
     while j < n:
-        if len(narrow) > 0:
-            _add_differences(narrow[j], better, worse, weights, differences)
-        else:
-            _add_differences(wide[j], better, worse, weights, differences)
+        _add_differences(codes[j], better, worse, weights, differences)
         right = wrong = better_missing = worse_missing = 0.0
         for k in range(n_bins[j]):  # sums over the codes below k, which is all up to the cut k - 1
             masses[j, 0, 0, k] = masses[j, 1, 0, k] = right

@@ -30,7 +30,7 @@ from core.base.ranker import Floats
 from core.base.training import TrainingData
 from core.coding import WIDTHS, Codes, slot
 from core.coding.threads import shared_pool, take
-from core.kernels import kernel
+from core.kernels import INNER, kernel
 from core.metrics.groups import inner
 
 from .data import Bools, Integers
@@ -144,9 +144,8 @@ class QueryWeights(PairWeights):
     def sort(self, codes: Codes, features: list[int], n_slots: int) -> None:
         if self._places.shape != codes.shape:
             self._places = np.empty(codes.shape, dtype=np.uint32)
-        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
         columns = np.array(features, dtype=np.int64)
-        arguments = (*by_width, columns, self._query, self._starts, n_slots, self._places)
+        arguments = codes, columns, self._query, self._starts, n_slots, self._places
         shared_pool(codes.size).deal(_sort_queries, len(features), *arguments)
 
     def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
@@ -162,10 +161,9 @@ class QueryWeights(PairWeights):
         self, codes: Codes, n_bins: Integers, weights: tuple[Floats, ...], masses: Floats
     ) -> None:
         """Write sums of pair weights for each split; weights: of rows as better, as worse, of levels, of pairs."""
-        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
         levels = self.levels
         of_rows = self._places, self._starts, self.of_row, levels.of_query, levels.pairs
-        arguments = (*by_width, *of_rows, *weights, n_bins, masses)
+        arguments = codes, *of_rows, *weights, n_bins, masses
         shared_pool(codes.size).deal(_fill_queries, len(codes), *arguments)
 
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
@@ -185,23 +183,7 @@ def _log_sum(logs: Floats) -> float:
     return most + math.log(float(np.exp(logs - most).sum()))
 
 
-# Arrays for the arguments that a call does not need.
-_NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
-
-
-@kernel(
-    *[
-        numba.void(
-            code[::1],
-            numba.int64[::1],
-            numba.int64[::1],
-            numba.int64,
-            numba.uint32[::1],
-        )
-        for code in WIDTHS
-    ],
-    inner=True,
-)
+@numba.njit(**INNER)
 def _sort_column(column, query, starts, n_slots, places):  # type: ignore[no-untyped-def]
     """Write the rows of each query by ascending code, missing last, to places; rows of equal codes ascend.
 
@@ -227,56 +209,37 @@ def _sort_column(column, query, starts, n_slots, places):  # type: ignore[no-unt
 
 
 @kernel(
-    numba.void(
-        numba.int64[::1],
-        numba.int64,
-        numba.uint8[:, ::1],
-        numba.uint16[:, ::1],
-        numba.int64[::1],
-        numba.int64[::1],
-        numba.int64[::1],
-        numba.int64,
-        numba.uint32[:, ::1],
-    )
+    *[
+        numba.void(
+            numba.int64[::1],
+            numba.int64,
+            code[:, ::1],
+            numba.int64[::1],
+            numba.int64[::1],
+            numba.int64[::1],
+            numba.int64,
+            numba.uint32[:, ::1],
+        )
+        for code in WIDTHS
+    ]
 )
-def _sort_queries(queue, n, narrow, wide, features, query, starts, n_slots, places):  # type: ignore[no-untyped-def]
+def _sort_queries(queue, n, codes, features, query, starts, n_slots, places):  # type: ignore[no-untyped-def]
     """Sort the rows of each query by the codes of features from the queue; see `_sort_column`.
 
-    narrow: (n_features, n_rows) codes of uint8, wide: of uint16, the other is empty; features: (n,) int64; query:
-    (n_rows,) int64; starts: (n_queries + 1,) int64; places: (n_features, n_rows) uint32.
+    codes: (n_features, n_rows) uint8 or uint16; features: (n,) int64; query: (n_rows,) int64;
+    starts: (n_queries + 1,) int64; places: (n_features, n_rows) uint32.
     """
     k = take(queue)
     while k < n:
         j = features[k]
-        if len(narrow) > 0:
-            _sort_column(narrow[j], query, starts, n_slots, places[j])
-        else:
-            _sort_column(wide[j], query, starts, n_slots, places[j])
+        _sort_column(codes[j], query, starts, n_slots, places[j])
         k = take(queue)
 
 
 _MAX_LEVELS = 32
 
-_FILL = (
-    numba.uint32[::1],
-    numba.int64[::1],
-    numba.int64[::1],
-    numba.int64[::1],
-    numba.int64[::1],
-    numba.float64[::1],
-    numba.float64[::1],
-    numba.float64[::1],
-    numba.float64[::1],
-)
 
-
-@kernel(
-    *[
-        numba.void(code[::1], *_FILL, numba.float64[:, :, ::1], numba.float64[:, ::1])
-        for code in WIDTHS
-    ],
-    inner=True,
-)
+@numba.njit(**INNER)
 def _add_queries(  # type: ignore[no-untyped-def]
     column, places, starts, level, of_query, pairs, better, worse, sums, pair, gains, side
 ):
@@ -325,22 +288,24 @@ def _add_queries(  # type: ignore[no-untyped-def]
 
 
 @kernel(
-    numba.void(
-        numba.int64[::1],
-        numba.int64,
-        numba.uint8[:, ::1],
-        numba.uint16[:, ::1],
-        numba.uint32[:, ::1],
-        *_FILL[1:],
-        numba.int64[::1],
-        numba.float64[:, :, :, ::1],
-    )
+    *[
+        numba.void(
+            numba.int64[::1],
+            numba.int64,
+            code[:, ::1],
+            numba.uint32[:, ::1],
+            *[numba.int64[::1]] * 4,
+            *[numba.float64[::1]] * 4,
+            numba.int64[::1],
+            numba.float64[:, :, :, ::1],
+        )
+        for code in WIDTHS
+    ]
 )
 def _fill_queries(  # type: ignore[no-untyped-def]
     queue,
     n,
-    narrow,
-    wide,
+    codes,
     places,
     starts,
     level,
@@ -355,44 +320,16 @@ def _fill_queries(  # type: ignore[no-untyped-def]
 ):
     """Write d+ and d- of the splits -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, split + 1], float64.
 
-    Features come from the queue. narrow: (n_features, n_rows) codes of uint8, wide: of uint16; the other is empty.
-    n_bins: (n_features,) int64. For the other arrays see `_add_queries`.
+    Features come from the queue. codes: (n_features, n_rows) uint8 or uint16; n_bins: (n_features,) int64. For the
+    other arrays see `_add_queries`.
     """
     gains = np.empty((2, 2, masses.shape[3]))
     side = np.empty((4, _MAX_LEVELS))
     j = take(queue)
     while j < n:
         gains[:] = 0.0
-        if len(narrow) > 0:
-            _add_queries(
-                narrow[j],
-                places[j],
-                starts,
-                level,
-                of_query,
-                pairs,
-                better,
-                worse,
-                sums,
-                pair,
-                gains,
-                side,
-            )
-        else:
-            _add_queries(
-                wide[j],
-                places[j],
-                starts,
-                level,
-                of_query,
-                pairs,
-                better,
-                worse,
-                sums,
-                pair,
-                gains,
-                side,
-            )
+        of_rows = places[j], starts, level, of_query, pairs
+        _add_queries(codes[j], *of_rows, better, worse, sums, pair, gains, side)
         for missing_above in range(2):
             for wrongly in range(2):
                 total = gains[missing_above, wrongly, masses.shape[3] - 1]
