@@ -328,7 +328,9 @@ class Booster(BoosterParameters, ContributionRanker):
         return None
 
     def reads_shards(self) -> str | None:
-        return self.reads_columns()
+        if self._weak_learner().reads_columns:
+            return self.reads_columns()
+        return f"weak_ranker {self.weak_ranker!r} is found in one process"
 
     def walk_monotone(self, directions: Directions) -> Verification:
         walk = self.ensemble_.walk_monotone(directions)
@@ -395,12 +397,6 @@ class Booster(BoosterParameters, ContributionRanker):
 
     def _evaluation(self, data: BoostingData) -> Evaluation:
         return data.evaluation() if isinstance(data, ListedPairs) else evaluate(data)
-
-    def _before_rounds(self, data: BoostingData) -> None:
-        """Compute attributes of the training rows or pairs that the algorithm needs; called before the first round."""
-
-    def _after_rounds(self, data: BoostingData) -> None:
-        """Compute fitted attributes that need the training rows or pairs; called after the last round."""
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
         rows = self._prepare(data)
@@ -541,7 +537,6 @@ class Booster(BoosterParameters, ContributionRanker):
         every: int | None = None,
     ) -> BoostingRun:
         self.learning_rate_ = plan.learning_rate
-        self._before_rounds(data)
         algorithm = self._algorithm()
         of_trees = (plan, callback) if self.weak_ranker == "tree" else ()
         learner = self._learner_on(data)(self, algorithm, data, *of_trees)
@@ -587,7 +582,6 @@ class Booster(BoosterParameters, ContributionRanker):
         self._validation_auc = run.validation_auc
         self._log_f_plus, self._log_f_minus = run.log_f.T.copy()
         self._derive()
-        self._after_rounds(data)
 
     def _known_sizes(self) -> dict[str, Any]:
         return super()._known_sizes() | {"ensemble_": self._weak_learner().ensemble_of(self)}

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,12 @@ from core.coding import Criterion
 from core.metrics.margins import max_tied_mass
 
 from .algorithms import RankingAlgorithm
-from .booster import PairBooster
+from .booster import BoostingRun, PairBooster
 from .columns import Column
 from .loop import LoopState, WeakRanker, log_ratio
 from .options import NRounds, StumpOrColumn
 from .pairs import BoostingData, ListedPairs
+from .plan import BoostingPlan
 from .queries import Levels
 
 
@@ -91,10 +92,12 @@ class SmoothMarginRank(PairBooster):
         """Return why it cannot be fitted on column codes alone: margins need the scores of the rows."""
         return super().reads_columns() or "margins are of the scores after each round"
 
-    def _before_rounds(self, data: BoostingData) -> None:
+    def _run_rounds(self, plan: BoostingPlan, data: BoostingData, *rest: Any) -> BoostingRun:
         self._log_least = _log_least_weight(data)
+        return super()._run_rounds(plan, data, *rest)
 
-    def _after_rounds(self, data: BoostingData) -> None:
+    def _take_run(self, run: BoostingRun, data: BoostingData) -> None:
+        super()._take_run(run, data)
         stages = self.ensemble_.staged(np.ascontiguousarray(data.X))
         norms = np.cumsum(self.rounds_["alpha"])
         margins = [_least_difference(data, f) / norm for f, norm in zip(stages, norms, strict=True)]

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.extending import overload
 
-from core.kernels import kernel
+from core.kernels import INNER, kernel
 
 from .bins import N_CODES, Codes
 from .threads import shared_pool, take
@@ -66,9 +66,7 @@ def _add_up(
     histograms: npt.NDArray[np.float64],
 ) -> None:
     """Fill histograms from all rows, or add weight changes to them; in threads if that pays."""
-    is_narrow = codes.dtype == np.uint8
-    by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
-    arguments = (*by_width, rows, weights, n_positives, is_filled, histograms)
+    arguments = codes, rows, weights, n_positives, is_filled, histograms
     shared_pool(codes.size).deal(_add_up_features, len(codes), *arguments)
 
 
@@ -99,21 +97,10 @@ def _overload_slots_of(codes, n_slots):  # type: ignore[no-untyped-def]
 
 WIDTHS = (numba.uint8, numba.uint16)
 
-
-# Arrays for the arguments that a call does not need.
-_NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
-_NO_ROWS = np.empty(0, dtype=np.uint32)
+_NO_ROWS = np.empty(0, dtype=np.uint32)  # where all rows are meant
 
 
-@kernel(
-    *[
-        numba.void(
-            width[::1], numba.uint32[::1], numba.float64[::1], numba.boolean, numba.float64[::1]
-        )
-        for width in WIDTHS
-    ],
-    inner=True,
-)
+@numba.njit(**INNER)
 def _add_up_column(codes, rows, weights, is_filled, histogram):  # type: ignore[no-untyped-def]
     """Fill histogram, (n_slots,) float64, with the weights of all rows, or add the weight changes of some rows.
 
@@ -160,8 +147,6 @@ def _add_up_column(codes, rows, weights, is_filled, histogram):  # type: ignore[
 
 
 _ARGUMENTS = (
-    numba.uint8[:, ::1],
-    numba.uint16[:, ::1],
     numba.uint32[::1],
     numba.float64[::1],
     numba.int64,
@@ -170,22 +155,15 @@ _ARGUMENTS = (
 )
 
 
-@kernel(numba.void(numba.int64[::1], numba.int64, *_ARGUMENTS))
-def _add_up_features(queue, n, narrow, wide, rows, weights, n_positives, is_filled, histograms):  # type: ignore[no-untyped-def]
-    """Fill or change the histograms of the features taken from the queue; see `change_histograms`.
-
-    narrow: codes of uint8, wide: of uint16; the other is empty.
-    """
+@kernel(*[numba.void(numba.int64[::1], numba.int64, code[:, ::1], *_ARGUMENTS) for code in WIDTHS])
+def _add_up_features(queue, n, codes, rows, weights, n_positives, is_filled, histograms):  # type: ignore[no-untyped-def]
+    """Fill or change the histograms of the features taken from the queue; see `change_histograms`."""
     m = n_positives
     j = take(queue)
     while j < n:
         for k in range(2):
             start, end = (m, len(weights)) if k else (0, m)
             own, listed = weights[start:end], rows[start:end]
-            if len(narrow) > 0:
-                codes = narrow[j, start:] if is_filled else narrow[j]
-                _add_up_column(codes, listed, own, is_filled, histograms[j, k])
-            else:
-                codes_wide = wide[j, start:] if is_filled else wide[j]
-                _add_up_column(codes_wide, listed, own, is_filled, histograms[j, k])
+            column = codes[j, start:] if is_filled else codes[j]
+            _add_up_column(column, listed, own, is_filled, histograms[j, k])
         j = take(queue)
