@@ -105,7 +105,8 @@ def create_app(settings: Settings) -> Service:
         on_bytes=context.metrics.decisions_bytes.set,
         preload=preload,
     )
-    context.db.token.create()
+    for token in context.db.tokens:
+        token.create()
     served = ModelCache(
         context.db.reading,
         context.blobs,
@@ -115,11 +116,13 @@ def create_app(settings: Settings) -> Service:
         memory=context.memory,
         preload=preload,
         decisions=decisions,
-        token=context.db.token.read,
+        token=context.db.tokens.models.read,
     )
     context.metrics.watch_models(served.lookups)
     denials = DenialLog(context.db.writing)
-    watcher = Watcher(lambda ids: context.db.reading(job_service.states, ids))
+    watcher = Watcher(
+        lambda ids: context.db.reading(job_service.states, ids), context.db.tokens.jobs.read
+    )
     context.drain.on_end(watcher.release)
 
     @asynccontextmanager

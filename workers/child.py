@@ -208,6 +208,7 @@ class Progress:
         self._orders = orders
         self._writer = writer
         self._sent_at = -math.inf
+        self._ended: tuple[int, int] | None = None
         self._under_way: tuple[Any, ...] = ()
         self._expensive: set[str] = set()
         self._phase = tracing.Phases()
@@ -242,18 +243,21 @@ class Progress:
                 if is_kept and self._orders.give_way:
                     raise Stopped
         under_way = (job.get("phase"), *(job.get(name) for name in _OF_PHASE))
-        is_new = under_way != self._under_way
-        if now < self._sent_at + PROGRESS_SECONDS and step < of and not is_new:
+        begins = under_way != self._under_way
+        # Each column of a table ends with the same last row.
+        ended = (step, of) if step >= of else None
+        is_new = begins or (ended is not None and ended != self._ended)
+        if not is_new and now < self._sent_at + PROGRESS_SECONDS:
             return
         fraction = min(step / of, 1.0) if of > 0 else 0.0
         progress: dict[str, Any] = {"fraction": fraction, **job}
         if of > 0:
             detail = ", ".join(f"{name} {value:.6g}" for name, value in self._read(info))
             progress |= {"step": step, "of": of, "detail": detail}
-        if is_new:
+        if begins:
             self._phase.begin(under_way[0], dict(zip(_OF_PHASE, under_way[1:], strict=True)))
         self._send({"type": "progress", "progress": progress})
-        self._sent_at, self._under_way = now, under_way
+        self._sent_at, self._under_way, self._ended = now, under_way, ended
 
     def _read(self, info: Mapping[str, float]) -> Iterator[tuple[str, float]]:
         """Yield the values of `info`. A value that takes long is not computed again: the AUC of many rounds would take

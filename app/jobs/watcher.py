@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 
@@ -99,14 +100,27 @@ class _Waiter:
     answer: asyncio.Future[Snapshot | None]
 
 
+class _Seen(NamedTuple):
+    """A job at one poll, and the token and the time before it."""
+
+    snapshot: Snapshot
+    token: bytes | None
+    at: float
+
+
 class Watcher:
     """Polls the jobs for which requests wait; all jobs that are due are read by one query.
 
-    `poll` maps job ids to (state, last event's number); ids that are gone are missing from its answer.
+    `poll` maps job ids to (state, last event's number); ids that are gone are missing from its answer. `token` reads
+    the `HostTokens.jobs` of this host. If the last change came with another token, the workers are on this host, and a
+    job is read only after the token has changed, or after `SLOWEST` seconds.
     """
 
-    def __init__(self, poll: Poll) -> None:
+    def __init__(self, poll: Poll, token: Callable[[], bytes | None] = lambda: None) -> None:
         self._poll = poll
+        self._token = token
+        self._is_told = False
+        self._seen: dict[str, _Seen] = {}
         self._waiters: defaultdict[str, set[_Waiter]] = defaultdict(set)
         self._schedule = Schedule()
         self.closed = False
@@ -144,6 +158,7 @@ class Watcher:
             self._waiters[job_id].discard(waiter)
             if not self._waiters[job_id]:
                 del self._waiters[job_id]
+                self._seen.pop(job_id, None)
 
     def release(self) -> None:
         """Release every waiter; later waits return at once."""
@@ -165,9 +180,14 @@ class Watcher:
         """Poll the jobs that are due and answer their waiters, until cancelled."""
         while True:
             self._asked.clear()
-            polled = self._schedule.take_due(time.monotonic())
-            if not polled:
+            now = time.monotonic()
+            due = self._schedule.take_due(now)
+            if not due:
                 await self._pause()
+                continue
+            token = self._token()
+            polled = [job_id for job_id in due if self._may_have_changed(job_id, token, now)]
+            if not polled:
                 continue
             try:
                 seen = await run_in_threadpool(self._poll, polled)
@@ -177,7 +197,25 @@ class Watcher:
                 await asyncio.sleep(SLOWEST)
                 continue
             for job_id in polled:
-                self._answer(job_id, Snapshot(*seen.get(job_id, (None, 0))))
+                snapshot = Snapshot(*seen.get(job_id, (None, 0)))
+                self._note(job_id, _Seen(snapshot, token, now))
+                self._answer(job_id, snapshot)
+
+    def _may_have_changed(self, job_id: str, token: bytes | None, now: float) -> bool:
+        """Return False if the job was read after the last change on the host of its worker."""
+        seen = self._seen.get(job_id)
+        if token is None or not self._is_told or seen is None:
+            return True
+        return seen.token != token or now >= seen.at + SLOWEST
+
+    def _note(self, job_id: str, found: _Seen) -> None:
+        if job_id not in self._waiters:
+            return
+        before = self._seen.get(job_id)
+        if before is not None and before.snapshot != found.snapshot:
+            # The token now, because the change may have come between the token before the poll and the poll.
+            self._is_told = before.token != self._token()
+        self._seen[job_id] = found
 
     def _answer(self, job_id: str, snapshot: Snapshot) -> None:
         """Answer the waiters of a job whose condition holds."""

@@ -20,10 +20,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.platform import audit, model_token, tracing
+from app.platform import audit, tracing
 from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
+from app.platform.host_tokens import HostTokens
 from app.platform.login_errors import describe_refusal
-from app.platform.model_token import ModelToken
 from app.platform.settings import Settings
 from app.platform.sql import MACHINE_CLOCK
 
@@ -57,10 +57,10 @@ class Database:
         *,
         pool_size: int = 10,
         bounded: bool = True,
-        token: ModelToken | None = None,
+        tokens: HostTokens | None = None,
     ) -> None:
-        """`bounded` sets a time limit for PostgreSQL's statements; without it, migrations may take hours. `token` is
-        replaced after changes of models.
+        """`bounded` sets a time limit for PostgreSQL's statements; without it, migrations may take hours. `tokens`
+        are replaced after changes.
         """
         self.url = make_url(url)
         if self.url.drivername in {"postgresql", "postgres"}:
@@ -72,8 +72,8 @@ class Database:
         self._thread = threading.local()
         self._write = sessionmaker(self.engine, expire_on_commit=False)
         audit.watch(self._write)
-        self.token = token or ModelToken(None)
-        model_token.watch(self._write)
+        self.tokens = tokens or HostTokens.of(None)
+        self.tokens.watch(self._write)
         self._read = sessionmaker(
             self.engine.execution_options(read_only=True), expire_on_commit=False
         )
@@ -163,8 +163,7 @@ class Database:
                         yield session
                 finally:
                     # Also if COMMIT failed: the server may have committed.
-                    if model_token.has_changed(session):
-                        self.token.replace()
+                    self.tokens.replace(session)
         finally:
             self._thread.writes = False
 
@@ -260,13 +259,14 @@ class Database:
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
-        self.token.close()
+        for token in self.tokens:
+            token.close()
 
 
 def open_database(settings: Settings) -> Database:
     """Return the service's database."""
-    token = ModelToken(settings.state_dir / model_token.FILE)
-    return Database(settings.sqlalchemy_url, pool_size=settings.database_pool, token=token)
+    tokens = HostTokens.of(settings.state_dir)
+    return Database(settings.sqlalchemy_url, pool_size=settings.database_pool, tokens=tokens)
 
 
 def change_nothing(session: Session) -> None:

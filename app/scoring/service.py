@@ -218,8 +218,8 @@ class ModelCache:
     The least recently used is dropped first. `reading` opens a read transaction; the caller of the cache must have none
     open. `later` schedules a function, and returns at once. While the database is unavailable, references resolve to
     the loaded models that `memory` has recorded for them. `preload` imports what loading a model needs.
-    `decisions` takes those of aliases with feedback. `token` reads the `ModelToken` of this host: until it changes,
-    what a reference means is remembered, for a second at most, because other hosts have a token of their own.
+    `decisions` takes those of aliases with feedback. `token` reads `HostTokens.models`: until it changes, what a
+    reference means is remembered, for a second at most, because other hosts have tokens of their own.
     """
 
     def __init__(

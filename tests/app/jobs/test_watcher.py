@@ -58,6 +58,75 @@ def test_nobody_waits_for_a_job_that_is_gone() -> None:
     assert asyncio.run(asyncio.wait_for(wait(), patience())) == Snapshot(None, 0)
 
 
+class Work:
+    """A job that a worker of this host, or of another, moves from event to event."""
+
+    def __init__(self, *, here: bool) -> None:
+        self.here, self.told, self.seq, self.token, self.polls = here, 0, 0, b"0", 0
+
+    def read_token(self) -> bytes:
+        return self.token
+
+    def poll(self, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
+        self.polls += 1
+        return dict.fromkeys(ids, ("running", self.seq))
+
+    def is_newer(self, found: Snapshot) -> bool:
+        return found.seq > self.told
+
+    def happen(self) -> None:
+        self.seq += 1
+        if self.here:
+            self.token = str(self.seq).encode()
+
+    async def follow(self, watcher: Watcher, events: int) -> None:
+        """See each event, one after the other."""
+        for _ in range(events):
+            self.told = self.seq
+            waiting = asyncio.create_task(watcher.wait("a", self.is_newer, patience()))
+            await asyncio.sleep(2 * FASTEST)
+            self.happen()
+            assert await waiting == Snapshot("running", self.seq)
+
+
+def test_a_job_of_this_host_is_read_when_something_has_changed() -> None:
+    work = Work(here=True)
+
+    async def follow() -> int:
+        watcher = Watcher(work.poll, work.read_token)
+        other = asyncio.create_task(watcher.wait("a", lambda found: False, patience()))
+        await work.follow(watcher, 2)
+        before = work.polls
+        idle = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.5 * SLOWEST)
+        most = 1 + (asyncio.get_running_loop().time() - idle) / SLOWEST
+        assert work.polls - before <= most
+        await work.follow(watcher, 3)
+        await watcher.close()
+        await other
+        return work.polls
+
+    asyncio.run(follow())
+
+
+def test_a_job_of_another_host_is_read_as_often_as_before() -> None:
+    work = Work(here=False)
+
+    async def follow() -> None:
+        watcher = Watcher(work.poll, work.read_token)
+        other = asyncio.create_task(watcher.wait("a", lambda found: False, patience()))
+        await work.follow(watcher, 3)
+        before = work.polls
+        eventually = asyncio.get_running_loop().time() + patience()
+        while work.polls < before + 3:  # not once in SLOWEST seconds
+            assert asyncio.get_running_loop().time() < eventually
+            await asyncio.sleep(FASTEST)
+        await watcher.close()
+        await other
+
+    asyncio.run(follow())
+
+
 class Polls:
     """The polls of a schedule, by a clock that goes from one poll to the next."""
 

@@ -18,7 +18,7 @@ from sqlalchemy import delete, insert, select, update
 import app
 from app.models import service as models
 from app.platform.database import Database
-from app.platform.model_token import ModelToken
+from app.platform.host_tokens import HostToken, HostTokens
 from app.platform.sql import Reading
 from app.platform.tables import AliasFeedback, Dataset, Model, ModelAlias
 from app.scoring import turns
@@ -106,7 +106,7 @@ def test_a_deleted_model_is_gone_under_each_reference(host: Host) -> None:
 class Looks:
     """A cache of models that counts its transactions."""
 
-    def __init__(self, bench: Workbench, token: ModelToken) -> None:
+    def __init__(self, bench: Workbench, token: HostToken) -> None:
         self.count = 0
         self.reading = bench.db.reading
         self.cache = ModelCache(
@@ -127,9 +127,9 @@ class Looks:
 
 @pytest.fixture
 def db(sqlite_url: str, tmp_path: Path) -> Iterator[Database]:
-    token = ModelToken(tmp_path / "token")
-    token.create()
-    found = Database(sqlite_url, token=token)
+    tokens = HostTokens.of(tmp_path)
+    tokens.models.create()
+    found = Database(sqlite_url, tokens=tokens)
     yield found
     found.close()
 
@@ -145,7 +145,7 @@ def bench(db: Database, tmp_path: Path) -> Workbench:
 
 
 def test_a_reference_is_looked_up_once(bench: Workbench) -> None:
-    looks = Looks(bench, bench.db.token)
+    looks = Looks(bench, bench.db.tokens.models)
     for ref in ("rankboost", "rankboost:1"):
         looks.count = 0
         found = [looks.find(ref) for _ in range(3)]
@@ -154,9 +154,9 @@ def test_a_reference_is_looked_up_once(bench: Workbench) -> None:
 
 
 def test_requests_at_the_same_time_share_a_look_up(bench: Workbench) -> None:
-    looks = Looks(bench, bench.db.token)
+    looks = Looks(bench, bench.db.tokens.models)
     looks.find("rankboost")
-    bench.db.token.replace()
+    bench.db.tokens.models.replace()
     looks.count = 0
     entered, leave = threading.Event(), threading.Event()
 
@@ -184,7 +184,7 @@ def test_requests_at_the_same_time_share_a_look_up(bench: Workbench) -> None:
 
 
 def test_without_the_file_each_request_looks_up(bench: Workbench, tmp_path: Path) -> None:
-    token = ModelToken(tmp_path / "missing" / "token")
+    token = HostTokens.of(tmp_path / "missing").models
     token.create()
     assert token.read() is None
     looks = Looks(bench, token)
@@ -198,8 +198,10 @@ def test_a_process_that_cannot_write_the_file_commits_all_the_same(
     bench: Workbench, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "folder"
-    folder.mkdir()
-    other = Database(bench.db.url.render_as_string(hide_password=False), token=ModelToken(folder))
+    (folder / "models.token").mkdir(parents=True)
+    other = Database(
+        bench.db.url.render_as_string(hide_password=False), tokens=HostTokens.of(folder)
+    )
     with other.write() as session:
         session.execute(update(Model).values(fit_seconds=7.0))
     other.close()
@@ -224,19 +226,19 @@ def test_each_statement_replaces_the_token(db: Database, rows: Any, change: Any)
     else:
         statement = change(rows)
         statement = statement.values(owner="x") if change is update else statement
-    before = db.token.read()
+    before = db.tokens.models.read()
     with db.write() as session:
         session.execute(statement)
-    assert db.token.read() != before
+    assert db.tokens.models.read() != before
 
 
 def test_a_flush_replaces_the_token_and_nothing_else_does(bench: Workbench) -> None:
     db = bench.db
 
     def changes(work: Callable[[Any], object]) -> bool:
-        before = db.token.read()
+        before = db.tokens.models.read()
         db.writing(work)
-        return db.token.read() != before
+        return db.tokens.models.read() != before
 
     with db.read() as session:
         model_id = models.find(session, OWNER, "rankboost").id

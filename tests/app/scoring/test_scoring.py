@@ -14,7 +14,7 @@ from app.models import service as models
 from app.platform.database import Database
 from app.platform.documents import ModelFeature
 from app.platform.errors import NotFound
-from app.platform.model_token import ModelToken
+from app.platform.host_tokens import HostTokens
 from app.platform.sql import Reading
 from app.scoring import service as scoring
 from app.scoring.features import FeatureIndex
@@ -33,7 +33,7 @@ class Bench:
         self.dataset = dataset
         self.tasks: list[Callable[[], object]] = []
         self.cache = ModelCache(
-            db.reading, self.bench.blobs, size, self.tasks.append, token=db.token.read
+            db.reading, self.bench.blobs, size, self.tasks.append, token=db.tokens.models.read
         )
 
     def train(self) -> str:
@@ -46,9 +46,9 @@ class Bench:
 @pytest.fixture
 def db(sqlite_url: str, tmp_path: Path) -> Database:
     """A loaded model is served even if the database is away."""
-    token = ModelToken(tmp_path / "token")
-    token.create()
-    return Database(sqlite_url, token=token)
+    tokens = HostTokens.of(tmp_path)
+    tokens.models.create()
+    return Database(sqlite_url, tokens=tokens)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
         10,
         bench.tasks.append,
         max_bytes=one.n_bytes,
-        token=bench.bench.db.token.read,
+        token=bench.bench.db.tokens.models.read,
     )
     kept = bench.cache.find(OWNER, first)
     assert bench.cache.find(OWNER, first) is kept
