@@ -25,19 +25,17 @@ class Place(StrEnum):
 TABLES: dict[str, Place] = {
     name: place
     for place, names in {
-        Place.NONE: "audit_seals audit_start blob_holds blobs browser_sessions last_successes model_curves "
-        "model_margins model_metrics model_pair_metrics model_partial_aucs model_references principals pruned_jobs "
-        "quotas retention_rules workers",
-        Place.JOB: "batch_scores comparisons datasets evaluations idempotency job_events jobs model_groups "
-        "model_reference_rows upload_parts uploads",
+        Place.NONE: "audit_seals audit_start blob_holds blobs browser_sessions last_successes model_margins "
+        "model_references principals pruned_jobs quotas retention_rules workers",
+        Place.JOB: "batch_scores comparisons datasets evaluations idempotency job_events jobs measurements "
+        "model_groups model_reference_rows upload_parts uploads",
         Place.FOLLOWS: "dataset_pairs dataset_profiles model_held_out model_out_of_fold model_sample_files",
         Place.HOUSEKEEPING: "decision_segments decision_uploads delivery_attempts erasures outcome_segments",
         Place.RETIRED: "models",
         Place.WORDS: "alarms alias_feedback alias_requests api_keys audit_entries break_glass comparison_models "
-        "dataset_names deliveries evaluation_acknowledgements evaluation_curves events legal_holds "
-        "model_alias_history model_aliases model_baselines model_calibrations model_comments model_importances "
-        "model_label_metrics model_leaderboards model_list_metrics model_names model_profiles monitor_looks "
-        "reason_codes saved_views schedules webhooks",
+        "dataset_names deliveries evaluation_acknowledgements events legal_holds model_alias_history "
+        "model_aliases model_baselines model_calibrations model_comments model_importances model_leaderboards "
+        "model_names model_profiles monitor_looks reason_codes saved_views schedules webhooks",
     }.items()
     for name in names.split()
 }

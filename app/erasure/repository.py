@@ -42,6 +42,7 @@ from app.platform.tables import (
     Idempotency,
     Job,
     JobEvent,
+    Measurement,
     Model,
     ModelAliasHistory,
     ModelCalibration,
@@ -390,9 +391,9 @@ def outputs_of(
 ) -> list[tuple[type[Trashable], str, list[Any]]]:
     """Return the evaluations and comparisons on a dataset, also in the trash: table, id and documents."""
     evaluations = session.execute(
-        select(Evaluation.id, Evaluation.metrics, Evaluation.drift).where(
-            Evaluation.belongs_to(owner), Evaluation.dataset_id == dataset_id
-        )
+        select(Evaluation.id, Measurement.metrics, Evaluation.drift)
+        .outerjoin(Measurement, Measurement.evaluation_id == Evaluation.id)
+        .where(Evaluation.belongs_to(owner), Evaluation.dataset_id == dataset_id)
     )
     comparisons = session.execute(
         select(Comparison.id, Comparison.result).where(
@@ -438,8 +439,12 @@ def _of_owner(table: Table, owner: str) -> ColumnElement[bool]:
     """Return the condition that a row belongs to an owner, or to something of an owner."""
     if "owner" in table.c:
         return table.c.owner == owner
-    for key in table.foreign_keys:
-        other = key.column.table
-        if other is not table:
-            return key.parent.in_(select(key.column).where(_of_owner(other, owner)))
-    raise TypeError(f"{table.name} has no owner")
+    others = [key for key in table.foreign_keys if key.column.table is not table]
+    if not others:
+        raise TypeError(f"{table.name} has no owner")
+    return or_(
+        *(
+            key.parent.in_(select(key.column).where(_of_owner(key.column.table, owner)))
+            for key in others
+        )
+    )

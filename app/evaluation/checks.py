@@ -470,7 +470,7 @@ def _groups(
             continue
         where = f"On {_named(evaluation)}, by {_listed([of['column'] for of in found])}"
         base = check_equal(found, where, evaluation.level, _rows_of(evaluation), evaluation)
-        steps = repository.find_group_steps(session, evaluation.id)
+        steps = None if evaluation.measured is None else evaluation.measured.group_steps
         return _with_impact(session, model, base, found, steps, evaluation.level, favourable)
     stored = model_rows.find_groups(session, model.id)
     if stored is not None:

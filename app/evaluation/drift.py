@@ -46,7 +46,6 @@ from app.models.column_drift import (
     with_ends,
 )
 from app.models.curves import curve_of, read_curve, write_curve
-from app.models.metrics import lists_of
 from app.models.row_order import RowOrder, SampledRows, ScoreSeries
 from app.models.score_drift import (
     all_scores,
@@ -63,7 +62,7 @@ from app.platform.documents import (
     TableProfile,
 )
 from app.platform.sql import Json, Session
-from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
+from app.platform.tables import Model
 from core import metrics
 
 if TYPE_CHECKING:
@@ -115,12 +114,11 @@ def remember_validation(
         "importance": importance_shares(session, model),
         "profile": model_rows.find_profile(session, model.id),
     }
-    found = model_rows.find_metrics(session, model.id, VALIDATION)
     row = model_rows.find_curve(session, model.id, VALIDATION)
-    if found is None or row is None:
+    if row is None:
         return remembered, []
-    effective = [found[0].positive_effective, found[0].negative_effective]
-    totals = (found[0].positive_weight, found[0].negative_weight)
+    effective = [row.metrics["positive_effective"], row.metrics["negative_effective"]]
+    totals = (row.metrics["positive_weight"], row.metrics["negative_weight"])
     remembered["effective"] = effective
     remembered["prevalence"] = _prevalence(totals, effective, level)
     if (untested := untested_scores(session, model)) is not None:
@@ -137,37 +135,21 @@ def _prevalence(totals: Sequence[float], effective: Sequence[float], level: floa
 
 def validation_areas(session: Session, model: Model) -> tuple[float | None, list[Json]]:
     """Return the level of the intervals, and the areas, of the model's validation."""
-    if model.kind == DatasetKind.PREFERENCES:
-        pairs = model_rows.find_pair_metrics(session, model.id, VALIDATION)
-        if pairs is None:
-            return None, []
-        return pairs.level, [{"of": "pair_order", **_interval(pairs)}]
-    if model.kind == DatasetKind.MULTILABEL:
-        labels = model_rows.find_label_metrics(session, model.id, VALIDATION)
-        areas = [{"of": "auc", "label": one.label, **one.auc} for one in labels if one.auc]
-        return (labels[0].level if labels else None), areas
-    within = model_rows.find_list_metrics(session, model.id, VALIDATION)
-    of_lists = list_areas(lists_of(within))
-    if model.kind == DatasetKind.GRADED:
-        level = None if within is None else within.level
-        return level, [*of_lists, *order_areas(None if within is None else within.order)]
     found = model_rows.find_metrics(session, model.id, VALIDATION)
     if found is None:
         return None, []
-    row, windows = found
-    auc = {"of": "auc", "value": row.auc, "low": row.auc_low, "high": row.auc_high}
-    return row.level, [
-        auc,
-        *(
-            {"of": "pauc", "fpr_min": one.fpr_min, "fpr_max": one.fpr_max, **_interval(one)}
-            for one in windows
-        ),
-        *of_lists,
-    ]
-
-
-def _interval(row: ModelPairMetrics | ModelPartialAuc) -> Json:
-    return {"value": row.value, "low": row.low, "high": row.high}
+    if "labels" in found:
+        labels = found["labels"]
+        areas = [{"of": "auc", "label": one["label"], **one["auc"]} for one in labels if one["auc"]]
+        return labels[0]["level"], areas
+    if "pairs" in found:
+        interval = {"value": found["value"], "low": found["low"], "high": found["high"]}
+        return found["level"], [{"of": "pair_order", **interval}]
+    of_lists = list_areas(found.get("lists"))
+    if "grades" in found:
+        return found["level"], [*of_lists, *order_areas(found["order"])]
+    windows: list[Json] = [{"of": "pauc", **one} for one in found["pauc"]]
+    return found["level"], [{"of": "auc", **found["auc"]}, *windows, *of_lists]
 
 
 def measure_drift(

@@ -73,7 +73,7 @@ from app.platform.documents import DatasetLineage, TableFile
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Evaluation, EvaluationCurve, Model
+from app.platform.tables import Evaluation, Measurement, Model
 from core import metrics as core_metrics
 
 if TYPE_CHECKING:
@@ -364,24 +364,16 @@ def _windows_of(before: Remembered) -> list[Window]:
 
 
 def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> PublishedOutput:
-    """Return the evaluation's columns, with the curve packed into its own row if there is one."""
-    columns = {
-        "metrics": result["metrics"],
-        "drift": result["drift"],
-        "warnings": result["warnings"],
-    }
-    curve = []
+    """Return the evaluation's columns, and the row of its metrics, with the curve if there is one."""
+    columns = {"drift": result["drift"], "warnings": result["warnings"]}
+    evaluation_id, workdir = claim.spec[EVALUATIONS.key], Path(result["workdir"])
+    row = Measurement(id=evaluation_id, evaluation_id=evaluation_id, metrics=result["metrics"])
     if result["curve"]:
-        workdir = Path(result["workdir"])
         scores = result["group_scores"]
-        row = EvaluationCurve(
-            evaluation_id=claim.spec[EVALUATIONS.key],
-            group_scores=None if scores is None else (workdir / scores).read_bytes(),
-            group_steps=read_steps_file(workdir),
-            **curves.curve_columns(workdir / result["curve"]),
-        )
-        curve = [row]
-    return PublishedOutput(columns, curve, messages=result["warnings"])
+        row.group_scores = None if scores is None else (workdir / scores).read_bytes()
+        row.group_steps = read_steps_file(workdir)
+        curves.store_curve(row, workdir / result["curve"])
+    return PublishedOutput(columns, [row], messages=result["warnings"])
 
 
 def roc(
@@ -391,10 +383,10 @@ def roc(
     if it has no curve.
     """
     evaluation = EVALUATIONS.find(session, owner, evaluation_id)
-    row = repository.find_curve(session, evaluation.id)
-    if row is None or evaluation.metrics is None:
+    row = repository.find_measured(session, evaluation.id)
+    if row is None or row.points is None:
         raise _no_curve(evaluation)
-    totals = core_metrics.ClassTotals(**evaluation.metrics["totals"])
+    totals = core_metrics.ClassTotals(**row.metrics["totals"])
     return evaluation, curves.curve_of(row), totals
 
 
@@ -435,7 +427,8 @@ def prepare_operating_point(
     """
     evaluation, curve, totals = roc(session, owner, evaluation_id)
     independent = evaluation.job.spec["independent"]
-    scores = None if together is None else repository.find_group_scores(session, evaluation.id)
+    assert evaluation.measured is not None
+    scores = None if together is None else evaluation.measured.group_scores
 
     def compute() -> CutoffOfEvaluation:
         point, guarantee = _cutoff_on(evaluation, curve, totals, independent, confidence, asked)
@@ -532,7 +525,8 @@ def find_groups(
     """
     evaluation, curve, _ = roc(session, owner, evaluation_id)
     columns = groups_of(evaluation)
-    steps = repository.find_group_steps(session, evaluation.id)
+    assert evaluation.measured is not None
+    steps = evaluation.measured.group_steps
     if not columns or steps is None:
         detail = f"evaluation {evaluation.id} has no groups"
         if columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Subquery, case, func, insert, null, select, tuple_
-from sqlalchemy.orm import Session, aliased, joinedload, selectinload
+from sqlalchemy.orm import Session, aliased, joinedload, selectinload, undefer_group
 
 from app.models import repository as model_rows
 from app.platform.sql import Json, db_now
@@ -14,7 +14,7 @@ from app.platform.tables import (
     Comparison,
     ComparisonModel,
     Evaluation,
-    EvaluationCurve,
+    Measurement,
     Model,
 )
 
@@ -31,25 +31,10 @@ def insert_models(session: Session, comparison_id: str, models: Sequence[Json]) 
     session.execute(insert(ComparisonModel), entries)
 
 
-def find_curve(session: Session, evaluation_id: str) -> EvaluationCurve | None:
-    """Return the ROC curve of an evaluation. The caller must have checked the owner."""
-    return session.get(EvaluationCurve, evaluation_id)
-
-
-def find_group_scores(session: Session, evaluation_id: str) -> bytes | None:
-    """Return the stored scores by group of an evaluation's curve; None if there are none."""
-    statement = select(EvaluationCurve.group_scores).where(
-        EvaluationCurve.evaluation_id == evaluation_id
-    )
-    return session.scalar(statement)
-
-
-def find_group_steps(session: Session, evaluation_id: str) -> bytes | None:
-    """Return what each threshold flags in the groups of an evaluation; None without groups."""
-    statement = select(EvaluationCurve.group_steps).where(
-        EvaluationCurve.evaluation_id == evaluation_id
-    )
-    return session.scalar(statement)
+def find_measured(session: Session, evaluation_id: str) -> Measurement | None:
+    """Return the metrics of an evaluation with its ROC curve. The caller must have checked the owner."""
+    statement = select(Measurement).where(Measurement.id == evaluation_id)
+    return session.scalar(statement.options(undefer_group("curve")))
 
 
 def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Sequence[Evaluation]:
@@ -57,7 +42,7 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
     statement = (
         select(Evaluation)
         .where(Evaluation.readable_by(owner), Evaluation.of_model(model_id))
-        .where(Evaluation.metrics.is_not(None))
+        .where(Evaluation.measured.has())
         .order_by(Evaluation.created_at.desc(), Evaluation.id.desc())
         .limit(limit)
         .options(selectinload(Evaluation.job))
@@ -74,7 +59,7 @@ def _ranked_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
         order_by=(Evaluation.created_at.desc(), Evaluation.id.desc()),
     )
     # Metrics are written as the job succeeds.
-    ready = Evaluation.readable_by(owner), Evaluation.metrics.is_not(None)
+    ready = Evaluation.readable_by(owner), Evaluation.measured.has()
     return select(Evaluation.id, place.label("place")).where(*ready, *conditions).subquery()
 
 
@@ -98,7 +83,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
     members of `operations.overview.DriftedModel`, and the stored `drift` if the model was recalibrated after the
     evaluation and this was not undone, otherwise None.
     """
-    tested = Evaluation.metrics[("calibration", "version")].as_integer()
+    tested = Measurement.metrics[("calibration", "version")].as_integer()
     recalibrated = Model.calibration_version > tested
     ready = _ranked_ready(owner)
     statement = (
@@ -119,6 +104,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
             Acknowledgement.at,
         )
         .join(ready, ready.c.id == Evaluation.id)
+        .join(Measurement, Measurement.id == Evaluation.id)
         .join(Model, Model.id == Evaluation.model_id)
         .outerjoin(Acknowledgement, Acknowledgement.evaluation_id == Evaluation.id)
         .where(ready.c.place == 1, Evaluation.drift["changed"].as_boolean())

@@ -8,23 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from typing_extensions import TypedDict
 
 from app.models import repository
 from app.models.service import find
 from app.platform.errors import Invalid, NotFound
 from app.platform.sql import Session
-from app.platform.tables import DatasetKind, EvaluationCurve, Model, ModelCurve
+from app.platform.tables import DatasetKind, Measurement, Model
 from core import metrics as core_metrics
 
 if TYPE_CHECKING:
     from core.metrics.gains import ListCurveKind
 
 
-def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
-    """Return the stored columns as a curve."""
+def curve_of(row: Measurement) -> core_metrics.RocCurve:
+    """Return the stored columns of a measurement that has a curve."""
     fpr, tpr, thresholds = (
-        np.frombuffer(column, dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
+        np.frombuffer(column or b"", dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
     )
     return core_metrics.RocCurve(fpr, tpr, thresholds)
 
@@ -51,24 +50,11 @@ def read_curve(path: Path) -> core_metrics.RocCurve:
     return core_metrics.RocCurve(*np.fromfile(path, dtype="<f8").reshape(3, -1))
 
 
-class CurveColumns(TypedDict):
-    """The columns of a stored curve."""
-
-    points: int
-    fpr: bytes
-    tpr: bytes
-    thresholds: bytes
-
-
-def curve_columns(path: Path) -> CurveColumns:
-    """Return the file that `write_curve` has written as the columns of a stored curve."""
-    fpr, tpr, thresholds = np.fromfile(path, dtype="<f8").reshape(3, -1)
-    return {
-        "points": len(fpr),
-        "fpr": fpr.tobytes(),
-        "tpr": tpr.tobytes(),
-        "thresholds": thresholds.tobytes(),
-    }
+def store_curve(row: Measurement, path: Path) -> None:
+    """Store the curve that `write_curve` has written in the columns of a measurement."""
+    columns = np.fromfile(path, dtype="<f8").reshape(3, -1)
+    row.points = columns.shape[1]
+    row.fpr, row.tpr, row.thresholds = (column.tobytes() for column in columns)
 
 
 @dataclass(frozen=True)
@@ -102,16 +88,18 @@ def curve_on(session: Session, model: Model, part: str) -> PartCurve:
 
 def find_curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
     """Return the ROC curve of a model on a part of its data; None if there is none."""
-    measured = repository.find_metrics(session, model.id, part)
-    curve = repository.find_curve(session, model.id, part)
-    if measured is None or curve is None:
+    row = repository.find_curve(session, model.id, part)
+    if row is None:
         return None
-    row = measured[0]
+    measured = row.metrics
     totals = core_metrics.ClassTotals(
-        row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
+        measured["positive_weight"],
+        measured["negative_weight"],
+        measured["positive_effective"],
+        measured["negative_effective"],
     )
-    rows = (row.positives, row.negatives)
-    return PartCurve(model, part, curve_of(curve), totals, row.level, rows)
+    rows = (measured["positives"], measured["negatives"])
+    return PartCurve(model, part, curve_of(row), totals, measured["level"], rows)
 
 
 AXES: Mapping[str, tuple[str, str]] = {

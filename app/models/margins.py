@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,10 @@ from app.models.curve_schemas import DataPart
 from app.models.curves import curve_of
 from app.models.objectives import window_of
 from app.models.service import find, is_approximate
-from app.platform.documents import BestMargin, Feature, MarginsRecord
+from app.platform.documents import BestMargin, Feature, MarginsRecord, RocMetrics
 from app.platform.errors import Invalid, NotFound
 from app.platform.sql import Session
-from app.platform.tables import Model, ModelCurve, ModelMargins, ModelMetrics
+from app.platform.tables import Measurement, Model, ModelMargins
 from core import bounds as core_bounds
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
@@ -249,15 +249,14 @@ def read_margins(
             code="no_margins",
         )
     train = _sample(session, model, "train")
-    validation = repository.find_metrics(session, model.id, "validation")
+    held_out = repository.find_roc_metrics(session, model.id, "validation")
     spread = MarginDistribution(_column(row.thetas), _column(row.fractions))
     weak_rankers = core_bounds.WeakRankers(row.weak_rankers, row.depends_on_data)
     bounds: tuple[Bound, ...] = ()
     if train is not None:
         bounds = core_bounds.bound_misranking(spread, train, weak_rankers, theta=theta, delta=delta)
-    if validation is not None:
-        held_out = validation[0]
-        misranked = min(1.0, max(0.0, 1 - held_out.auc + held_out.ties / 2))
+    if held_out is not None:
+        misranked = min(1.0, max(0.0, 1 - held_out["auc"]["value"] + held_out["ties"] / 2))
         bounds += (core_bounds.bound_held_out(misranked, _of_classes(held_out), delta=delta),)
     return MarginArrays(model, row, spread, _column(row.d_plus), _column(row.d_minus), bounds)
 
@@ -339,19 +338,20 @@ def _rounds(columns: Mapping[str, npt.NDArray[Any]], most: int) -> list[dict[str
 
 def _sample(session: Session, model: Model, part: str) -> Sample | None:
     """Return the sample sizes of a part of the model's data; None if it was not measured."""
-    if (found := repository.find_metrics(session, model.id, part)) is not None:
-        return _of_classes(found[0])
-    if (listed := repository.find_pair_metrics(session, model.id, part)) is not None:
-        return core_bounds.listed_pairs(listed.items, listed.pairs)
+    found = repository.find_metrics(session, model.id, part)
+    if found is not None and "auc" in found:
+        return _of_classes(cast(RocMetrics, found))
+    if found is not None and "pairs" in found:
+        return core_bounds.listed_pairs(found["items"], found["pairs"])
     return None
 
 
-def _of_classes(metrics: ModelMetrics) -> Sample:
+def _of_classes(metrics: RocMetrics) -> Sample:
     """Return the sample sizes of a part with two classes. Weights that are equal within each class give all pairs the
     same weight.
     """
     return core_bounds.two_classes(
-        metrics.positives, metrics.negatives, weighted=_is_weighted(metrics)
+        metrics["positives"], metrics["negatives"], weighted=_is_weighted(metrics)
     )
 
 
@@ -364,7 +364,7 @@ class WindowCurves(NamedTuple):
 
     model: Model
     window: tuple[float, float]
-    parts: list[tuple[DataPart, ModelMetrics, ModelCurve]]
+    parts: list[tuple[DataPart, Measurement]]
 
 
 def find_curves(
@@ -379,12 +379,10 @@ def find_curves(
             code="no_part",
         )
     window = _window(model, fpr_min, fpr_max)
-    parts: list[tuple[DataPart, ModelMetrics, ModelCurve]] = []
+    parts: list[tuple[DataPart, Measurement]] = []
     for part in PARTS:
-        metrics = repository.find_metrics(session, model.id, part)
-        curve = repository.find_curve(session, model.id, part)
-        if metrics is not None and curve is not None:
-            parts.append((part, metrics[0], curve))
+        if (measured := repository.find_curve(session, model.id, part)) is not None:
+            parts.append((part, measured))
     if not parts:
         raise NotFound(
             f"model {model.id} has no ROC curve, so it has no bounds: it was trained on a dataset of kind "
@@ -423,13 +421,14 @@ def _window(model: Model, fpr_min: float | None, fpr_max: float | None) -> tuple
 def _bound(
     model: Model,
     part: DataPart,
-    sample: ModelMetrics,
-    curve: ModelCurve,
+    measured: Measurement,
     window: tuple[float, float],
     delta: float,
 ) -> schemas.WindowBound:
     """Return the bound from the rows of one part; `epsilon` and `value` are None if it cannot be computed."""
-    risk = core_bounds.step_risk(curve_of(curve), *window)
+    sample = cast(RocMetrics, measured.metrics)
+    positives, negatives = sample["positives"], sample["negatives"]
+    risk = core_bounds.step_risk(curve_of(measured), *window)
     several = is_approximate(model, part)  # effective rows are then fewer without weights, too
     reasons = [_WEIGHTED] if not several and _is_weighted(sample) else []
     dimension = None
@@ -446,15 +445,15 @@ def _bound(
     found = None
     if dimension is not None or part == "validation":
         found = core_bounds.bound_partial_auc(
-            risk, sample.positives, sample.negatives, *window, delta=delta, vc_dimension=dimension
+            risk, positives, negatives, *window, delta=delta, vc_dimension=dimension
         )
     return schemas.WindowBound(
         name=name,
         source=source,
         on=part,
         risk=risk,
-        positives=sample.positives,
-        negatives=sample.negatives,
+        positives=positives,
+        negatives=negatives,
         vc_dimension=dimension,
         epsilon=None if found is None else found.epsilon,
         value=None if found is None else found.value,
@@ -484,10 +483,10 @@ def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
     return dimension, []
 
 
-def _is_weighted(sample: ModelMetrics) -> bool:
+def _is_weighted(sample: RocMetrics) -> bool:
     """Return True if the rows of a class have different weights."""
     counted = (
-        (sample.positives, sample.positive_effective),
-        (sample.negatives, sample.negative_effective),
+        (sample["positives"], sample["positive_effective"]),
+        (sample["negatives"], sample["negative_effective"]),
     )
     return not all(math.isclose(n, effective, rel_tol=1e-9) for n, effective in counted)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypedDict
 
@@ -15,11 +15,16 @@ from app.models.curves import PartCurve, find_curve_on, invalid_query, no_curve
 from app.models.objectives import metric_among, without_count
 from app.models.operating_points import ObjectiveCurves, find_objective_curves, objective_point
 from app.models.service import find, is_approximate
+from app.platform.documents import (
+    GradedMetrics,
+    MultilabelMetrics,
+    PairMetrics,
+    RocMetrics,
+)
 from app.platform.documents import Interval as StoredInterval
-from app.platform.documents import ListMetrics
 from app.platform.errors import invalid
-from app.platform.sql import Base, Session
-from app.platform.tables import DatasetKind, Model, ModelListMetrics, ModelMetrics, ModelPartialAuc
+from app.platform.sql import Session
+from app.platform.tables import DatasetKind, Model
 from core import metrics as core_metrics
 from core.errors import InvalidParameter
 
@@ -36,12 +41,10 @@ class RocInput:
 
     model: Model
     part: str
-    row: ModelMetrics
-    windows: Sequence[ModelPartialAuc]
+    stored: RocMetrics
     measured: PartCurve | None
     objective: ObjectiveCurves | None
     metric: Metric | None
-    lists: ListMetrics | None
 
 
 MetricsInput = RocInput | dict[str, Any]
@@ -59,27 +62,26 @@ def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]
 
 def find_input(session: Session, model: Model, part: str) -> MetricsInput:
     """Return the stored data from which the metrics of a model on a part are computed. Raises NotFound."""
-    readers: dict[str, Callable[[Session, Model, str], dict[str, Any]]] = {
+    shown: dict[str, Callable[[Any], dict[str, Any]]] = {
         DatasetKind.PREFERENCES: _pair_metrics,
         DatasetKind.MULTILABEL: _label_metrics,
         DatasetKind.GRADED: _graded_metrics,
     }
-    if (read := readers.get(model.kind)) is not None:
-        return read(session, model, part)
     found = repository.find_metrics(session, model.id, part)
     if found is None:
         raise no_curve(model, part)
+    if (show := shown.get(model.kind)) is not None:
+        return {"model_id": model.id, "on": part, **show(found)}
     measured = find_curve_on(session, model, part)
     return RocInput(
         model,
         part,
-        *found,
+        cast(RocMetrics, found),
         measured,
         objective=find_objective_curves(session, model, part),
         metric=None
         if measured is None or model.query is not None
         else _metric_of_objective(session, measured),
-        lists=lists_of(repository.find_list_metrics(session, model.id, part)),
     )
 
 
@@ -87,36 +89,40 @@ def compute(found: MetricsInput) -> dict[str, Any]:
     """Return the metrics computed from the stored data."""
     if isinstance(found, dict):
         return found
-    model, part, row, measured = found.model, found.part, found.row, found.measured
+    model, part, stored, measured = found.model, found.part, found.stored, found.measured
     return {
         "model_id": model.id,
         "on": part,
         "approximate": is_approximate(model, part),
-        "level": row.level,
-        "auc": {"value": row.auc, "low": row.auc_low, "high": row.auc_high},
-        "gini": gini_of(row.auc, row.auc_low, row.auc_high),
+        "level": stored["level"],
+        "auc": stored["auc"],
+        "gini": gini_of(**stored["auc"]),
         "ks": None if measured is None else measured.curve.ks,
         "ks_threshold": None
         if measured is None
         else float(measured.curve.thresholds[measured.curve.ks_point]),
         "pauc": [
             {
-                **_columns_of(window, "fpr_min", "fpr_max", "value", "low", "high"),
+                **window,
                 "empirical": None
                 if measured is None
                 else core_metrics.empirical_area_of(
-                    measured.curve, measured.totals.negative, window.fpr_min, window.fpr_max
+                    measured.curve, measured.totals.negative, window["fpr_min"], window["fpr_max"]
                 ),
             }
-            for window in found.windows
+            for window in stored["pauc"]
         ],
         "tpr_at_fpr": []
         if measured is None
         else heights_of(measured.curve, measured.totals, measured.level),
         "operating_point": objective_point(found.objective),
         "metric": None if measured is None else _measured_metric(measured, found.metric),
-        **_columns_of(row, "positives", "negatives", "positive_weight", "negative_weight", "ties"),
-        "lists": found.lists,
+        "positives": stored["positives"],
+        "negatives": stored["negatives"],
+        "positive_weight": stored["positive_weight"],
+        "negative_weight": stored["negative_weight"],
+        "ties": stored["ties"],
+        "lists": stored.get("lists"),
     }
 
 
@@ -127,10 +133,10 @@ def _metric_of_objective(session: Session, measured: PartCurve) -> Metric | None
     """
     objective, rows = measured.model.objective, float(sum(measured.rows))
     if "count" in objective and measured.part != "validation":
-        evaluated = repository.find_metrics(session, measured.model.id, "validation")
+        evaluated = repository.find_roc_metrics(session, measured.model.id, "validation")
         if evaluated is None:
             return None
-        objective = without_count(objective, evaluated[0].positives + evaluated[0].negatives)
+        objective = without_count(objective, evaluated["positives"] + evaluated["negatives"])
     return metric_among(objective, rows)
 
 
@@ -152,13 +158,6 @@ def _measured_metric(measured: PartCurve, metric: Metric | None) -> dict[str, An
 def metric_record(found: core_metrics.MetricEstimate) -> dict[str, Any]:
     """Return an estimate as JSON, with its name and the ends of its interval as members."""
     return {**vars(found), **found.interval._asdict(), "metric": found.metric.name}
-
-
-def lists_of(row: ModelListMetrics | None) -> ListMetrics | None:
-    """Return the metrics within queries of a part; None if its rows have no queries."""
-    if row is None or row.queries is None:
-        return None
-    return {"level": row.level, "queries": row.queries, "metrics": row.metrics}
 
 
 class CurveHeight(TypedDict):
@@ -186,66 +185,38 @@ def heights_of(
     return heights
 
 
-def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
-    """Return the metrics of a model of pairs on a part. Raises NotFound."""
-    row = repository.find_pair_metrics(session, model.id, part)
-    if row is None:
-        raise no_curve(model, part)
+def _pair_metrics(found: PairMetrics) -> dict[str, Any]:
+    counts: dict[str, Any] = {**found}
+    interval = {name: counts.pop(name) for name in ("value", "low", "high")}
+    return {"pair_order": interval, **counts}
+
+
+def _graded_metrics(found: GradedMetrics) -> dict[str, Any]:
+    return {**found}
+
+
+def _label_metrics(found: MultilabelMetrics) -> dict[str, Any]:
+    """Return the metrics of each label, and their means over the labels that have an AUC."""
+    labels = found["labels"]
+    measured = [label for label in labels if label["auc"] is not None]
+    windows = measured[0]["pauc"] if measured else []
+    shown = ("label", "auc", "pauc", "positives", "negatives", "ties")
     return {
-        "model_id": model.id,
-        "on": part,
-        "pair_order": _columns_of(row, "value", "low", "high"),
-        **_columns_of(row, "level", "misrank_fraction", "ties", "pairs", "items", "weight"),
-        "effective_pairs": row.effective_pairs,
-    }
-
-
-def _graded_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
-    """Return the metrics of a model of grades on a part. Raises NotFound."""
-    row = repository.find_list_metrics(session, model.id, part)
-    if row is None:
-        raise no_curve(model, part)
-    return {
-        "model_id": model.id,
-        "on": part,
-        "level": row.level,
-        "grades": row.grades,
-        "lists": lists_of(row),
-        "order": row.order,
-    }
-
-
-def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
-    """Return the metrics of a model with several labels on a part. Raises NotFound."""
-    labels = repository.find_label_metrics(session, model.id, part)
-    if not labels:
-        raise no_curve(model, part)
-    measured = [label for label in labels if label.auc is not None]
-    windows = measured[0].partial_aucs if measured else []
-    return {
-        "model_id": model.id,
-        "on": part,
-        "level": labels[0].level,
+        "level": labels[0]["level"],
         "labels": [
-            _columns_of(label, "label", "auc", "positives", "negatives", "ties")
-            | {"pauc": label.partial_aucs}
-            for label in labels
+            {name: label[name] for name in shown} for label in cast(list[dict[str, Any]], labels)
         ],
         "evaluated": len(measured),
-        "mean_auc": _mean([label.auc["value"] for label in measured if label.auc]),
+        "mean_auc": _mean([label["auc"]["value"] for label in measured if label["auc"]]),
         "mean_pauc": [
             {
                 "fpr_min": window["fpr_min"],
                 "fpr_max": window["fpr_max"],
-                "value": _mean([label.partial_aucs[k]["value"] for label in measured]),
+                "value": _mean([label["pauc"][k]["value"] for label in measured]),
             }
             for k, window in enumerate(windows)
         ],
     }
-
-
-def _columns_of(row: Base, *names: str) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in names}
 
 
 def _mean(values: list[float]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import (
     BindParameter,
@@ -20,12 +20,18 @@ from sqlalchemy import (
 )
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
-from sqlalchemy.orm import Session, defer
+from sqlalchemy.orm import Session, defer, undefer_group
 from sqlalchemy.orm import aliased as another
 
-from app.platform.documents import AliasCutoff, StoredFeedback, TableProfile
+from app.platform.documents import (
+    AliasCutoff,
+    RocMetrics,
+    StoredFeedback,
+    TableProfile,
+)
 from app.platform.sql import (
     ALL_ROWS,
+    Json,
     Page,
     RowFilter,
     db_now,
@@ -42,23 +48,18 @@ from app.platform.tables import (
     BatchScore,
     Dataset,
     Job,
+    Measurement,
     Model,
     ModelAlias,
     ModelAliasHistory,
     ModelCalibration,
     ModelComment,
-    ModelCurve,
     ModelGroups,
     ModelHeldOut,
     ModelImportance,
-    ModelLabelMetrics,
-    ModelListMetrics,
     ModelMargins,
-    ModelMetrics,
     ModelName,
     ModelOutOfFold,
-    ModelPairMetrics,
-    ModelPartialAuc,
     ModelProfile,
     ModelReference,
     ModelReferenceRows,
@@ -194,12 +195,13 @@ def list_page(
         statement = statement.where(newer_one)
     keys: dict[str, Any] = {"name": (Model.name, Model.version)}
     if only.sort.endswith("auc"):
-        evaluated = (ModelMetrics.model_id == Model.id) & (ModelMetrics.part == "validation")
-        statement = statement.outerjoin(ModelMetrics, evaluated)
+        evaluated = (Measurement.model_id == Model.id) & (Measurement.part == "validation")
+        statement = statement.outerjoin(Measurement, evaluated)
         last = (
             -1.0 if only.sort.startswith("-") else 2.0
         )  # models without an AUC are last in both orders
-        keys["auc"] = (func.coalesce(ModelMetrics.auc, last),)
+        auc = Measurement.metrics["auc", "value"].as_float()
+        keys["auc"] = (func.coalesce(auc, last),)
     return fetch_page(
         session,
         statement,
@@ -232,45 +234,28 @@ def find_newest(session: Session, owner: str, names: Collection[str]) -> dict[st
     return {name: (id_, version) for name, id_, version in session.execute(statement)}
 
 
-def find_metrics(
-    session: Session, model_id: str, part: str
-) -> tuple[ModelMetrics, Sequence[ModelPartialAuc]] | None:
-    """Return the metrics of a model on one part, with the windows in order; None if not measured. The caller must have
+def find_metrics(session: Session, model_id: str, part: str) -> Json | None:
+    """Return the metrics of a model on one part, one of `PartMetrics`; None if not measured. The caller must have
     checked the owner.
     """
-    metrics = session.get(ModelMetrics, (model_id, part))
-    if metrics is None:
-        return None
-    windows = session.scalars(
-        select(ModelPartialAuc)
-        .where(ModelPartialAuc.model_id == model_id, ModelPartialAuc.part == part)
-        .order_by(ModelPartialAuc.fpr_min, ModelPartialAuc.fpr_max)
-    ).all()
-    return metrics, windows
+    found = session.get(Measurement, Measurement.id_of(model_id, part))
+    return None if found is None else found.metrics
 
 
-def find_pair_metrics(session: Session, model_id: str, part: str) -> ModelPairMetrics | None:
-    """Return the metrics of a model of pairs on one part. The caller must have checked the owner."""
-    return session.get(ModelPairMetrics, (model_id, part))
+def find_roc_metrics(session: Session, model_id: str, part: str) -> RocMetrics | None:
+    """Return the metrics of a model on one part; None if not measured, or if the rows have no single label. The caller
+    must have checked the owner.
+    """
+    found = find_metrics(session, model_id, part)
+    return cast(RocMetrics, found) if found is not None and "auc" in found else None
 
 
-def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[ModelLabelMetrics]:
-    """Return the metrics of each label on one part, in order. The caller must have checked the owner."""
-    return session.scalars(
-        select(ModelLabelMetrics)
-        .where(ModelLabelMetrics.model_id == model_id, ModelLabelMetrics.part == part)
-        .order_by(ModelLabelMetrics.position)
-    ).all()
-
-
-def find_list_metrics(session: Session, model_id: str, part: str) -> ModelListMetrics | None:
-    """Return the metrics within queries of a model on one part. The caller must have checked the owner."""
-    return session.get(ModelListMetrics, (model_id, part))
-
-
-def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
+def find_curve(session: Session, model_id: str, part: str) -> Measurement | None:
     """Return the ROC curve of a model on one part. The caller must have checked the owner."""
-    return session.get(ModelCurve, (model_id, part))
+    statement = select(Measurement).where(
+        Measurement.id == Measurement.id_of(model_id, part), Measurement.points.is_not(None)
+    )
+    return session.scalar(statement.options(undefer_group("curve")))
 
 
 def find_groups(session: Session, model_id: str) -> ModelGroups | None:
@@ -341,8 +326,8 @@ def last_calibrated(session: Session, model_ids: Collection[str]) -> dict[str, f
 
 def has_curve(session: Session, model_id: str, part: str) -> bool:
     """Return True if the model has a ROC curve on a part, without loading it."""
-    key = (ModelCurve.model_id == model_id) & (ModelCurve.part == part)
-    return session.scalar(select(ModelCurve.model_id).where(key)) is not None
+    found = session.get(Measurement, Measurement.id_of(model_id, part))
+    return found is not None and found.points is not None
 
 
 def find_margins(session: Session, model_id: str) -> ModelMargins | None:
@@ -492,12 +477,17 @@ def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequen
     return [(model_id, alias) for model_id, alias in session.execute(statement)]
 
 
-def areas_of(session: Session, model_ids: Sequence[str], part: str) -> Sequence[ModelMetrics]:
-    """Return the metrics of several models on a part. The caller must have checked the owner."""
-    statement = select(ModelMetrics).where(
-        ModelMetrics.model_id.in_(model_ids), ModelMetrics.part == part
-    )
-    return session.scalars(statement).all()
+def areas_of(session: Session, model_ids: Sequence[str], part: str) -> dict[str, RocMetrics]:
+    """Return the metrics on a part of those of several models that have an AUC there, by model id. The caller must have
+    checked the owner.
+    """
+    ids = [Measurement.id_of(model_id, part) for model_id in model_ids]
+    rows = session.scalars(select(Measurement).where(Measurement.id.in_(ids)))
+    return {
+        row.model_id: cast(RocMetrics, row.metrics)
+        for row in rows
+        if row.model_id is not None and "auc" in row.metrics
+    }
 
 
 def create(session: Session, owner: str, name: str, alias: str, model_id: str) -> bool:

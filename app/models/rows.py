@@ -65,12 +65,14 @@ SAMPLED = "training metrics are from a sample"
 
 def _count(session: Session, model: Model, part: str) -> int | None:
     """Return the number of rows, or pairs, that the metrics of a part are of; None if they do not have it."""
-    if (areas := repository.find_metrics(session, model.id, part)) is not None:
-        return areas[0].positives + areas[0].negatives
-    if (pairs := repository.find_pair_metrics(session, model.id, part)) is not None:
-        return pairs.pairs
-    if (lists := repository.find_list_metrics(session, model.id, part)) is not None:
-        return None if lists.grades is None else sum(each["rows"] for each in lists.grades)
-    labels = repository.find_label_metrics(session, model.id, part)
-    sizes = {label.positives + label.negatives for label in labels}
+    found = repository.find_metrics(session, model.id, part)
+    if found is None:
+        return None
+    sizes: set[int] = set()
+    if "pairs" in found:
+        sizes = {found["pairs"]}
+    elif "grades" in found:
+        sizes = {sum(each["rows"] for each in found["grades"])}
+    else:
+        sizes = {each["positives"] + each["negatives"] for each in found.get("labels", [found])}
     return sizes.pop() if len(sizes) == 1 else None

@@ -180,14 +180,12 @@ class Model(ModelSummary):
 
 def listed_of(found: Listed) -> ListedModel:
     """Return the response for a model in a list."""
-    row = found.metrics
-    auc = None if row is None else Interval(value=row.auc, low=row.auc_low, high=row.auc_high)
     model = found.model
     return ListedModel.from_row(
         model,
         algorithm=_algorithm_of(model),
         aliases=found.aliases,
-        auc=auc,
+        auc=None if found.metrics is None else found.metrics["auc"],
         beats_baselines=beats_baselines(model),
     )
 

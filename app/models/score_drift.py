@@ -59,16 +59,15 @@ def find_score_reference(session: Session, model: Model) -> ScoreReference | str
     """Return what is known of the model's validation scores, or why nothing is."""
     if model.kind == DatasetKind.MULTILABEL:
         return SEVERAL_SCORES
-    found = repository.find_metrics(session, model.id, VALIDATION)
-    if found is None or repository.find_curve(session, model.id, VALIDATION) is None:
+    row = repository.find_roc_metrics(session, model.id, VALIDATION)
+    if row is None or not repository.has_curve(session, model.id, VALIDATION):
         return NO_SCORES
-    row, _ = found
-    effective = [row.positive_effective, row.negative_effective]
+    effective = [row["positive_effective"], row["negative_effective"]]
     return {
-        "level": row.level,
-        "prevalence": row.positive_weight / (row.positive_weight + row.negative_weight),
+        "level": row["level"],
+        "prevalence": row["positive_weight"] / (row["positive_weight"] + row["negative_weight"]),
         "effective": effective,
-        "worth": min(1.0, sum(effective) / (row.positives + row.negatives)),
+        "worth": min(1.0, sum(effective) / (row["positives"] + row["negatives"])),
         "of_folds": is_cross_validated(model),
         "approximate": untested_scores(session, model),
     }

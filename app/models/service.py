@@ -12,11 +12,11 @@ from app.models import alias_request_repository as request_rows
 from app.models import repository
 from app.platform.audit import describe
 from app.platform.callers import check_model
-from app.platform.documents import AliasCutoff, StoredFeedback
+from app.platform.documents import AliasCutoff, RocMetrics, StoredFeedback
 from app.platform.errors import NAME, Conflict, Invalid, NotFound, check_id, check_name
 from app.platform.ids import is_id
 from app.platform.sql import ALL_ROWS, Page, RowFilter, Session
-from app.platform.tables import DatasetKind, Model, ModelMetrics
+from app.platform.tables import DatasetKind, Model
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
@@ -93,7 +93,7 @@ class Listed:
 
     model: Model
     aliases: list[str]
-    metrics: ModelMetrics | None
+    metrics: RocMetrics | None
 
 
 def list_page(
@@ -129,7 +129,7 @@ def list_page(
     aliases: dict[str, list[str]] = {model_id: [] for model_id in ids}
     for model_id, alias in repository.aliases_of(session, owner, ids):
         aliases[model_id].append(alias)
-    metrics = {row.model_id: row for row in repository.areas_of(session, ids, VALIDATION)}
+    metrics = repository.areas_of(session, ids, VALIDATION)
     data = [Listed(model, aliases[model.id], metrics.get(model.id)) for model in page.data]
     return Page(data, page.has_more, page.next)
 

@@ -16,10 +16,10 @@ from app.evaluation.service import seen_of
 from app.http.schemas import ModelId, Resource, Timestamp, one_of
 from app.models import repository as model_rows
 from app.models.service import VALIDATION
-from app.platform.documents import StoredMemo
+from app.platform.documents import RocMetrics, StoredMemo
 from app.platform.sql import Json, Session
 from app.platform.tables import Acknowledgement as AcknowledgementRow
-from app.platform.tables import Evaluation, ModelAlias, ModelMetrics
+from app.platform.tables import Evaluation, ModelAlias
 
 NextStep = Literal["evaluate", "recalibrate", "retrain", "compare"]
 
@@ -71,7 +71,7 @@ def list_live(
     """
     found = model_rows.list_moved(session, owner, limit)
     ids = [model.id for _, model in found]
-    metrics = {each.model_id: each for each in model_rows.areas_of(session, ids, VALIDATION)}
+    metrics = model_rows.areas_of(session, ids, VALIDATION)
     checked = {
         each.model_id: each
         for each in repository.newest_of_models(session, owner, ids)
@@ -117,11 +117,11 @@ def _acknowledgement(checked: Evaluation | None, drift: Json | None) -> Acknowle
     return checked.acknowledgement
 
 
-def _flagged(alias: ModelAlias, of: ModelMetrics | None) -> float | None:
+def _flagged(alias: ModelAlias, of: RocMetrics | None) -> float | None:
     """Return the fraction of the validation rows that an alias flags; None without a cutoff."""
     if alias.cutoff is None or of is None:
         return None
-    positives, negatives = of.positive_weight, of.negative_weight
+    positives, negatives = of["positive_weight"], of["negative_weight"]
     flagged = alias.cutoff["tpr"] * positives + alias.cutoff["fpr"] * negatives
     return flagged / (positives + negatives)
 

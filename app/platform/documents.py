@@ -552,6 +552,74 @@ class MarginsRecord(TypedDict):
     best: BestMargin | None
 
 
+class RocMetrics(TypedDict):
+    """The metrics of rows with one label."""
+
+    auc: Interval
+    pauc: list[PartialAuc]
+    level: float
+    positives: int
+    negatives: int
+    positive_weight: float
+    negative_weight: float
+    positive_effective: float
+    negative_effective: float
+    ties: float
+    lists: NotRequired[ListMetrics]
+    curve: NotRequired[str | None]
+    """A file in the work folder. It is stored beside the document, and the margins in a table of their own."""
+    margins: NotRequired[MarginsRecord | None]
+
+
+class PairCounts(TypedDict):
+    """The counts that are reported with the fraction of correctly ordered pairs."""
+
+    misrank_fraction: float
+    ties: float
+    pairs: int
+    items: int
+    weight: float
+    effective_pairs: float
+
+
+class PairMetrics(Interval, PairCounts):
+    """The metrics of pairs; the interval is that of the weighted fraction of correctly ordered pairs."""
+
+    level: float
+    margins: NotRequired[MarginsRecord | None]
+
+
+class LabelMetrics(TypedDict):
+    """The metrics of one of several labels; None if the part has too few rows of a class."""
+
+    label: str
+    auc: Interval | None
+    pauc: list[PartialAuc]
+    level: float
+    positives: int
+    negatives: int
+    ties: float | None
+
+
+class MultilabelMetrics(TypedDict):
+    """The metrics of rows with several labels."""
+
+    labels: list[LabelMetrics]
+
+
+class GradedMetrics(TypedDict):
+    """The metrics of graded rows: within queries, else `order`."""
+
+    level: float
+    grades: list[GradeRows]
+    lists: ListMetrics | None
+    order: GradedOrder | None
+
+
+PartMetrics = RocMetrics | PairMetrics | MultilabelMetrics | GradedMetrics
+"""The metrics of a part (`train` or `validation`), by the kind of dataset."""
+
+
 @described
 class ScoreParts(TypedDict):
     """A mean score (lower is better) and its parts: score = miscalibration − discrimination + uncertainty."""

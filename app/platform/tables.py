@@ -52,20 +52,15 @@ from app.platform.documents import (
     EvidenceFile,
     FeatureImportance,
     FoldAuc,
-    GradedOrder,
-    GradeRows,
     HeldOutBins,
-    Interval,
     LabelValues,
     LeaderboardRow,
-    ListMetric,
     Member,
     MetricBaselines,
     ModelFeature,
     MonotoneProof,
     Objective,
     Parameters,
-    PartialAuc,
     ProtectedColumn,
     ProxyTest,
     Reliability,
@@ -1220,60 +1215,40 @@ class ModelComment(Owned):
     created_at: Mapped[float]
 
 
-class ModelMetrics(Base):
-    """AUC of a model on one part (`validation` or `train`), with its interval.
+class Measurement(Base):
+    """The metrics of a model on one part of its data (`train`, `validation`), or of an evaluation, and the ROC curve
+    from (0, 0) to (1, 1) as three little-endian float64 columns, if there is one.
 
-    Effective rows are Kish's; of a repeated cross-validation they are fewer, by the variance between its repeats.
+    `docs/architecture.md` has examples of queries.
     """
 
-    __tablename__ = "model_metrics"
+    __tablename__ = "measurements"
+    __table_args__ = (UniqueConstraint("model_id", "part"),)
 
-    model_id: Mapped[OfModel]
-    part: Mapped[str] = mapped_column(primary_key=True)
-    auc: Mapped[float]
-    auc_low: Mapped[float]
-    auc_high: Mapped[float]
-    level: Mapped[float]
-    positives: Mapped[int]
-    negatives: Mapped[int]
-    positive_weight: Mapped[float]
-    negative_weight: Mapped[float]
-    positive_effective: Mapped[float]
-    negative_effective: Mapped[float]
-    ties: Mapped[float]
+    id: Mapped[str] = mapped_column(primary_key=True)
+    """Of a model: its id and the part (`id_of`). Of an evaluation: its id."""
+    model_id: Mapped[str | None] = mapped_column(ForeignKey("models.id", ondelete="CASCADE"))
+    part: Mapped[str | None]
+    evaluation_id: Mapped[str | None] = mapped_column(
+        ForeignKey("evaluations.id", ondelete="CASCADE"), index=True
+    )
+    metrics: Mapped[Json]
+    """Of a model: `app.platform.documents.PartMetrics`. Of an evaluation: what `app.evaluation.metrics` returns."""
+    points: Mapped[int | None]
+    fpr: Mapped[bytes | None] = mapped_column(deferred=True, deferred_group="curve")
+    tpr: Mapped[bytes | None] = mapped_column(deferred=True, deferred_group="curve")
+    thresholds: Mapped[bytes | None] = mapped_column(deferred=True, deferred_group="curve")
+    group_scores: Mapped[bytes | None] = mapped_column(deferred=True)
+    """Of each group in the order of the result: the scores of its positives, ascending, then those of its negatives;
+    float64. Null without groups, or if the rows allow no guarantee.
+    """
+    group_steps: Mapped[bytes | None] = mapped_column(deferred=True)
+    """As `ModelGroups.steps`, of the column of `group_by` and then of the protected columns. Null without groups."""
 
-
-class ModelPartialAuc(Base):
-    """Partial AUC on one window of FPR, divided by its width, with its interval."""
-
-    __tablename__ = "model_partial_aucs"
-
-    model_id: Mapped[OfModel]
-    part: Mapped[str] = mapped_column(primary_key=True)
-    fpr_min: Mapped[float] = mapped_column(primary_key=True)
-    fpr_max: Mapped[float] = mapped_column(primary_key=True)
-    value: Mapped[float]
-    low: Mapped[float]
-    high: Mapped[float]
-
-
-class ModelPairMetrics(Base):
-    """The weighted fraction of correctly ordered pairs of a model on one part, with its interval."""
-
-    __tablename__ = "model_pair_metrics"
-
-    model_id: Mapped[OfModel]
-    part: Mapped[str] = mapped_column(primary_key=True)
-    value: Mapped[float]
-    low: Mapped[float]
-    high: Mapped[float]
-    level: Mapped[float]
-    misrank_fraction: Mapped[float]
-    ties: Mapped[float]
-    pairs: Mapped[int]
-    items: Mapped[int]
-    weight: Mapped[float]
-    effective_pairs: Mapped[float]
+    @staticmethod
+    def id_of(model_id: str, part: str) -> str:
+        """Return the id of the measurement of a model on a part."""
+        return f"{model_id}:{part}"
 
 
 class ModelMargins(Base):
@@ -1291,52 +1266,6 @@ class ModelMargins(Base):
     weak_rankers: Mapped[int]
     depends_on_data: Mapped[str | None]
     best: Mapped[Document[BestMargin] | None]
-
-
-class ModelLabelMetrics(Base):
-    """AUC of one label's scores on one part; null if a class has no rows there."""
-
-    __tablename__ = "model_label_metrics"
-
-    model_id: Mapped[OfModel]
-    part: Mapped[str] = mapped_column(primary_key=True)
-    position: Mapped[int] = mapped_column(primary_key=True)
-    label: Mapped[str]
-    auc: Mapped[Document[Interval] | None]
-    partial_aucs: Mapped[Document[list[PartialAuc]]]
-    level: Mapped[float]
-    positives: Mapped[int]
-    negatives: Mapped[int]
-    ties: Mapped[float | None]
-
-
-class ModelListMetrics(Base):
-    """Metrics of ranked lists on one part: means over its `queries`. Graded rows also have `grades`; without queries
-    they have `order`, the metrics of one list.
-    """
-
-    __tablename__ = "model_list_metrics"
-
-    model_id: Mapped[OfModel]
-    part: Mapped[str] = mapped_column(primary_key=True)
-    level: Mapped[float]
-    queries: Mapped[int | None]
-    metrics: Mapped[Document[list[ListMetric]]]
-    grades: Mapped[Document[list[GradeRows]] | None]
-    order: Mapped[Document[GradedOrder] | None] = mapped_column("order_metrics")
-
-
-class ModelCurve(Base):
-    """A ROC curve from (0, 0) to (1, 1) as three little-endian float64 columns. One row: it is read whole."""
-
-    __tablename__ = "model_curves"
-
-    model_id: Mapped[OfModel]
-    part: Mapped[str] = mapped_column(primary_key=True)
-    points: Mapped[int]
-    fpr: Mapped[bytes]
-    tpr: Mapped[bytes]
-    thresholds: Mapped[bytes]
 
 
 class ModelGroups(Base):
@@ -1793,7 +1722,7 @@ class ModelProfile(Base):
 
 
 class Evaluation(Trashable, JobOutputRow):
-    """An evaluation of a model on a dataset. `metrics` and `drift` are written when the job succeeds."""
+    """An evaluation of a model on a dataset. Its metrics and `drift` are written when the job succeeds."""
 
     __tablename__ = "evaluations"
     __table_args__ = (
@@ -1814,30 +1743,15 @@ class Evaluation(Trashable, JobOutputRow):
     windows: Mapped[list[Json]]
     level: Mapped[float]
     warnings: Mapped[list[str]]
-    metrics: Mapped[Json | None]
     drift: Mapped[Json | None]
 
+    measured: Mapped[Measurement | None] = relationship(viewonly=True, lazy="selectin")
     acknowledgement: Mapped[Acknowledgement | None] = relationship(viewonly=True, lazy="selectin")
 
-
-class EvaluationCurve(Base):
-    """The ROC curve of an evaluation, in the form of a model's (`ModelCurve`)."""
-
-    __tablename__ = "evaluation_curves"
-
-    evaluation_id: Mapped[str] = mapped_column(
-        ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
-    points: Mapped[int]
-    fpr: Mapped[bytes]
-    tpr: Mapped[bytes]
-    thresholds: Mapped[bytes]
-    group_scores: Mapped[bytes | None] = mapped_column(deferred=True)
-    """Of each group in the order of the result: the scores of its positives, ascending, then those of its negatives;
-    float64. Null without groups, or if the rows allow no guarantee.
-    """
-    group_steps: Mapped[bytes | None] = mapped_column(deferred=True)
-    """As `ModelGroups.steps`, of the column of `group_by` and then of the protected columns. Null without groups."""
+    @property
+    def metrics(self) -> Json | None:
+        """The metrics; None until the job succeeds."""
+        return None if self.measured is None else self.measured.metrics
 
 
 class Acknowledgement(Base):

@@ -32,7 +32,7 @@ from app.platform.documents import AliasCutoff, TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.outage import OutageMemory
 from app.platform.sql import Json, Reading, Session
-from app.platform.tables import Model, ModelCalibration, ModelCurve
+from app.platform.tables import Measurement, Model, ModelCalibration
 from app.scoring import cost, reasons
 from app.scoring.cost import ScoringCost
 from app.scoring.decisions import Decisions, DecisionSink, Recorder, Recording, recording_of
@@ -187,7 +187,7 @@ class _ModelRead(NamedTuple):
 
     model: Model
     served: Served | None
-    curve: ModelCurve | None
+    curve: Measurement | None
     calibration: ModelCalibration | None
     cutoff: AliasCutoff | None
     feedback: AliasFeedback | None

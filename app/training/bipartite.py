@@ -28,6 +28,7 @@ from app.platform.documents import (
     MarginsRecord,
     Objective,
     PartialAuc,
+    RocMetrics,
     TableFile,
     Validation,
     interval_of,
@@ -35,7 +36,7 @@ from app.platform.documents import (
 from app.platform.errors import Invalid
 from app.training import lists, search
 from app.training.interpretation import draw_classes, score, write_scores
-from app.training.records import ClusterRecord, RocMetrics, TrainPayload
+from app.training.records import ClusterRecord, TrainPayload
 from app.training.splits import (
     BYTES_PER_CELL,
     BYTES_PER_CELL_OF_FOLDS,
@@ -544,7 +545,7 @@ def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | No
         "positive_effective": summary.totals.positive_effective,
         "negative_effective": summary.totals.negative_effective,
         "ties": summary.ties,
-        "partial_aucs": partial_aucs_of(summary),
+        "pauc": partial_aucs_of(summary),
         "curve": curve,
         "margins": measured,
     }

@@ -22,6 +22,7 @@ from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
 from app.models.objectives import list_metric_of
 from app.platform.documents import (
+    GradedMetrics,
     GradedOrder,
     ListMetrics,
     Objective,
@@ -32,7 +33,7 @@ from app.platform.documents import (
 from app.platform.documents import ListMetric as ListMetricRecord
 from app.platform.errors import Invalid
 from app.training.interpretation import score
-from app.training.records import GradedMetrics, TrainPayload
+from app.training.records import TrainPayload
 from app.training.splits import (
     InnerSplits,
     SplitData,

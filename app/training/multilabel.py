@@ -18,11 +18,17 @@ import numpy.typing as npt
 
 from app.datasets.matrices import MIN_PER_CLASS, Columns, Table, read_table
 from app.models.objectives import value_of
-from app.platform.documents import Objective, TableFile, interval_of
+from app.platform.documents import (
+    LabelMetrics,
+    MultilabelMetrics,
+    Objective,
+    TableFile,
+    interval_of,
+)
 from app.platform.errors import Invalid, counted
 from app.training.bipartite import LEVEL, partial_aucs_of, windows_of
 from app.training.interpretation import score
-from app.training.records import LabelMetrics, MultilabelMetrics, TrainPayload
+from app.training.records import TrainPayload
 from app.training.splits import (
     InnerSplits,
     SplitData,
@@ -178,7 +184,7 @@ class MultilabelSplitData(SplitData):
         metrics: LabelMetrics = {
             "label": self._labels[k],
             "auc": None,
-            "partial_aucs": [],
+            "pauc": [],
             "level": LEVEL,
             "positives": positives,
             "negatives": len(part.has) - positives,
@@ -192,7 +198,7 @@ class MultilabelSplitData(SplitData):
         return {
             **metrics,
             "auc": interval_of(summary.auc),
-            "partial_aucs": partial_aucs_of(summary),
+            "pauc": partial_aucs_of(summary),
             "positives": summary.positives,
             "negatives": summary.negatives,
             "ties": summary.ties,

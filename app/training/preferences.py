@@ -23,10 +23,17 @@ import numpy.typing as npt
 from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
 from app.models import margins
-from app.platform.documents import MarginsRecord, Objective, TableFile, interval_of
+from app.platform.documents import (
+    MarginsRecord,
+    Objective,
+    PairCounts,
+    PairMetrics,
+    TableFile,
+    interval_of,
+)
 from app.platform.errors import Invalid
 from app.training.interpretation import draw, score
-from app.training.records import PairCounts, PairMetrics, TrainPayload
+from app.training.records import TrainPayload
 from app.training.splits import (
     InnerSplits,
     SplitData,

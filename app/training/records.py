@@ -20,21 +20,16 @@ from app.platform.documents import (
     DatasetLineage,
     Feature,
     FoldAuc,
-    GradedOrder,
-    GradeRows,
     HeldOutBins,
-    Interval,
     LabelValues,
     LeaderboardRow,
-    ListMetrics,
-    MarginsRecord,
     Member,
     MetricBaselines,
     ModelFeature,
     MonotoneProof,
     Objective,
     Parameters,
-    PartialAuc,
+    PartMetrics,
     ProtectedColumn,
     ProxyTest,
     RandomSplits,
@@ -262,73 +257,6 @@ class ReferenceRecord(TypedDict):
     part: str
     rows: list[int]
     scores: list[float]
-
-
-class RocMetrics(TypedDict):
-    """The metrics of rows with one label; `curve` is a file in the work folder."""
-
-    auc: Interval
-    partial_aucs: list[PartialAuc]
-    level: float
-    positives: int
-    negatives: int
-    positive_weight: float
-    negative_weight: float
-    positive_effective: float
-    negative_effective: float
-    ties: float
-    curve: str | None
-    margins: MarginsRecord | None
-    lists: NotRequired[ListMetrics]
-
-
-class PairCounts(TypedDict):
-    """The counts that are reported with the fraction of correctly ordered pairs."""
-
-    misrank_fraction: float
-    ties: float
-    pairs: int
-    items: int
-    weight: float
-    effective_pairs: float
-
-
-class PairMetrics(Interval, PairCounts):
-    """The metrics of pairs; the interval is that of the weighted fraction of correctly ordered pairs."""
-
-    level: float
-    margins: MarginsRecord | None
-
-
-class LabelMetrics(TypedDict):
-    """The metrics of one of several labels; None if the part has too few rows of a class."""
-
-    label: str
-    auc: Interval | None
-    partial_aucs: list[PartialAuc]
-    level: float
-    positives: int
-    negatives: int
-    ties: float | None
-
-
-class MultilabelMetrics(TypedDict):
-    """The metrics of rows with several labels."""
-
-    labels: list[LabelMetrics]
-
-
-class GradedMetrics(TypedDict):
-    """The metrics of graded rows: within queries, else `order`."""
-
-    level: float
-    grades: list[GradeRows]
-    lists: ListMetrics | None
-    order: GradedOrder | None
-
-
-PartMetrics = RocMetrics | PairMetrics | MultilabelMetrics | GradedMetrics
-"""The metrics of a part (`train` or `validation`), by the kind of dataset."""
 
 
 class ServedOutcome(FitOutcome):

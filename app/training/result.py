@@ -49,6 +49,7 @@ from app.platform.documents import (
     MonotoneProof,
     Objective,
     Parameters,
+    RocMetrics,
     Search,
     SearchSpec,
     interval_of,
@@ -84,7 +85,6 @@ from app.training.records import (
     LeaderboardRecord,
     OutOfFoldRecord,
     ReferenceRecord,
-    RocMetrics,
     ServedOutcome,
     TrainPayload,
     TrainResult,
@@ -404,9 +404,9 @@ def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
 
 def _note_areas(measured: RocMetrics) -> list[str]:
     """Return warnings where the intervals of the validation's areas may be unreliable."""
-    areas = [measured["auc"], *measured["partial_aucs"]]
+    areas = [measured["auc"], *measured["pauc"]]
     return area_warnings(
-        [WHOLE, *((area["fpr_min"], area["fpr_max"]) for area in measured["partial_aucs"])],
+        [WHOLE, *((area["fpr_min"], area["fpr_max"]) for area in measured["pauc"])],
         [core_metrics.Interval(area["value"], area["low"], area["high"]) for area in areas],
         (measured["positives"], measured["negatives"]),
         (measured["positive_effective"], measured["negative_effective"]),
@@ -507,7 +507,7 @@ def evaluate_out_of_fold(
         "positive_effective": positive,
         "negative_effective": negative,
         "auc": interval_of(area),
-        "partial_aucs": [
+        "pauc": [
             {"fpr_min": fpr_min, "fpr_max": fpr_max, **interval_of(area)}
             for (fpr_min, fpr_max), area in zip(windows, partial, strict=True)
         ],

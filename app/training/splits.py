@@ -27,10 +27,9 @@ import numpy.typing as npt
 from app.datasets.matrices import Floats, Rows, Table, check_classes
 from app.ingest import rows as row_hashes
 from app.ingest.rows import Hashes
-from app.platform.documents import Objective, Validation
+from app.platform.documents import Objective, PartMetrics, Validation
 from app.platform.errors import Invalid
 from app.training.interpretation import draw
-from app.training.records import PartMetrics
 from core.base.columns import MIN_DISTINCT_ROWS, ROWS_AT_ONCE
 
 if TYPE_CHECKING:

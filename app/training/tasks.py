@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import orjson
@@ -36,7 +36,7 @@ from app.jobs.service import IMPORTANCE, TRAIN, enqueue_rest
 from app.models import calibrations, margins
 from app.models import repository as model_repository
 from app.models.artifacts import ARTIFACTS
-from app.models.curves import curve_columns
+from app.models.curves import store_curve
 from app.models.groups import protected_groupings, read_steps_file
 from app.models.row_order import row_order
 from app.models.service import VALIDATION
@@ -46,6 +46,7 @@ from app.platform.documents import (
     FeatureImportance,
     LabelValues,
     Objective,
+    PartMetrics,
     ProtectedColumn,
     TableProfile,
 )
@@ -59,18 +60,13 @@ from app.platform.tables import (
     DatasetKind,
     DatasetStatus,
     Job,
+    Measurement,
     ModelBaselines,
-    ModelCurve,
     ModelGroups,
     ModelHeldOut,
     ModelImportance,
-    ModelLabelMetrics,
     ModelLeaderboard,
-    ModelListMetrics,
-    ModelMetrics,
     ModelOutOfFold,
-    ModelPairMetrics,
-    ModelPartialAuc,
     ModelProfile,
     ModelReference,
     ModelReferenceRows,
@@ -99,14 +95,10 @@ from app.training.records import (
     SHARD,
     TRIAL,
     Finished,
-    GradedMetrics,
     ImportanceRecord,
     ImportanceSpec,
     ModelColumns,
-    MultilabelMetrics,
     Outcome,
-    PairMetrics,
-    PartMetrics,
     PlanPart,
     TrainPayload,
     TrainResult,
@@ -460,56 +452,20 @@ def _decided(spec: TrainSpec, job: Job | None) -> list[ProtectedColumn]:
 
 
 def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path) -> list[Base]:
-    """Return the database rows of a part's metrics, by the kind of its dataset."""
-    if "labels" in metrics:
-        labels = cast(MultilabelMetrics, metrics)["labels"]
-        return [
-            ModelLabelMetrics(model_id=model_id, part=part, position=position, **label)
-            for position, label in enumerate(labels)
-        ]
-    rows: list[Base] = []
-    if "grades" in metrics:
-        graded = cast(GradedMetrics, metrics)
-        within = graded["lists"]
-        row = ModelListMetrics(
-            model_id=model_id,
-            part=part,
-            level=graded["level"],
-            queries=None if within is None else within["queries"],
-            metrics=[] if within is None else within["metrics"],
-            grades=graded["grades"],
-            order=graded["order"],
-        )
-        return [row]
-    if "pairs" in metrics:
-        measured = cast(PairMetrics, metrics)["margins"]
-        fields = {name: value for name, value in metrics.items() if name != "margins"}
-        rows.append(ModelPairMetrics(model_id=model_id, part=part, **fields))
-    else:
-        roc = metrics
-        auc, curve, measured = roc["auc"], roc["curve"], roc["margins"]
-        large = {"auc", "partial_aucs", "curve", "margins", "lists"}
-        fields = {name: value for name, value in roc.items() if name not in large}
-        rows.append(
-            ModelMetrics(
-                model_id=model_id,
-                part=part,
-                auc=auc["value"],
-                auc_low=auc["low"],
-                auc_high=auc["high"],
-                **fields,
-            )
-        )
-        rows += [
-            ModelPartialAuc(model_id=model_id, part=part, **area) for area in roc["partial_aucs"]
-        ]
-        if lists := roc.get("lists"):
-            rows.append(ModelListMetrics(model_id=model_id, part=part, **lists))
-        if curve:
-            rows.append(ModelCurve(model_id=model_id, part=part, **curve_columns(workdir / curve)))
-    if measured:
-        rows.append(margins.row_of(model_id, measured, workdir))
-    return rows
+    """Return the database rows of a part's metrics: the measurement and, if there are any, the margins."""
+    stored: dict[str, Any] = {**metrics}
+    curve, measured = stored.pop("curve", None), stored.pop("margins", None)
+    if "pauc" in stored:
+        stored["pauc"] = sorted(stored["pauc"], key=lambda area: (area["fpr_min"], area["fpr_max"]))
+    row = Measurement(
+        id=Measurement.id_of(model_id, part),
+        model_id=model_id,
+        part=part,
+        metrics=stored,
+    )
+    if curve:
+        store_curve(row, workdir / curve)
+    return [row, margins.row_of(model_id, measured, workdir)] if measured else [row]
 
 
 def _rows_to_interpret(

@@ -323,7 +323,6 @@ def upgrade() -> None:
         sa.Column("windows", JSON, nullable=False),
         sa.Column("level", DOUBLE, nullable=False),
         sa.Column("warnings", JSON, nullable=False),
-        sa.Column("metrics", JSON),
         sa.Column("drift", JSON),
         sa.Column("deleted_at", DOUBLE),
         sa.Column("id", sa.Text, primary_key=True),
@@ -732,22 +731,27 @@ def upgrade() -> None:
         sa.Column("at", DOUBLE, nullable=False),
     )
     op.create_table(
-        "evaluation_curves",
-        sa.Column("evaluation_id", sa.Text, part_of("evaluations"), primary_key=True),
-        sa.Column("points", sa.BigInteger, nullable=False),
-        sa.Column("fpr", sa.LargeBinary, nullable=False),
-        sa.Column("tpr", sa.LargeBinary, nullable=False),
-        sa.Column("thresholds", sa.LargeBinary, nullable=False),
-        sa.Column("group_scores", sa.LargeBinary),
-        sa.Column("group_steps", sa.LargeBinary),
-    )
-    op.create_table(
         "job_events",
         sa.Column("job_id", sa.Text, part_of("jobs"), primary_key=True),
         sa.Column("seq", sa.BigInteger, primary_key=True),
         sa.Column("at", DOUBLE, nullable=False),
         sa.Column("type", sa.Text, nullable=False),
         sa.Column("data", JSON, nullable=False),
+    )
+    op.create_table(
+        "measurements",
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("model_id", sa.Text, part_of("models")),
+        sa.Column("part", sa.Text),
+        sa.Column("evaluation_id", sa.Text, part_of("evaluations"), index=True),
+        sa.Column("metrics", JSON, nullable=False),
+        sa.Column("points", sa.BigInteger),
+        sa.Column("fpr", sa.LargeBinary),
+        sa.Column("tpr", sa.LargeBinary),
+        sa.Column("thresholds", sa.LargeBinary),
+        sa.Column("group_scores", sa.LargeBinary),
+        sa.Column("group_steps", sa.LargeBinary),
+        sa.UniqueConstraint("model_id", "part"),
     )
     op.create_table(
         "model_aliases",
@@ -810,15 +814,6 @@ def upgrade() -> None:
         sa.Index(None, "model_id", "created_at", "id"),
     )
     op.create_table(
-        "model_curves",
-        sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
-        sa.Column("part", sa.Text, primary_key=True),
-        sa.Column("points", sa.BigInteger, nullable=False),
-        sa.Column("fpr", sa.LargeBinary, nullable=False),
-        sa.Column("tpr", sa.LargeBinary, nullable=False),
-        sa.Column("thresholds", sa.LargeBinary, nullable=False),
-    )
-    op.create_table(
         "model_groups",
         sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
         sa.Column("level", DOUBLE, nullable=False),
@@ -840,19 +835,6 @@ def upgrade() -> None:
         sa.Column("features", JSON, nullable=False),
     )
     op.create_table(
-        "model_label_metrics",
-        sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
-        sa.Column("part", sa.Text, primary_key=True),
-        sa.Column("position", sa.BigInteger, primary_key=True),
-        sa.Column("label", sa.Text, nullable=False),
-        sa.Column("auc", JSON),
-        sa.Column("partial_aucs", JSON, nullable=False),
-        sa.Column("level", DOUBLE, nullable=False),
-        sa.Column("positives", sa.BigInteger, nullable=False),
-        sa.Column("negatives", sa.BigInteger, nullable=False),
-        sa.Column("ties", DOUBLE),
-    )
-    op.create_table(
         "model_leaderboards",
         sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
         sa.Column("budget_seconds", DOUBLE, nullable=False),
@@ -860,16 +842,6 @@ def upgrade() -> None:
         sa.Column("candidates", JSON, nullable=False),
         sa.Column("members", JSON, nullable=False),
         sa.Column("notes", JSON, nullable=False),
-    )
-    op.create_table(
-        "model_list_metrics",
-        sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
-        sa.Column("part", sa.Text, primary_key=True),
-        sa.Column("level", DOUBLE, nullable=False),
-        sa.Column("queries", sa.BigInteger),
-        sa.Column("metrics", JSON, nullable=False),
-        sa.Column("grades", JSON),
-        sa.Column("order_metrics", JSON),
     )
     op.create_table(
         "model_margins",
@@ -885,22 +857,6 @@ def upgrade() -> None:
         sa.Column("best", JSON),
     )
     op.create_table(
-        "model_metrics",
-        sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
-        sa.Column("part", sa.Text, primary_key=True),
-        sa.Column("auc", DOUBLE, nullable=False),
-        sa.Column("auc_low", DOUBLE, nullable=False),
-        sa.Column("auc_high", DOUBLE, nullable=False),
-        sa.Column("level", DOUBLE, nullable=False),
-        sa.Column("positives", sa.BigInteger, nullable=False),
-        sa.Column("negatives", sa.BigInteger, nullable=False),
-        sa.Column("positive_weight", DOUBLE, nullable=False),
-        sa.Column("negative_weight", DOUBLE, nullable=False),
-        sa.Column("positive_effective", DOUBLE, nullable=False),
-        sa.Column("negative_effective", DOUBLE, nullable=False),
-        sa.Column("ties", DOUBLE, nullable=False),
-    )
-    op.create_table(
         "model_out_of_fold",
         sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
         sa.Column("dataset_id", sa.Text, part_of("datasets"), nullable=False, index=True),
@@ -910,31 +866,6 @@ def upgrade() -> None:
         sa.Column("repeats", sa.BigInteger, nullable=False),
         sa.Column("folds", sa.BigInteger, nullable=False),
         sa.Column("fold_aucs", JSON, nullable=False),
-    )
-    op.create_table(
-        "model_pair_metrics",
-        sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
-        sa.Column("part", sa.Text, primary_key=True),
-        sa.Column("value", DOUBLE, nullable=False),
-        sa.Column("low", DOUBLE, nullable=False),
-        sa.Column("high", DOUBLE, nullable=False),
-        sa.Column("level", DOUBLE, nullable=False),
-        sa.Column("misrank_fraction", DOUBLE, nullable=False),
-        sa.Column("ties", DOUBLE, nullable=False),
-        sa.Column("pairs", sa.BigInteger, nullable=False),
-        sa.Column("items", sa.BigInteger, nullable=False),
-        sa.Column("weight", DOUBLE, nullable=False),
-        sa.Column("effective_pairs", DOUBLE, nullable=False),
-    )
-    op.create_table(
-        "model_partial_aucs",
-        sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
-        sa.Column("part", sa.Text, primary_key=True),
-        sa.Column("fpr_min", DOUBLE, primary_key=True),
-        sa.Column("fpr_max", DOUBLE, primary_key=True),
-        sa.Column("value", DOUBLE, nullable=False),
-        sa.Column("low", DOUBLE, nullable=False),
-        sa.Column("high", DOUBLE, nullable=False),
     )
     op.create_table(
         "model_profiles",

@@ -26,7 +26,7 @@ from app.platform.encryption import make_keys
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base
-from app.platform.tables import Model, ModelAlias, ModelCurve, ModelMetrics
+from app.platform.tables import Measurement, Model, ModelAlias
 from tests.waiting import patience
 
 OWNER, STRANGER = "ours", "theirs"
@@ -157,15 +157,14 @@ class Service:
             "thresholds": np.concatenate(([np.inf], np.linspace(3, -3, points - 1))),
         }
         with self.context.db.write() as session:
-            curve = session.get_one(ModelCurve, (model_id, "validation"))
-            curve.points = points
+            row = session.get_one(Measurement, Measurement.id_of(model_id, "validation"))
+            row.points = points
             for name, values in columns.items():
-                setattr(curve, name, values.astype("<f8").tobytes())
-            metrics = session.get_one(ModelMetrics, (model_id, "validation"))
-            for name, count in (("positive", positive.sum()), ("negative", (~positive).sum())):
-                setattr(metrics, f"{name}s", int(count))
-                setattr(metrics, f"{name}_weight", float(count))
-                setattr(metrics, f"{name}_effective", float(count))
+                setattr(row, name, values.astype("<f8").tobytes())
+            counts = {"positive": positive.sum().item(), "negative": (~positive).sum().item()}
+            for name, count in counts.items():
+                rows = {f"{name}s": count, f"{name}_weight": float(count)}
+                row.metrics = row.metrics | rows | {f"{name}_effective": float(count)}
 
     def copy_model(self, model_id: str, numbers: Iterable[int]) -> None:
         """Write copies of a model's row: ten versions of `m0`, of `m1` and so on; the fifth has the alias `live`."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
-from app.platform.tables import Dataset, Model, ModelPairMetrics
+from app.models import repository
+from app.platform.tables import Dataset, Model
 from tests.app.workbench import Workbench
 
 Floats = np.ndarray
@@ -53,6 +56,6 @@ def upload_items(bench: Workbench, n: int = 80, **given: str) -> tuple[Dataset, 
     return dataset, X, worth
 
 
-def metrics_of(bench: Workbench, model: Model, part: str = "validation") -> ModelPairMetrics:
+def metrics_of(bench: Workbench, model: Model, part: str = "validation") -> SimpleNamespace:
     with bench.db.read() as session:
-        return session.get_one(ModelPairMetrics, (model.id, part))
+        return SimpleNamespace(**(repository.find_metrics(session, model.id, part) or {}))

@@ -25,9 +25,9 @@ from app.platform.tables import (
     Comparison,
     ComparisonModel,
     Evaluation,
-    EvaluationCurve,
     Job,
     JobState,
+    Measurement,
     Model,
 )
 from app.trash import service as trash
@@ -294,9 +294,10 @@ def test_drift_from_repeated_folds_tests_the_scores(bench: Workbench, sentences:
     assert found.warnings == []
     assert [test["of"] for test in found.drift["scores"]] == ["positives", "negatives", "all"]
     assert all(test["p_value"] > 0.001 for test in found.drift["scores"])
-    row, _ = bench.db.reading(repository.find_metrics, model.id, "validation")
-    assert row.positive_effective <= row.positives
-    assert row.negative_effective <= row.negatives
+    row = bench.db.reading(repository.find_roc_metrics, model.id, "validation")
+    assert row is not None
+    assert row["positive_effective"] <= row["positives"]
+    assert row["negative_effective"] <= row["negatives"]
 
 
 def test_net_benefit_and_the_distance_of_an_evaluation(bench: Workbench) -> None:
@@ -523,8 +524,10 @@ def test_what_is_deleted_meanwhile(bench: Workbench, sentences: Sentences) -> No
     for deleted in (asked, compared):
         bench.db.writing(trash.delete, OWNER, deleted.id)
     with bench.db.read() as session:
-        for table in (Evaluation, EvaluationCurve, Comparison, ComparisonModel):
+        for table in (Evaluation, Comparison, ComparisonModel):
             assert session.scalars(select(table)).all() == []
+        of_evaluations = select(Measurement).where(Measurement.evaluation_id.is_not(None))
+        assert session.scalars(of_evaluations).all() == []
 
 
 @on_both

@@ -15,7 +15,7 @@ from app.evaluation.schemas import evaluation_of
 from app.models import calibrations, curves, operating_points
 from app.models import service as models
 from app.platform.errors import Invalid
-from app.platform.tables import EvaluationCurve
+from app.platform.tables import Measurement
 from core import metrics
 from tests.app.evaluated_people import People, evaluate, interval, train
 from tests.app.evaluated_people import ask as ask_for
@@ -415,7 +415,7 @@ def test_promises_by_group_over_http(start: Callable[..., Service]) -> None:
         refused(client.get(unequal, params=asked_all), 422, "no_guarantee", "unequal weights")
 
     def forget(session: Any) -> None:
-        session.get_one(EvaluationCurve, path.split("/")[3]).group_scores = None
+        session.get_one(Measurement, path.split("/")[3]).group_scores = None
 
     service.context.db.writing(forget)  # as of an earlier version
     refused(client.get(path, params=asked_all), 422, "no_guarantee", "evaluate again")

@@ -21,6 +21,7 @@ from app.platform.tables import (
     ComparisonModel,
     Evaluation,
     Job,
+    Measurement,
     Model,
     ModelAlias,
 )
@@ -169,12 +170,14 @@ def test_lists_are_sorted(service_on_both: Service) -> None:
         for model in models:
             number = NAMES.index(model.name)
             if number != 3:
-                session.execute(
-                    text(
-                        "INSERT INTO model_metrics VALUES (:id, 'validation', :auc, 0, 1, 0.95, "
-                        "1, 1, 1, 1, 1, 1, 0)"
-                    ),
-                    {"id": model.id, "auc": (0.9, 0.5, 0.7, 0.0, 0.7)[number]},
+                area = {"value": (0.9, 0.5, 0.7, 0.0, 0.7)[number], "low": 0.0, "high": 1.0}
+                session.add(
+                    Measurement(
+                        id=Measurement.id_of(model.id, "validation"),
+                        model_id=model.id,
+                        part="validation",
+                        metrics={"auc": area},
+                    )
                 )
     batches = client.get("/v1/batch-scores").json()["data"]
     assert [each["flagged"] for each in batches] == [4, 3, 2, 1, None]

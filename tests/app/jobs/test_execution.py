@@ -16,7 +16,7 @@ from app.jobs import service as jobs
 from app.jobs.kinds import KINDS, Claim, find_kind, kind_of
 from app.platform.errors import Conflict, Deadlock, Invalid, LeaseLost, Unavailable
 from app.platform.sql import Session
-from app.platform.tables import Dataset, DatasetStatus, Job, JobState, Model, ModelCurve
+from app.platform.tables import Dataset, DatasetStatus, Job, JobState, Measurement, Model
 from core.errors import InvalidData, InvalidParameter
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 from tests.sentences import Sentences
@@ -184,9 +184,9 @@ def test_a_deadlock_as_a_job_ends_writes_everything_once(bench: Workbench) -> No
     with bench.db.read() as session:
         (model,) = session.scalars(select(Model))
         assert model.job_id == claim.job_id
-        curves = session.scalars(select(ModelCurve)).all()
-    assert {curve.part for curve in curves} == {"train", "validation"}
-    assert all(curve.points > 0 for curve in curves)
+        measured = session.scalars(select(Measurement)).all()
+    assert {each.part for each in measured} == {"train", "validation"}
+    assert all(each.points for each in measured)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -90,8 +90,10 @@ def test_bounds_say_where_they_do_not_apply(bench: Workbench) -> None:
     held_out = by_name["held_out"]
     assert held_out.applies
     with bench.db.read() as session:
-        found = model_rows.find_metrics(session, bench.model(job).id, "validation")
-    assert held_out.margin_fraction == pytest.approx(1 - found[0].auc + found[0].ties / 2)
+        found = model_rows.find_roc_metrics(session, bench.model(job).id, "validation")
+    assert found is not None
+    misranked = 1 - found["auc"]["value"] + found["ties"] / 2
+    assert held_out.margin_fraction == pytest.approx(misranked)
     assert held_out.terms["m"] == 50
 
 

@@ -13,7 +13,7 @@ from app.models import aliases, included, repository
 from app.platform.database import Database
 from app.platform.errors import NotFound, PreconditionFailed, PreconditionRequired
 from app.platform.ids import new_id
-from app.platform.tables import ModelAliasHistory, ModelCurve, ModelMetrics
+from app.platform.tables import Measurement, ModelAliasHistory
 from app.trash import service as trash
 from tests.app.queue_steps import OWNER, add_model, at_once, model_values
 
@@ -76,24 +76,16 @@ def test_delete_takes_metrics_and_curves_along(db: Database) -> None:
     model = add_model(db)
     with db.write() as session:
         session.add(
-            ModelMetrics(
+            Measurement(
+                id=Measurement.id_of(model.id, "train"),
                 model_id=model.id,
                 part="train",
-                auc=0.5,
-                auc_low=0.4,
-                auc_high=0.6,
-                level=0.95,
-                positives=1,
-                negatives=1,
-                positive_weight=1.0,
-                negative_weight=1.0,
-                positive_effective=1.0,
-                negative_effective=1.0,
-                ties=0.0,
+                metrics={"auc": {"value": 0.5, "low": 0.4, "high": 0.6}},
+                points=0,
+                fpr=b"",
+                tpr=b"",
+                thresholds=b"",
             )
-        )
-        session.add(
-            ModelCurve(model_id=model.id, part="train", points=0, fpr=b"", tpr=b"", thresholds=b"")
         )
     with db.write() as session:
         repository.trash(session, "bob", model.id)

@@ -105,7 +105,7 @@ def test_migrations_and_tables_do_not_drift_apart(db: Database) -> None:
 
 def test_sqlite_and_postgresql_have_the_same_schema(sqlite_url: str, postgres_url: str) -> None:
     sqlite, postgres = schema(sqlite_url), schema(postgres_url)
-    assert sqlite.keys() == postgres.keys() >= {"jobs", "models", "model_curves"}
+    assert sqlite.keys() == postgres.keys() >= {"jobs", "models", "measurements"}
     for table in sqlite:
         assert sqlite[table] == postgres[table]
 

@@ -97,7 +97,7 @@ def test_figures_and_curve(bench: Workbench) -> None:
     assert model.validation == FOLDS
     with bench.db.read() as session:
         kept = session.get_one(ModelOutOfFold, model.id)
-        found = model_rows.find_metrics(session, model.id, "validation")
+        found = model_rows.find_roc_metrics(session, model.id, "validation")
         row = model_rows.find_curve(session, model.id, "validation")
         compared = session.get_one(ModelBaselines, model.id)
         assert model_rows.find_curve(session, model.id, "train") is not None
@@ -109,17 +109,16 @@ def test_figures_and_curve(bench: Workbench) -> None:
     assert found is not None
     table = pq.read_table(bench.blobs.path(kept.blob_key))
     entry = {name: table.column(name).to_numpy() for name in table.column_names}
-    metrics, areas = found
-    assert (metrics.positives, metrics.negatives) == (212, 357)
+    assert (found["positives"], found["negatives"]) == (212, 357)
     windows = [(0.0, 1.0), (0.0, 0.05), (0.0, 0.2)]
     expected = cross_validated_areas(
         entry["y"], entry["score"], entry["fold"], windows, repeat=entry["repeat"], row=entry["row"]
     )
-    told = [(metrics.auc, metrics.auc_low, metrics.auc_high)]
-    told += [(area.value, area.low, area.high) for area in areas]
+    areas = [found["auc"], *found["pauc"]]
+    told = [(area["value"], area["low"], area["high"]) for area in areas]
     assert told == [tuple(each) for each in expected]
     mean = np.mean([fold["auc"] for fold in kept.fold_aucs])
-    assert metrics.auc == pytest.approx(mean, abs=1e-12)
+    assert found["auc"]["value"] == pytest.approx(mean, abs=1e-12)
     curve = curve_of(row)
     area = np.trapezoid(curve.tpr, curve.fpr)
     assert area == pytest.approx(mean, abs=0.004)

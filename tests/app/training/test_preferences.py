@@ -10,8 +10,9 @@ from app.datasets import service as datasets
 from app.jobs import service as jobs
 from app.models import curves
 from app.models import metrics as model_metrics
+from app.models import repository as model_rows
 from app.platform.errors import Conflict, Invalid, NotFound
-from app.platform.tables import JobState, ModelCurve, ModelMetrics, ModelPairMetrics
+from app.platform.tables import JobState
 from app.training.preferences import PreferenceSplitData
 from core.metrics import pair_order, summarise_pairs
 from tests.app.preference_data import (
@@ -69,9 +70,9 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
     assert validation.items == len(unseen)
     shown = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
     assert shown["pair_order"]["value"] == validation.value
-    for table_of in (ModelMetrics, ModelCurve):
-        with bench.db.read() as session:
-            assert session.get(table_of, (model.id, "validation")) is None
+    with bench.db.read() as session:
+        assert model_rows.find_roc_metrics(session, model.id, "validation") is None
+        assert model_rows.find_curve(session, model.id, "validation") is None
     with sentences.raises(NotFound):
         bench.db.reading(curves.roc, OWNER, model.id, "validation")
     assert bench.left_over() == []
@@ -154,7 +155,7 @@ def test_other_ways_of_validation(bench: Workbench) -> None:
     assert metrics_of(bench, model).pairs == 200
     alone = bench.model(bench.work_on(dataset, validation={"method": "none"}))
     with bench.db.read() as session:
-        assert session.get(ModelPairMetrics, (alone.id, "validation")) is None
+        assert model_rows.find_metrics(session, alone.id, "validation") is None
     with pytest.raises(NotFound, match=r"validation\.method 'none'"):
         bench.db.reading(model_metrics.metrics, OWNER, alone.id, "validation")
 

@@ -12,7 +12,8 @@ from app.datasets.matrices import Columns, Table, read_table
 from app.jobs import execution
 from app.jobs import service as jobs
 from app.jobs.progress import Report
-from app.platform.tables import Dataset, JobState, Model, ModelMetrics
+from app.models.repository import find_roc_metrics
+from app.platform.tables import Dataset, JobState, Model
 from app.training.multilabel import MultilabelSplitData
 from app.training.preferences import PreferenceSplitData
 from app.training.splits import InnerSplits, split, split_rows
@@ -133,8 +134,9 @@ def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[st
     scores = served_scores(bench, model, table.X)
     assert np.array_equal(scores, anew.decision_function(table.X))
     with bench.db.read() as session:
-        metrics = session.get_one(ModelMetrics, (model.id, "validation"))
-    assert metrics.auc == pytest.approx(auc(table.y[judging], scores[judging]))
+        metrics = find_roc_metrics(session, model.id, "validation")
+    assert metrics is not None
+    assert metrics["auc"]["value"] == pytest.approx(auc(table.y[judging], scores[judging]))
 
 
 def test_one_path_of_C_chooses_for_an_svm(bench: Workbench) -> None:

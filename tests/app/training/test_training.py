@@ -16,7 +16,7 @@ from app.jobs import execution, queue
 from app.jobs import service as jobs
 from app.models import repository as model_rows
 from app.platform.errors import CancelRequested, LeaseLost
-from app.platform.tables import Job, JobState, Model, ModelCurve, ModelMetrics, ModelPartialAuc
+from app.platform.tables import Job, JobState, Measurement, Model
 from app.training.splits import split
 from core import artifact
 from core.metrics import RocCurve, auc, partial_auc, roc_curve
@@ -84,24 +84,24 @@ def test_model_metrics_and_curves_agree_with_the_artifact(bench: Workbench) -> N
     scores = ranker.score_rows(np.ascontiguousarray(table.X))
     for part, rows in zip(PARTS, split(table, 0.25, seed=3), strict=True):
         with bench.db.read() as session:
-            found = model_rows.find_metrics(session, model.id, part)
-        assert found is not None
-        metrics, windows = found
-        assert metrics.auc_low <= metrics.auc <= metrics.auc_high
-        assert metrics.auc == pytest.approx(auc(table.y[rows], scores[rows]), abs=1e-12)
-        assert [(w.fpr_min, w.fpr_max) for w in windows] == [(0.0, 0.05), (0.1, 0.4)]
+            metrics = model_rows.find_roc_metrics(session, model.id, part)
+        assert metrics is not None
+        whole, windows = metrics["auc"], metrics["pauc"]
+        assert whole["low"] <= whole["value"] <= whole["high"]
+        assert whole["value"] == pytest.approx(auc(table.y[rows], scores[rows]), abs=1e-12)
+        assert [(w["fpr_min"], w["fpr_max"]) for w in windows] == [(0.0, 0.05), (0.1, 0.4)]
         for w in windows:
-            area = partial_auc(table.y[rows], scores[rows], w.fpr_min, w.fpr_max)
-            assert w.value == pytest.approx(area, abs=1e-12)
+            area = partial_auc(table.y[rows], scores[rows], w["fpr_min"], w["fpr_max"])
+            assert w["value"] == pytest.approx(area, abs=1e-12)
         curve, expected = curve_of(bench, model, part), roc_curve(table.y[rows], scores[rows])
         for name in ("fpr", "tpr", "thresholds"):
             assert np.array_equal(getattr(curve, name), getattr(expected, name))
         assert np.isposinf(curve.thresholds[0])
     with bench.db.read() as session:
         sizes = {
-            part: (m.positives, m.negatives)
+            part: (m["positives"], m["negatives"])
             for part in PARTS
-            if (m := session.get_one(ModelMetrics, (model.id, part)))
+            if (m := model_rows.find_roc_metrics(session, model.id, part))
         }
     assert sizes == {"train": (159, 268), "validation": (53, 89)}
     assert bench.left_over() == []
@@ -117,7 +117,8 @@ def test_reported_metrics_are_those_of_rows_that_were_not_fitted(bench: Workbenc
     job = bench.work_on(bench.ready(body), algorithm={"name": "rankboost", "n_rounds": 300})
     with bench.db.read() as session:
         train, validation = (
-            session.get_one(ModelMetrics, (job.model_id, part)).auc for part in PARTS
+            session.get_one(Measurement, f"{job.model_id}:{part}").metrics["auc"]["value"]
+            for part in PARTS
         )
     assert train > 0.85
     assert abs(validation - 0.5) < 0.15
@@ -141,12 +142,12 @@ def test_weights_groups_missing_values_and_booleans(bench: Workbench, sentences:
     ]
     sentences(model.warnings[0])
     with bench.db.read() as session:
-        parts = [session.get_one(ModelMetrics, (model.id, part)) for part in PARTS]
-    assert sum(part.positives + part.negatives for part in parts) == 600
-    assert sum(part.positive_weight + part.negative_weight for part in parts) == 900
+        parts = [model_rows.find_metrics(session, model.id, part) or {} for part in PARTS]
+    assert sum(part["positives"] + part["negatives"] for part in parts) == 600
+    assert sum(part["positive_weight"] + part["negative_weight"] for part in parts) == 900
     for part in parts:
-        assert part.positive_weight > part.positives
-        assert part.positive_effective < part.positives
+        assert part["positive_weight"] > part["positives"]
+        assert part["positive_effective"] < part["positives"]
 
 
 @pytest.mark.parametrize(
@@ -196,12 +197,10 @@ def test_same_seed_same_artifact(bench: Workbench) -> None:
 
 
 def test_without_validation_there_is_no_curve(bench: Workbench) -> None:
-    job = bench.work_on(bench.ready(few_columns()), validation={"method": "none"})
-    model = bench.model(job)
+    bench.work_on(bench.ready(few_columns()), validation={"method": "none"})
     with bench.db.read() as session:
-        assert session.get_one(ModelMetrics, (model.id, "train")).positives == 212
-        assert session.get(ModelMetrics, (model.id, "validation")) is None
-    assert count(bench, ModelCurve) == 0
+        (row,) = session.scalars(select(Measurement)).all()
+        assert (row.part, row.metrics["positives"], row.points) == ("train", 212, None)
 
 
 def test_validation_on_another_dataset(bench: Workbench) -> None:
@@ -219,11 +218,11 @@ def test_validation_on_another_dataset(bench: Workbench) -> None:
     table = read_table(bench.blobs.path(judge.table_key), Columns(names, "diagnosis", None, None))
     scores = bench.ranker(model).score_rows(np.ascontiguousarray(table.X))
     with bench.db.read() as session:
-        found = model_rows.find_metrics(session, model.id, "validation")
+        found = model_rows.find_roc_metrics(session, model.id, "validation")
     assert found is not None
-    metrics, (window,) = found
-    assert metrics.auc == pytest.approx(auc(table.y, scores), abs=1e-12)
-    assert window.value == pytest.approx(partial_auc(table.y, scores, 0, 0.05))
+    (window,) = found["pauc"]
+    assert found["auc"]["value"] == pytest.approx(auc(table.y, scores), abs=1e-12)
+    assert window["value"] == pytest.approx(partial_auc(table.y, scores, 0, 0.05))
 
 
 def test_validation_dataset_must_fit(bench: Workbench) -> None:
@@ -298,7 +297,7 @@ def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
     bench.complete(fresh, execution.run(again, quiet))
     with pytest.raises(LeaseLost):
         bench.complete(stale, result)
-    assert (count(bench, Model), count(bench, ModelMetrics), count(bench, ModelCurve)) == (1, 2, 2)
+    assert (count(bench, Model), count(bench, Measurement)) == (1, 2)
     for each in (payload, again):
         shutil.rmtree(each["workdir"])
 
@@ -312,7 +311,7 @@ def test_cancelled_job_makes_no_model(bench: Workbench) -> None:
     bench.db.writing(jobs.cancel, OWNER, job.id)
     with pytest.raises(CancelRequested):
         bench.complete(claim, result)
-    assert [count(bench, t) for t in (Model, ModelMetrics, ModelPartialAuc, ModelCurve)] == [0] * 4
+    assert [count(bench, t) for t in (Model, Measurement)] == [0, 0]
     shutil.rmtree(payload["workdir"])
 
 
