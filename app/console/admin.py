@@ -16,8 +16,8 @@ from app.access.endpoints import NDJSON
 from app.access.schemas import MAX_LIFETIME_SECONDS
 from app.console.api import at, refusal
 from app.console.lists import describe_filters
-from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import PAGES, FieldLabel, change, place_faults
+from app.console.session import ConsoleRoute, Page, PageDep, or_form
+from app.console.words import PAGES, FieldLabel, change
 from app.http import cookies
 from app.http.forms import Fields, number_or_text
 from app.platform.errors import advise_on_number, shown
@@ -78,17 +78,17 @@ async def list_keys(page: PageDep) -> Response:
 
 
 async def _keys(
-    page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
+    page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    """Return the page of keys: with the API's error, its status and the entered values `given` if a key could not be
+    """Return the page of keys: with the API's problem, its status and the entered values `given` if a key could not be
     created.
     """
     found = await page.client.keys.page(limit=50, after=page.asked("after"))
-    return page.show(
+    return page.show_form(
         "keys.html",
-        200 if error is None else error["status"],
+        problem,
+        KEY_FIELDS,
         found=found,
-        faults=place_faults(error, KEY_FIELDS),
         given=given or {},
         chosen=given.getlist("scopes") if given else ["read"],
         state=state_of,
@@ -113,20 +113,16 @@ async def read_me(page: PageDep) -> Response:
 
 
 @router.post("/keys")
+@or_form(_keys, unless=[403])
 async def create_key(page: PageDep) -> Response:
     """Create a key, and show its secret once."""
     form = await page.form()
-    try:
-        made = await page.client.keys.create(
-            form.get("name", ""),
-            form.getlist("scopes"),
-            expires_in_seconds=_lifetime_seconds(form.get("days", "")),
-            holder_id=form.get("holder") or None,
-        )
-    except ProblemError as error:
-        if error.status == 403:
-            raise
-        return await _keys(page, error.problem, form)
+    made = await page.client.keys.create(
+        form.get("name", ""),
+        form.getlist("scopes"),
+        expires_in_seconds=_lifetime_seconds(form.get("days", "")),
+        holder_id=form.get("holder") or None,
+    )
     return _show_once(page, made)
 
 
@@ -149,10 +145,7 @@ def _lifetime_seconds(entered: str) -> float | None:
 @router.get("/keys/made")
 async def read_made(page: PageDep) -> Response:
     """Show the new key's secret once: it does not appear when the page is loaded again."""
-    made = page.take_note(NOTE)
-    shown = page.show("key_made.html", made=made)
-    shown.delete_cookie(NOTE, path=page.outside(NOTE_PATH), httponly=True, samesite="strict")
-    return shown
+    return page.show_note("key_made.html", NOTE, NOTE_PATH)
 
 
 def _show_once(page: Page, made: KeyWithSecret) -> Response:
@@ -205,12 +198,12 @@ async def list_audit(page: PageDep) -> Response:
         if error.status != 422:
             raise
         problem = error.problem
-    return page.show(
+    return page.show_form(
         "audit.html",
-        422 if problem else 200,
+        problem,
+        AUDIT_FIELDS,
         found=found,
         **describe_filters("/console/audit", asked),
-        faults=place_faults(problem, AUDIT_FIELDS),
         keys={each.id: each.name for each in keys.data},
         about=ABOUT,
         command_line=COMMAND_LINE,

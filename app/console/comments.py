@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from app.console.api import path_segment
 from app.console.model_parts import model_page, show_part
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -55,8 +55,7 @@ async def add_comment(page: PageDep, ref: str) -> Response:
 
 
 @router.post("/{ref}/comments/{comment_id}/delete")
-async def delete_comment(page: PageDep, ref: str, comment_id: str) -> Response:
+async def delete_comment(page: PageDep, model: ModelDep, comment_id: str) -> Response:
     """Delete one's own comment, and show the thread."""
-    model = await page.client.models[ref].read()
     await page.client.models[model.id].delete_comment(path_segment(comment_id))
     return page.go(model_page(model.id) + "/history#comments")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import APIRouter
 from markupsafe import Markup
-from rankwright.errors import ProblemError
 from rankwright.plots import Axis, Line, Plot, Points
 from rankwright.types import ComparedWindow, Model
 from starlette.responses import Response
@@ -19,8 +18,7 @@ from app.console import charts
 from app.console.evaluation import FIELDS, LABELS, estimate_of, offered, window_of
 from app.console.lists import read_list
 from app.console.rendering import count, number
-from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import place_faults
+from app.console.session import ConsoleRoute, Page, PageDep, or_form
 from app.http.forms import Fields
 from app.measures import area, area_by_chance
 
@@ -41,7 +39,7 @@ async def list_comparisons(page: PageDep) -> Response:
 
 
 async def _comparisons(
-    page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
+    page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
     """Return the page of comparisons with the form: the entered values `given` and the API's error if one could not be
     submitted.
@@ -52,12 +50,12 @@ async def _comparisons(
         given.getlist("models") if given else query.getlist("models") + query.getlist("model_id")
     )
     choices = await offered(page, chosen, (given or query).get("dataset_id", ""))
-    return page.show(
+    return page.show_form(
         "comparisons.html",
-        200 if error is None else error["status"],
+        problem,
+        FIELDS,
         **listed,
-        error=error,
-        faults=place_faults(error, FIELDS),
+        error=problem,
         labels=LABELS,
         given=given or query,
         chosen=chosen,
@@ -66,22 +64,18 @@ async def _comparisons(
 
 
 @router.post("/comparisons")
+@or_form(_comparisons, unless=[403])
 async def create_comparison(page: PageDep) -> Response:
     """Submit a comparison."""
     form = await page.form()
     window = window_of(form)
-    try:
-        made = await page.client.compare(
-            form.getlist("models"),
-            form.get("dataset_id", ""),
-            windows=None if window is None else [{"fpr_min": 0.0, "fpr_max": 1.0}, window],
-            capacity=_capacity(form.get("capacity", ""), form.get("rows", "")),
-            wait=False,
-        )
-    except ProblemError as error:
-        if error.status == 403:
-            raise
-        return await _comparisons(page, error.problem, form)
+    made = await page.client.compare(
+        form.getlist("models"),
+        form.get("dataset_id", ""),
+        windows=None if window is None else [{"fpr_min": 0.0, "fpr_max": 1.0}, window],
+        capacity=_capacity(form.get("capacity", ""), form.get("rows", "")),
+        wait=False,
+    )
     return page.go(f"/console/comparisons/{made.id}")
 
 

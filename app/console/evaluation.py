@@ -28,9 +28,9 @@ from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.drift import view_drift
 from app.console.lists import read_list
 from app.console.rendering import exact
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, Page, PageDep, or_form
 from app.console.top import draw_reliability, read_top_of_list
-from app.console.words import FieldLabel, place_faults
+from app.console.words import FieldLabel
 from app.http.forms import Fields, number_or_text
 from app.measures import Measure, measures
 from app.platform.errors import shown
@@ -136,7 +136,7 @@ async def list_evaluations(page: PageDep) -> Response:
 
 
 async def _evaluations(
-    page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
+    page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
     """Return the page of evaluations with the form; for those of one model also the chart of its areas."""
     ref = page.asked("model_id")
@@ -162,12 +162,12 @@ async def _evaluations(
         if estimates := _areas([each for each, found in dated if not found]):
             title = "AUC by day of the evaluation"
             by_day = charts.in_order(estimates, title, reference=reference, look="dot open")
-    return page.show(
+    return page.show_form(
         "evaluations.html",
-        200 if error is None else error["status"],
+        problem,
+        FIELDS,
         **listed,
-        error=error,
-        faults=place_faults(error, FIELDS),
+        error=problem,
         labels=LABELS,
         given=chosen,
         model_id=model_id,
@@ -275,25 +275,21 @@ def _areas(evaluated: list[Evaluation]) -> list[Estimate]:
 
 
 @router.post("/evaluations")
+@or_form(_evaluations, unless=[403])
 async def create_evaluation(page: PageDep) -> Response:
     """Submit an evaluation."""
     form = await page.form()
     window, at_fpr = window_of(form), number_or_text(form.get("at_fpr", ""))
-    try:
-        made = await page.client.evaluate(
-            form.get("model", ""),
-            form.get("dataset_id", ""),
-            windows=None if window is None else [window],
-            group_by=form.get("group_by") or None,
-            at=None if at_fpr is None else {"fpr": cast(float, at_fpr)},
-            amount=form.get("amount") or None,
-            costs=await _costs(page, form),
-            wait=False,
-        )
-    except ProblemError as error:
-        if error.status == 403:
-            raise
-        return await _evaluations(page, error.problem, form)
+    made = await page.client.evaluate(
+        form.get("model", ""),
+        form.get("dataset_id", ""),
+        windows=None if window is None else [window],
+        group_by=form.get("group_by") or None,
+        at=None if at_fpr is None else {"fpr": cast(float, at_fpr)},
+        amount=form.get("amount") or None,
+        costs=await _costs(page, form),
+        wait=False,
+    )
     return page.go(f"/console/evaluations/{made.id}")
 
 

@@ -13,9 +13,9 @@ from starlette.responses import Response
 
 from app.console.api import alias_segment, at, attempt
 from app.console.choices import offer_models
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, Page, PageDep, or_form
 from app.console.upload_fields import joined
-from app.console.words import FieldLabel, place_faults
+from app.console.words import FieldLabel
 from app.http.forms import Fields, number_or_text
 
 router = APIRouter(prefix="/console/monitoring", include_in_schema=False, route_class=ConsoleRoute)
@@ -94,9 +94,10 @@ async def _show(
     files = await page.client.decision_file_page(
         name=name, alias=alias, limit=MAX_FILES, after=page.asked("after")
     )
-    return page.show(
+    return page.show_form(
         "alias_feedback.html",
-        200 if problem is None else problem["status"],
+        problem,
+        FIELDS,
         name=name,
         alias=alias,
         suspended=await read_suspended(page, name, alias),
@@ -104,7 +105,6 @@ async def _show(
         settings=settings,
         given=shown,
         labels={label.name: label.label for label in FIELDS.values()},
-        faults=place_faults(problem, FIELDS),
         changed=changed,
         files=files,
         models=await offer_models(page, [shown["shadow"]] if shown.get("shadow") else []),
@@ -138,20 +138,16 @@ def _entered(settings: Feedback | None) -> dict[str, str]:
 
 
 @router.post("/{name}/{alias}/feedback")
+@or_form(_show, 404, 412, 422)
 async def set_feedback(page: PageDep, name: str, alias: str) -> Response:
     """Replace the feedback settings of an alias. `revision` is that of the page; it is empty if there are none yet."""
     form = await page.form()
-    try:
-        await page.client.models.set_feedback(
-            name,
-            alias_segment(alias),
-            revision=form.get("revision") or None,
-            **_settings(form),
-        )
-    except ProblemError as error:
-        if error.status not in (404, 412, 422):
-            raise
-        return await _show(page, name, alias, error.problem, form)
+    await page.client.models.set_feedback(
+        name,
+        alias_segment(alias),
+        revision=form.get("revision") or None,
+        **_settings(form),
+    )
     return page.go(f"{alias_page(name, alias)}/feedback", saved="yes")
 
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
-from rankwright.errors import ProblemError
 from starlette.responses import Response
 
-from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import FieldLabel, place_faults
+from app.console.session import ConsoleRoute, Page, PageDep, or_form
+from app.console.words import FieldLabel
 
 router = APIRouter(prefix="/console/holds", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -32,30 +31,26 @@ async def _show(
     page: Page, problem: dict[str, Any] | None = None, given: Mapping[str, str] | None = None
 ) -> Response:
     """Return the list with the form; with the API's problem and the entered values after an error."""
-    return page.show(
+    return page.show_form(
         "holds.html",
-        200 if problem is None else problem["status"],
+        problem,
+        FIELDS,
         found=await page.client.holds.page(limit=50, after=page.asked("after")),
-        faults=place_faults(problem, FIELDS),
         given=given or {},
         kinds=KINDS,
     )
 
 
 @router.post("")
+@or_form(_show, 404, 422)
 async def place(page: PageDep) -> Response:
     """Place a legal hold."""
     form = await page.form()
-    try:
-        await page.client.holds.place(
-            form.get("kind", ""),
-            form.get("reason", ""),
-            resource_id=form.get("resource_id", "").strip() or None,
-        )
-    except ProblemError as error:
-        if error.status not in (404, 422):
-            raise
-        return await _show(page, error.problem, form)
+    await page.client.holds.place(
+        form.get("kind", ""),
+        form.get("reason", ""),
+        resource_id=form.get("resource_id", "").strip() or None,
+    )
     return page.go("/console/holds")
 
 

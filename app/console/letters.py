@@ -14,7 +14,7 @@ from starlette.responses import Response
 from app.console.api import attempt, refusal
 from app.console.model_parts import model_page, show_tab
 from app.console.row_score import entered_fields, example_row, faults_of_row, read_row
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.words import FieldLabel, FormFaults, place_faults
 from app.http.forms import Fields
 
@@ -93,9 +93,8 @@ class Draft:
 
 
 @router.get("/{ref}/letters")
-async def read_letters(page: PageDep, ref: str) -> Response:
+async def read_letters(page: PageDep, model: ModelDep) -> Response:
     """Show the reason codes of a model's name with their letters; with a proposal of codes if the query asks for it."""
-    model = await page.client.models[ref].read()
     draft = await _read_draft(page, model, None, is_drafted=bool(page.asked("draft")))
     return await _show(page, model, draft, await example_row(page, model))
 

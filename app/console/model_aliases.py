@@ -15,7 +15,7 @@ from starlette.responses import Response
 from app.console.alias_requests import request_page
 from app.console.api import alias_segment, at, attempt, refusal
 from app.console.model_parts import model_page, show_part, show_tab
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.words import slug
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -107,11 +107,10 @@ async def _show_aliases(
 
 
 @router.get("/{ref}/aliases/{alias}/change")
-async def confirm_change(page: PageDep, ref: str, alias: str) -> Response:
+async def confirm_change(page: PageDep, model: ModelDep, alias: str) -> Response:
     """Show what an alias serves now and what it would serve, and ask for a reason: before it is pointed at this model,
     or before the revision `to` is restored.
     """
-    model = await page.client.models[ref].read()
     return await _show_change(page, model, alias, page.asked("keep") or "", page.asked("to") or "")
 
 
@@ -410,9 +409,8 @@ async def start_break_glass(page: PageDep, ref: str, alias: str) -> Response:
 
 
 @router.get("/{ref}/aliases/{alias}/evidence/{revision}")
-async def download_evidence(page: PageDep, ref: str, alias: str, revision: str) -> Response:
+async def download_evidence(page: PageDep, model: ModelDep, alias: str, revision: str) -> Response:
     """Return the evidence of a revision: the archive, or one of its files."""
-    model = await page.client.models[ref].read()
     file = page.asked("file")
     where = at(
         "/v1/models", model.name, "aliases", alias_segment(alias), "revisions", revision, "evidence"

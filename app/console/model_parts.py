@@ -24,7 +24,7 @@ from starlette.responses import Response
 from app.console import charts
 from app.console.api import attempt
 from app.console.rendering import date, percent, points
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.http.forms import number_or_text
 from app.measures import time_effect
 from app.platform.errors import shown
@@ -128,16 +128,14 @@ async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
 
 
 @router.get("/{ref}/explain")
-async def read_explain(page: PageDep, ref: str) -> Response:
+async def read_explain(page: PageDep, model: ModelDep) -> Response:
     """Show the explanations of the scores. Each part is requested after the page is loaded."""
-    model = await page.client.models[ref].read()
     return await show_tab(page, model, "model_explain.html", "explain", scorecards=SCORECARDS)
 
 
 @router.get("/{ref}/versions")
-async def read_versions(page: PageDep, ref: str) -> Response:
+async def read_versions(page: PageDep, model: ModelDep) -> Response:
     """Show the newest versions of the model's name, each with a link to the same tab of its page."""
-    model = await page.client.models[ref].read()
     found = await page.client.models.page(name=model.name, limit=MAX_VERSIONS)
     at = page.asked("tab")
     tab = "" if at not in TABS or at == next(iter(TABS)) else f"/{at}"
@@ -147,9 +145,8 @@ async def read_versions(page: PageDep, ref: str) -> Response:
 
 
 @router.get("/{ref}/importance")
-async def read_importance(page: PageDep, ref: str) -> Response:
+async def read_importance(page: PageDep, model: ModelDep) -> Response:
     """Show the importance of a model's features."""
-    model = await page.client.models[ref].read()
     label = _label(page, model)
     found, words = await read_or_error(page.client.models[model.id].importance(label=label))
     chart = None
@@ -158,20 +155,13 @@ async def read_importance(page: PageDep, ref: str) -> Response:
         values = [(each.name, each.importance / whole) for each in found.features[:20]]
         chart = charts.bars(values, "Relative feature importance", write=percent)
     return await show_part(
-        page,
-        model,
-        "importance",
-        found=found,
-        words=words,
-        chart=chart,
-        label=label,
+        page, model, "importance", found=found, words=words, chart=chart, label=label
     )
 
 
 @router.get("/{ref}/dependence")
-async def read_dependence(page: PageDep, ref: str) -> Response:
+async def read_dependence(page: PageDep, model: ModelDep) -> Response:
     """Show a model's mean scores by the values of a feature."""
-    model = await page.client.models[ref].read()
     label = _label(page, model)
     feature = page.asked("feature")
     of = page.client.models[model.id]
@@ -233,9 +223,8 @@ SCORECARDS = ("logistic", "scorecard", "additive")
 
 
 @router.get("/{ref}/scorecard")
-async def read_scorecard(page: PageDep, ref: str) -> Response:
+async def read_scorecard(page: PageDep, model: ModelDep) -> Response:
     """Show a model in points: a table, and the curves of an additive model."""
-    model = await page.client.models[ref].read()
     of, entered = page.client.models[model.id], {name: page.asked(name) for name in SCALE}
     asked = {name: number_or_text(value) for name, value in entered.items() if value}
     found, problem = await attempt(of.scorecard(**cast(Any, asked)), 422)
@@ -286,9 +275,8 @@ def _of_attribute(each: ScorecardAttribute) -> str:
 
 
 @router.get("/{ref}/structure")
-async def read_structure(page: PageDep, ref: str) -> Response:
+async def read_structure(page: PageDep, model: ModelDep) -> Response:
     """Show the structure of a model: a tree as drawing and text, rules as a table, anything else as JSON."""
-    model = await page.client.models[ref].read()
     of = page.client.models[model.id]
     found, shown = None, ""
     text, _ = await attempt(of.download("structure", format="text"), 422)
@@ -317,9 +305,8 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
 
 
 @router.get("/{ref}/baselines")
-async def read_baselines(page: PageDep, ref: str) -> Response:
+async def read_baselines(page: PageDep, model: ModelDep) -> Response:
     """Show the model beside baselines on the same splits of the data."""
-    model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].baselines())
     drawn: list[tuple[WindowBaselines | MetricBaselines, Markup]] = []
     better: list[str] = []
@@ -370,17 +357,15 @@ def _decides(window: WindowBaselines | MetricBaselines, found: Baselines) -> boo
 
 
 @router.get("/{ref}/leaderboard")
-async def read_leaderboard(page: PageDep, ref: str) -> Response:
+async def read_leaderboard(page: PageDep, model: ModelDep) -> Response:
     """Show the candidates of `auto` for a model, best first."""
-    model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].leaderboard())
     return await show_part(page, model, "leaderboard", found=found, words=words)
 
 
 @router.get("/{ref}/bounds")
-async def read_bounds(page: PageDep, ref: str) -> Response:
+async def read_bounds(page: PageDep, model: ModelDep) -> Response:
     """Show the generalisation bounds of a model."""
-    model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].bounds())
     return await show_part(page, model, "bounds", found=found, words=words)
 

@@ -34,7 +34,7 @@ from app.console.model_curve import (
     read_terms,
 )
 from app.console.model_parts import model_page, show_tab
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.upload_fields import upload_fields
 from app.http import cookies
 from app.http.forms import Fields, number_or_text
@@ -344,9 +344,8 @@ async def _show_history(
 
 
 @router.get("/{ref}/retrain")
-async def retrain(page: PageDep, ref: str) -> Response:
+async def retrain(page: PageDep, model: ModelDep) -> Response:
     """Go to the training form with the values of the job that made this model, on the newest version of its data."""
-    model = await page.client.models[ref].read()
     job = (await page.client.jobs.get(model.job_id)).data
     address = await again_address(page, job, newest=True)
     return page.go(address or f"/console/jobs/{job.id}")

@@ -14,9 +14,9 @@ from starlette.responses import Response
 
 from app.access.authentication import needs
 from app.console.api import at, refusal
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, Page, PageDep, or_form
 from app.console.upload_fields import UploadField, form_fields, upload_fields
-from app.console.words import FieldLabel, place_faults
+from app.console.words import FieldLabel
 from app.http.dependencies import context_of
 
 router = APIRouter(prefix="/console/outcomes", include_in_schema=False, route_class=ConsoleRoute)
@@ -48,12 +48,12 @@ def _show(
 ) -> Response:
     """Return the page of the form; with what the API received, or with its problem and the entered values."""
     fields = _fields(page)
-    return page.show(
+    return page.show_form(
         "outcomes.html",
-        200 if problem is None else problem["status"],
+        problem,
+        form_fields(fields),
         received=received,
         file_name=None if page.table is None else page.table.file_name,
-        faults=place_faults(problem, form_fields(fields)),
         given=given or {},
         fields=fields,
         most=context_of(page.request).settings.max_body_bytes,
@@ -103,17 +103,11 @@ async def read_erasures(page: PageDep) -> Response:
 
 
 async def _show_erasures(
-    page: Page, problem: Json | None = None, entered: Mapping[str, str] | None = None
+    page: Page, problem: Json | None = None, given: Mapping[str, str] | None = None
 ) -> Response:
     """Return the list with the form; with the API's problem and the entered values after an error."""
     found = await page.client.erasures.page(limit=50, after=page.asked("after"))
-    return page.show(
-        "erasures.html",
-        200 if problem is None else problem["status"],
-        found=found,
-        faults=place_faults(problem, ENTITY),
-        entered=entered or {},
-    )
+    return page.show_form("erasures.html", problem, ENTITY, found=found, entered=given or {})
 
 
 @erasures_router.get("/{erasure_id}")
@@ -139,16 +133,12 @@ async def download_report(page: PageDep, erasure_id: str) -> Response:
 
 
 @erasures_router.post("")
+@or_form(_show_erasures, 422)
 async def erase(page: PageDep) -> Response:
     """Request the erasure of an entity. Its id is in the body, never in an address."""
     form = await page.form()
     columns = [name.strip() for name in form.get("key_columns", "").split(",") if name.strip()]
-    try:
-        await page.client.erasures.create(
-            form.get("id", ""), key_columns=columns, retire_models="retire_models" in form
-        )
-    except ProblemError as error:
-        if error.status != 422:
-            raise
-        return await _show_erasures(page, error.problem, form)
+    await page.client.erasures.create(
+        form.get("id", ""), key_columns=columns, retire_models="retire_models" in form
+    )
     return page.go("/console/erasures", requested="yes")

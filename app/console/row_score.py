@@ -22,7 +22,7 @@ from starlette.responses import Response
 from app.console import charts
 from app.console.api import attempt, refusal
 from app.console.model_parts import show_part
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.http.forms import Fields, number_or_text
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -37,9 +37,8 @@ MAX_REASONS = 10
 
 
 @router.get("/{ref}/score")
-async def read_score(page: PageDep, ref: str) -> Response:
+async def read_score(page: PageDep, model: ModelDep) -> Response:
     """Show the form that scores a row, filled with a row of the dataset if it still exists."""
-    model = await page.client.models[ref].read()
     return await _show_score(
         page, model, await example_row(page, model), await cutoffs_of_aliases(page, model)
     )

@@ -10,8 +10,8 @@ from rankwright.types import Schedule
 from starlette.responses import Response
 
 from app.access.authentication import needs
-from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import FieldLabel, place_faults
+from app.console.session import ConsoleRoute, Page, PageDep, or_form
+from app.console.words import FieldLabel
 from app.http.forms import Fields
 
 router = APIRouter(prefix="/console/schedules", include_in_schema=False, route_class=ConsoleRoute)
@@ -48,11 +48,11 @@ async def _show(
     page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
     """Return the list with the form; with the API's problem and the entered values after an error."""
-    return page.show(
+    return page.show_form(
         "schedules.html",
-        200 if problem is None else problem["status"],
+        problem,
+        FIELDS,
         found=await page.client.schedules.page(limit=50, after=page.asked("after")),
-        faults=place_faults(problem, FIELDS),
         given=given or {"dataset_id": page.asked("dataset")},
         state=state_of,
     )
@@ -60,15 +60,11 @@ async def _show(
 
 @router.post("")
 @needs("train")
+@or_form(_show, 404, 409, 422, 429)
 async def create_schedule(page: PageDep) -> Response:
     """Create a schedule, and show the list; or the form with the errors."""
     form = await page.form()
-    try:
-        await page.client.schedules.create(form.get("dataset_id", ""), form.get("cron", ""))
-    except ProblemError as error:
-        if error.status not in (404, 409, 422, 429):
-            raise
-        return await _show(page, error.problem, form)
+    await page.client.schedules.create(form.get("dataset_id", ""), form.get("cron", ""))
     return page.go(PAGE)
 
 

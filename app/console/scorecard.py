@@ -18,7 +18,7 @@ from app.console import charts
 from app.console.api import attempt, refusal
 from app.console.jobs import again_fields
 from app.console.model_parts import SCALE, seconds, show_tab
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.train import form_of
 from app.http.forms import number_or_text
 from app.platform.errors import shown
@@ -38,16 +38,14 @@ Fields = dict[str, str]
 
 
 @router.get("/{ref}/bins")
-async def read_bins(page: PageDep, ref: str) -> Response:
+async def read_bins(page: PageDep, model: ModelDep) -> Response:
     """Show the bins of a scorecard, with the fields that edit them."""
-    model = await page.client.models[ref].read()
     return await _show(page, model, None)
 
 
 @router.post("/{ref}/bins")
-async def change_bins(page: PageDep, ref: str) -> Response:
+async def change_bins(page: PageDep, model: ModelDep) -> Response:
     """Merge two bins in the fields; or train with the bins of the fields, and show the job or the errors."""
-    model = await page.client.models[ref].read()
     given = {name: value for name, value in (await page.form()).items() if name != "csrf"}
     found = await page.client.models[model.id].bins()
     if not page.can("train", model.name):

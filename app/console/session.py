@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
@@ -17,6 +18,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.routing import APIRoute
 from rankwright import AsyncClient
 from rankwright.errors import ConfigurationError, ProblemError
+from rankwright.types import Model
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
@@ -27,6 +29,7 @@ from app.access import sessions
 from app.access.authentication import ANY, actor_of, authenticator_of, scope_of
 from app.console.api import Api, ApiPath, path_segment
 from app.console.rendering import render
+from app.console.words import FieldLabel, place_faults
 from app.http import cookies, guide, problems
 from app.http.dependencies import MAX_UNKNOWN, Context, ContextDep, context_of
 from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
@@ -307,6 +310,18 @@ class Page:
         if not sessions.is_csrf_token(self.token, given):
             raise _other_page(code="session_changed", headers={"X-Session-Changed": "yes"})
 
+    def show_form(
+        self,
+        template: str,
+        problem: Mapping[str, Any] | None,
+        labels: Mapping[str, FieldLabel],
+        /,
+        **values: Any,
+    ) -> Response:
+        """Return a page with a form, and the API's problem at the fields if there is one."""
+        status = 200 if problem is None else problem["status"]
+        return self.show(template, status, faults=place_faults(problem, labels), **values)
+
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page or a fragment made from a template. The page names unused query parameters."""
         values |= {
@@ -354,6 +369,12 @@ class Page:
             return None
         note: Json = json.loads(text)
         return note
+
+    def show_note(self, template: str, name: str, path: str) -> Response:
+        """Return the page at a path that shows its note once: it does not appear when the page is loaded again."""
+        shown = self.show(template, made=self.take_note(name))
+        shown.delete_cookie(name, path=self.outside(path), httponly=True, samesite="strict")
+        return shown
 
     def _cipher(self) -> Cipher:
         return Cipher([hashlib.sha256(f"note {self.token}".encode()).digest()])
@@ -472,6 +493,36 @@ async def _page_of(request: Request) -> Page:
 
 
 PageDep = Annotated[Page, Depends(_page_of)]
+
+
+async def _model_of(page: PageDep, ref: str) -> Model:
+    return await page.client.models[ref].read()
+
+
+ModelDep = Annotated[Model, Depends(_model_of)]
+Handler = Callable[..., Awaitable[Response]]
+
+
+def or_form(
+    show: Handler, *statuses: int, unless: Sequence[int] = ()
+) -> Callable[[Handler], Handler]:
+    """Return a decorator for the route of a form: if the API refuses the change with one of these statuses, or with any
+    but those of `unless`, `show` returns the page again, with the problem and the entered values.
+    """
+
+    def put(change: Handler) -> Handler:
+        @wraps(change)
+        async def changed(page: Page, **path: str) -> Response:
+            try:
+                return await change(page=page, **path)
+            except ProblemError as error:
+                if error.status in unless or (statuses and error.status not in statuses):
+                    raise
+                return await show(page, problem=error.problem, given=await page.form(), **path)
+
+        return changed
+
+    return put
 
 
 def check_site(request: Request) -> None:

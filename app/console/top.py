@@ -33,7 +33,7 @@ from app.console.api import alias_segment, at, attempt, refusal
 from app.console.choices import mark_misfits, offer_datasets
 from app.console.model_aliases import needs_more
 from app.console.model_parts import model_page, read_or_error, show_part, show_tab
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.words import FieldLabel, FormFaults, place_faults
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -172,11 +172,10 @@ def draw_reliability(
 
 
 @router.get("/{ref}/top")
-async def read_top(page: PageDep, ref: str) -> Response:
+async def read_top(page: PageDep, model: ModelDep) -> Response:
     """Show the top of a model's ranked list: its positives, a guaranteed cutoff, and metrics with tests against random
     scores.
     """
-    model = await page.client.models[ref].read()
     objective = model.objective
     windows = []
     if objective["metric"] == "pauc":

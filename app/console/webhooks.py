@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
-from rankwright.errors import ProblemError
 from rankwright.operations import NULL
 from rankwright.types import Webhook, WebhookWithSecret
 from starlette.responses import Response
 
 from app.console.api import path_segment
-from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import FieldLabel, place_faults
+from app.console.session import ConsoleRoute, Page, PageDep, or_form
+from app.console.words import FieldLabel
 from app.http import cookies
 from app.http.forms import Fields
 from app.platform.events import SUBSCRIBABLE, TYPES
@@ -50,11 +48,11 @@ async def _show_list(
     page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
     """Return the list with the form; with the API's problem and the entered values after an error."""
-    return page.show(
+    return page.show_form(
         "webhooks.html",
-        200 if problem is None else problem["status"],
+        problem,
+        FIELDS,
         found=await page.client.webhooks.page(limit=50, after=page.asked("after")),
-        faults=place_faults(problem, FIELDS),
         given=given or {},
         chosen=given.getlist("events") if given else (),
         events=EVENTS,
@@ -63,27 +61,21 @@ async def _show_list(
 
 
 @router.post("")
+@or_form(_show_list, 409, 422, 429)
 async def create_webhook(page: PageDep) -> Response:
     """Create a webhook, and show its secret once."""
     form = await page.form()
     chosen = form.getlist("events")
-    try:
-        made = await page.client.webhooks.create(
-            form.get("url", ""), events=chosen or None, description=form.get("description", "")
-        )
-    except ProblemError as error:
-        if error.status not in (409, 422, 429):
-            raise
-        return await _show_list(page, error.problem, form)
+    made = await page.client.webhooks.create(
+        form.get("url", ""), events=chosen or None, description=form.get("description", "")
+    )
     return _show_once(page, made)
 
 
 @router.get("/made")
 async def read_made(page: PageDep) -> Response:
     """Show a new secret once: it does not appear when the page is loaded again."""
-    shown = page.show("webhook_made.html", made=page.take_note(NOTE))
-    shown.delete_cookie(NOTE, path=page.outside(NOTE_PATH), httponly=True, samesite="strict")
-    return shown
+    return page.show_note("webhook_made.html", NOTE, NOTE_PATH)
 
 
 def _show_once(page: Page, made: WebhookWithSecret) -> Response:
@@ -103,8 +95,7 @@ async def _show(
     page: Page,
     webhook_id: str,
     problem: dict[str, Any] | None = None,
-    given: Mapping[str, str] | None = None,
-    chosen: list[str] | None = None,
+    given: Fields | None = None,
 ) -> Response:
     webhook = await page.client.webhooks.get(webhook_id)
     state = page.choice("state", ("all", *STATES))
@@ -112,14 +103,14 @@ async def _show(
         webhook_id, state=None if state == "all" else state, limit=50, after=page.asked("after")
     )
     entered = given or {"url": webhook.url, "description": webhook.description}
-    return page.show(
+    return page.show_form(
         "webhook.html",
-        200 if problem is None else problem["status"],
+        problem,
+        FIELDS,
         webhook=webhook,
         found=found,
-        faults=place_faults(problem, FIELDS),
         given=entered,
-        chosen=(webhook.events or []) if chosen is None else chosen,
+        chosen=(webhook.events or []) if given is None else given.getlist("events"),
         events=EVENTS,
         state=state_of,
         chosen_state=state,
@@ -129,24 +120,19 @@ async def _show(
 
 
 @router.post("/{webhook_id}")
+@or_form(_show, 422)
 async def update_webhook(page: PageDep, webhook_id: str) -> Response:
     """Change, enable or disable a webhook."""
     form = await page.form()
     if "enabled" in form:
         await page.client.webhooks.update(webhook_id, enabled=form["enabled"] == "yes")
         return page.go(f"{PAGE}/{path_segment(webhook_id)}")
-    chosen = form.getlist("events")
-    try:
-        await page.client.webhooks.update(
-            webhook_id,
-            url=form.get("url", ""),
-            events=chosen or NULL,
-            description=form.get("description", ""),
-        )
-    except ProblemError as error:
-        if error.status != 422:
-            raise
-        return await _show(page, webhook_id, error.problem, form, chosen)
+    await page.client.webhooks.update(
+        webhook_id,
+        url=form.get("url", ""),
+        events=form.getlist("events") or NULL,
+        description=form.get("description", ""),
+    )
     return page.go(f"{PAGE}/{path_segment(webhook_id)}")
 
 
