@@ -381,8 +381,7 @@ def estimate(
     """Return every scorer's metrics, on all rows or as means over folds, with the influence of each row or group."""
     if folds is None:
         rows = check_rows(y, columns, sample_weight, group)
-        effective, clustered = effective_units(rows), rows.unit is not None
-        return estimates_of_units(*estimator(rows), rows, effective, 1.0, clustered=clustered)
+        return estimates_of_units(*estimator(rows), rows)
     fold, repeat, row = folds
     rows = check_rows(y, columns, sample_weight)
     size = np.shape(y)[0]
@@ -427,7 +426,9 @@ def _average(
     values = of_repeats.mean(axis=0)
     mean = float(effective[0]) / n_folds.size, float(effective[1]) / n_folds.size
     n_means = len(folds) / n_folds.size
-    found = estimates_of_units(values, influence, used, mean, n_means, clustered=clustered)
+    found = estimates_of_units(
+        values, influence, used, clustered=clustered, centred_on=(mean, n_means)
+    )
     found = replace(found, parts=n_means, repeats=int(n_folds.size))
     if found.influence is None or n_folds.size == 1:
         return found

@@ -109,6 +109,7 @@ from core.errors import MAX_VALUE, InvalidParameter, shorten
 from core.metrics.groups import (
     EvaluatedRows,
     FloatArray,
+    RowGroups,
     count_units,
     effective_units,
     has_enough,
@@ -281,14 +282,27 @@ def group_degrees(squares: float, fourths: float) -> float:
     return max(3.0 * (squares * squares / fourths - 1.0), MIN_UNEVEN_DEGREES)
 
 
+def influence_of_rows(
+    rows: EvaluatedRows,
+    groups: RowGroups,
+    order: NDArray[np.intp],
+    of_classes: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Return the influence of each row, highest score first, given those of rows of weight 1 in each tie group."""
+    positive = rows.positive[order]
+    phi = np.empty(order.size)
+    phi[positive] = of_classes[0][groups.positives.group]
+    phi[~positive] = of_classes[1][groups.negatives.group]
+    return phi if rows.weight is None else phi * rows.weight[order]
+
+
 def estimates_of_units(
     values: FloatArray,
     influence: FloatArray,
     rows: EvaluatedRows,
-    effective: tuple[float, float],
-    n_means: float,
     *,
-    clustered: bool,
+    clustered: bool | None = None,
+    centred_on: tuple[tuple[float, float], float] | None = None,
 ) -> Estimates:
     """Return estimates with the scaled influence of each unit (group), from the influence of each row.
 
@@ -296,11 +310,15 @@ def estimates_of_units(
 
     values: (n_scorers, n_metrics).
     influence: (n_scorers, n_metrics, n_rows); φ of each row.
-    effective: effective numbers of units of the positives and of the negatives, over the means that φ was centred on.
-    n_means: number of these means.
-    clustered: whether a unit has several rows: their number then sets the degrees of freedom.
+    clustered: whether a unit has several rows: their number then sets the degrees of freedom. Default: whether rows
+        have units.
+    centred_on: effective numbers of units of the positives and of the negatives, over the means that φ was centred on,
+        and the number of these means. Default: one mean of all rows.
     """
     whole, units = effective_units(rows), count_units(rows)
+    effective, n_means = centred_on or (whole, 1.0)
+    if clustered is None:
+        clustered = rows.unit is not None
     degrees = max(min(whole) - 1.0, MIN_DEGREES) if clustered else math.inf
     if min(effective) <= n_means + EPSILON or min(whole) <= 1.0 + EPSILON:
         return Estimates(values, None, whole, degrees, units=units, grouped=clustered)
@@ -765,7 +783,7 @@ def compare_scorers(
             interval, p_value = compare_pair(
                 each.estimates, (a, b), each.column, trials, level, tested=each.tested
             )
-            of_metric.append((times(interval, each.factor), p_value))
+            of_metric.append((rescaled(interval, each.factor), p_value))
         found.append(of_metric)
     return tuple(
         Differences(
@@ -802,8 +820,10 @@ def name_differences(
     ]
 
 
-def times(interval: Interval, factor: float) -> Interval:
-    return interval if factor == 1.0 else Interval(*(each * factor for each in interval))
+def rescaled(interval: Interval, factor: float, shift: float = 0.0) -> Interval:
+    if factor != 1.0:
+        interval = Interval(*(each * factor for each in interval))
+    return Interval(*(each + shift for each in interval)) if shift else interval
 
 
 def one_sided_table(value: float, trials: float, level: float) -> Interval:

@@ -59,7 +59,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from core.base.warning import warn
 from core.kernels import kernel
@@ -80,6 +80,7 @@ from core.metrics.estimates import (
     _Values,
     enough_for_tests,
     estimates_of_units,
+    influence_of_rows,
     mean_variances,
     proportion_interval,
     rows_for_tests,
@@ -88,7 +89,6 @@ from core.metrics.groups import (
     EvaluatedRows,
     FloatArray,
     GroupBlock,
-    RowGroups,
     ScoreGroups,
     check_rows,
     effective_units,
@@ -371,11 +371,7 @@ def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:
 
     O(n_scorers · (n log n + n · n_windows)) time, O(n_scorers · n_windows · n) memory.
     """
-    values, influence = row_influences(rows, windows)
-    effective = effective_units(rows)
-    return estimates_of_units(
-        values, influence, rows, effective, 1.0, clustered=rows.unit is not None
-    )
+    return estimates_of_units(*row_influences(rows, windows), rows)
 
 
 def row_influences(rows: EvaluatedRows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
@@ -389,7 +385,8 @@ def row_influences(rows: EvaluatedRows, windows: Sequence[Window]) -> tuple[Floa
         groups, order = group_rows(rows, scorer)
         for j, window in enumerate(windows):
             values[scorer, j] = area_of(groups, *window)
-            influence[scorer, j, order] = _of_rows(groups, window, rows, order)
+            of_classes = centred_influences(groups, window)
+            influence[scorer, j, order] = influence_of_rows(rows, groups, order, of_classes)
     return values, influence
 
 
@@ -449,21 +446,6 @@ def _middle_height(negative: FloatArray, positive: FloatArray, fpr: float) -> fl
         return (float(positive[right - 1]) + fraction * rise) / all_positive
     top = bisect_right(negative, fpr, lo=right, key=lambda mass: float(mass) / total) - 1
     return float(positive[right] + positive[top]) / 2.0 / all_positive
-
-
-def _of_rows(
-    groups: RowGroups,
-    window: Window,
-    rows: EvaluatedRows,
-    order: NDArray[np.intp],
-) -> FloatArray:
-    """Return each row's influence on the area over a window, in the original order of rows."""
-    positive = rows.positive[order]
-    phi = np.empty(order.size)
-    centred = centred_influences(groups, window)
-    phi[positive] = centred[0][groups.positives.group]
-    phi[~positive] = centred[1][groups.negatives.group]
-    return phi if rows.weight is None else phi * rows.weight[order]
 
 
 def centred_influences(groups: ScoreGroups, window: Window) -> tuple[FloatArray, FloatArray]:

@@ -60,14 +60,16 @@ from core.metrics.estimates import (
     compare_scorers,
     enough_for_tests,
     estimates_of_units,
+    influence_of_rows,
     mean_variance,
     proportion_interval,
     quantile,
-    times,
+    rescaled,
 )
 from core.metrics.functionals import MODULES  # noqa: F401 - declares the names
 from core.metrics.functionals.base import (
     METRICS,
+    Derivatives,
     Masses,
     Metric,
     check_scale_free,
@@ -250,22 +252,27 @@ def measure_masses(
 ) -> tuple[MetricEstimate, ...]:
     found = []
     for metric in _bases(metrics):
-        value, up, down, slope = metric.of(masses)
-        with np.errstate(over="ignore", invalid="ignore"):  # weights of 1e-100 beside 1e100
-            variances = [
-                mean_variance(values, mass, mass * (total / effective))
-                for values, mass, total, effective in zip(
-                    (up, down),
-                    (masses.positive, masses.negative),
-                    masses.totals,
-                    masses.effective,
-                    strict=True,
-                )
-            ]
-        none = variances[0] is None or variances[1] is None
-        fixed = None if none else sum(each for each in variances if each is not None)
-        found.append(_Found(value, fixed, with_prevalence_variance(fixed, slope, masses)))
+        derivatives = metric.of(masses)
+        fixed = variance_of(derivatives, masses)
+        variance = with_prevalence_variance(fixed, derivatives.slope, masses)
+        found.append(_Found(derivatives.value, fixed, variance))
     return _measured(masses, metrics, found, level, math.inf)
+
+
+def variance_of(derivatives: Derivatives, masses: Masses) -> float | None:
+    """Return the variance of a metric at a fixed prevalence; None if a class has the weight of one row."""
+    parts = []
+    for values, mass, total, effective in zip(
+        derivatives[1:3],
+        (masses.positive, masses.negative),
+        masses.totals,
+        masses.effective,
+        strict=True,
+    ):
+        with np.errstate(over="ignore", invalid="ignore"):  # weights of 1e-100 beside 1e100
+            parts.append(mean_variance(values, mass, mass * (total / effective)))
+    positive, negative = parts
+    return None if positive is None or negative is None else positive + negative
 
 
 def _spread(
@@ -303,31 +310,25 @@ def _measured(
         value, fixed, variance, own_degrees = each
         interval = base.own_interval(masses, level)
         if interval is None:
-            interval = scaled_interval(
-                value, variance, scale_of(base, [masses]), level, own_degrees
-            )
+            scale = scale_of(base, [masses])
+            interval = scaled_interval(value, variance, scale, level, own_degrees)
         chance = base.chance(masses)
         top, trials, *_ = scale_of(base, [at_fixed])
         # a list of all rows has the metric of chance by its definition
         chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
-        shown = chance
-        if metric is not base:
-            interval = _shifted(times(interval, metric.unit(masses)), metric.shift)
-            shown = None if chance is None else metric.unit(masses) * chance + metric.shift
-        intervals.append(interval)
-        chances.append(shown)
-        if chance is None or not tested or not enough_for_tests(min(base.rows_inside(masses))):
-            p_values.append(None)
-        elif (p_value := _null_p_value(base, masses, value, fixed, alone)) is not None:
-            p_values.append(_with_degrees(p_value, degrees))
-        elif (moments := _null_moments(base, masses, fixed, alone)) is not None:
-            p_value = _above_null(value, *moments, degrees)
-            if base.has_heavy_null:
+        p_values.append(None)
+        if chance is not None and tested and enough_for_tests(min(base.rows_inside(masses))):
+            p_value = _above_null(base, masses, value, fixed, degrees, alone)
+            if p_value is None or base.has_heavy_null:
                 estimated = _above_chance(value / top, chance / top, fixed, top, trials, degrees)
-                p_value = max(p_value, estimated)
-            p_values.append(p_value)
-        else:
-            p_values.append(_above_chance(value / top, chance / top, fixed, top, trials, degrees))
+                p_value = max(p_value or 0.0, estimated)
+            p_values[-1] = p_value
+        if metric is not base:
+            unit = metric.unit(masses)
+            interval = rescaled(interval, unit, metric.shift)
+            chance = None if chance is None else unit * chance + metric.shift
+        intervals.append(interval)
+        chances.append(chance)
     return tuple(
         MetricEstimate(*each)
         for each in zip(
@@ -336,53 +337,36 @@ def _measured(
     )
 
 
-def _null_moments(
-    metric: Metric, masses: Masses, variance: float | None, alone: EvaluatedRows | None
-) -> tuple[float, float] | None:
-    """Return mean and variance of a metric under H₀: the ranking is random.
-
-    `alone` are the rows without their groups, if there are groups: the variance under H₀ is then multiplied by the
-    factor by which groups increase the value's variance.
-    """
-    moments = metric.null_moments(_without_groups(masses, alone))
-    if moments is None:
-        return None
-    return moments[0], moments[1] * _effect_of_groups(metric, variance, alone)
-
-
-def _null_p_value(
+def _above_null(
     metric: Metric,
     masses: Masses,
     value: float,
     variance: float | None,
+    degrees: float,
     alone: EvaluatedRows | None,
 ) -> float | None:
-    """Return the probability that a random ranking has at least a value, if the metric knows it; as `_null_moments`."""
-    inflation = _effect_of_groups(metric, variance, alone)
-    return metric.null_p_value(_without_groups(masses, alone), value, inflation)
+    """Return the probability that a random ranking has at least a value; None if the metric does not know it.
 
-
-def _without_groups(masses: Masses, alone: EvaluatedRows | None) -> Masses:
-    """Return the class weights with the effective numbers of rows, where they have those of groups."""
-    return masses if alone is None else replace(masses, effective=effective_units(alone))
-
-
-def _effect_of_groups(metric: Metric, variance: float | None, alone: EvaluatedRows | None) -> float:
-    """Return the factor, at least 1, by which groups increase a metric's variance."""
-    if alone is None:
-        return 1.0
-    of_rows = estimate_metrics(alone, [metric], fixed_prevalence=True)[0].variance(0, 0)
-    return max(1.0, variance / of_rows) if variance and of_rows else 1.0
-
-
-def _above_null(value: float, mean: float, variance: float, degrees: float) -> float:
+    With groups, the variance under H₀ is that of rows, multiplied by what groups add to the value's variance.
+    """
     from scipy.special import betainc
 
-    spread = mean * (1.0 - mean)
-    if variance <= EPSILON**2:  # all scores are equal
-        return 1.0
-    trials = max(spread / variance - 1.0, EPSILON)
-    p_value = float(betainc((1.0 - mean) * trials, mean * trials, min(1.0, max(0.0, 1.0 - value))))
+    inflation = 1.0
+    if alone is not None:
+        masses = replace(masses, effective=effective_units(alone))
+        of_rows = estimate_metrics(alone, [metric], fixed_prevalence=True)[0].variance(0, 0)
+        inflation = max(1.0, variance / of_rows) if variance and of_rows else 1.0
+    p_value = metric.null_p_value(masses, value, inflation)
+    if p_value is None:
+        moments = metric.null_moments(masses)
+        if moments is None:
+            return None
+        mean, spread = moments[0], moments[1] * inflation
+        if spread <= EPSILON**2:  # all scores are equal
+            return 1.0
+        trials = max(mean * (1.0 - mean) / spread - 1.0, EPSILON)
+        beyond = min(1.0, max(0.0, 1.0 - value))
+        p_value = float(betainc((1.0 - mean) * trials, mean * trials, beyond))
     return _with_degrees(p_value, degrees)
 
 
@@ -397,10 +381,6 @@ def _with_degrees(p_value: float, degrees: float) -> float:
 def _bases(metrics: Sequence[Metric]) -> list[Metric]:
     """Return the metrics to estimate: for a shifted metric such as Gini = 2 AUC − 1 its base, the AUC."""
     return [metric.plain() if metric.shift else metric for metric in metrics]
-
-
-def _shifted(interval: Interval, shift: float) -> Interval:
-    return Interval(*(each + shift for each in interval)) if shift else interval
 
 
 def scaled_interval(
@@ -586,18 +566,31 @@ def compare_metrics(
     units = [float(np.mean([metric.unit(part[0]) for part in of_parts])) for metric in metrics]
     evaluated = [own for part in of_parts for own in part]
     missing = [_missing_test(metric, evaluated, every) for metric in metrics]
-    compared = _compared(every, scales, units, missing, metrics, named, level, adjust)
-    if folds is not None:
-        return compared
+    compared = [
+        ComparedMetric(every, j, [own[j].trials for own in scales], missing[j] is None, units[j])
+        for j in range(len(metrics))
+    ]
+    differences = compare_scorers(compared, named, level, adjust)
+
+    def interval_of(k: int, j: int) -> Interval:
+        metric = metrics[j]
+        own = metric.own_interval(evaluated[k], level) if folds is None else None
+        if own is not None:
+            return own
+        variance, degrees = _spread(every, k, j, plain[j], level)
+        value = float(every.values[k, j])
+        found = scaled_interval(value, variance, scales[k][j], level, degrees)
+        return rescaled(found, units[j], metric.shift)
+
     return tuple(
-        replace(
-            found,
-            values=tuple(
-                found.metric.own_interval(own, level) or shown
-                for own, shown in zip(evaluated, found.values, strict=True)
-            ),
+        MetricComparison(
+            metric,
+            tuple(interval_of(k, j) for k in range(len(named))),
+            differences[j].pairs,
+            differences[j].joint_p_value,
+            missing[j],
         )
-        for found in compared
+        for j, metric in enumerate(metrics)
     )
 
 
@@ -625,58 +618,6 @@ def scale_of(metric: Metric, masses: Sequence[Masses], repeats: int = 1) -> Scal
     return Scale(top, trials, hidden, max(positives - n_parts, MIN_DEGREES), classes)
 
 
-def _compared(
-    every: Estimates,
-    scales: Sequence[Sequence[Scale]],
-    units: Sequence[float],
-    missing: Sequence[str | None],
-    metrics: Sequence[Metric],
-    named: tuple[str, ...],
-    level: float,
-    adjust: Adjustment,
-) -> tuple[MetricComparison, ...]:
-    """Return the comparisons by metrics, in the metrics' own scale, given estimates of their plain forms.
-
-    The result is in the units of the metrics. `scales` are indexed by scorer and metric.
-
-    `missing` says why a metric has no p-values; None where it has.
-    """
-    compared = [
-        ComparedMetric(every, j, [own[j].trials for own in scales], missing[j] is None, units[j])
-        for j in range(len(metrics))
-    ]
-    found = compare_scorers(compared, named, level, adjust)
-    spreads = [
-        [_spread(every, k, j, metric.plain(), level) for j, metric in enumerate(metrics)]
-        for k in range(len(named))
-    ]
-    return tuple(
-        MetricComparison(
-            metric,
-            tuple(
-                _shifted(
-                    times(
-                        scaled_interval(
-                            float(every.values[k, j]),
-                            spreads[k][j][0],
-                            scales[k][j],
-                            level,
-                            spreads[k][j][1],
-                        ),
-                        units[j],
-                    ),
-                    metric.shift,
-                )
-                for k in range(len(named))
-            ),
-            found[j].pairs,
-            found[j].joint_p_value,
-            missing[j],
-        )
-        for j, metric in enumerate(metrics)
-    )
-
-
 def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) -> str | None:
     even = every.evenness
     inside = np.array([metric.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
@@ -699,24 +640,15 @@ def metric_influences(
     for scorer in range(len(rows.scores)):
         groups, order = group_rows(rows, scorer)
         masses = Masses(groups.positive, groups.negative, effective, fixed_prevalence)
-        positive = rows.positive[order]
-        of_group = np.empty(order.size, dtype=np.intp)
-        of_group[positive], of_group[~positive] = groups.positives.group, groups.negatives.group
         for j, metric in enumerate(metrics):
             values[scorer, j], up, down, slope = metric.of(masses)
             slope = 0.0 if fixed_prevalence else slope
-            phi = np.empty(order.size)
-            for of_class, each, by_prevalence, mass, total in zip(
-                (positive, ~positive),
-                (up, down),
-                (slope, -slope),
-                (masses.positive, masses.negative),
-                masses.totals,
-                strict=True,
-            ):
-                centred = (each - inner(mass, each) / total + by_prevalence) / total
-                phi[of_class] = centred[of_group[of_class]]
-            influence[scorer, j, order] = phi if rows.weight is None else phi * rows.weight[order]
+            positive, negative = masses.totals
+            of_classes = (
+                (up - inner(masses.positive, up) / positive + slope) / positive,
+                (down - inner(masses.negative, down) / negative - slope) / negative,
+            )
+            influence[scorer, j, order] = influence_of_rows(rows, groups, order, of_classes)
         every.append(masses)
     return values, influence, every
 
@@ -725,5 +657,4 @@ def estimate_metrics(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[Estimates, list[Masses]]:
     values, influence, every = metric_influences(rows, metrics, fixed_prevalence=fixed_prevalence)
-    effective, clustered = effective_units(rows), rows.unit is not None
-    return estimates_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every
+    return estimates_of_units(values, influence, rows), every

@@ -23,7 +23,7 @@ from core.base.parameters import check_value
 from core.base.target import as_array, number_units
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve
-from core.metrics.estimates import EPSILON, Estimates, effective_trials, mean_variance
+from core.metrics.estimates import EPSILON, Estimates, effective_trials
 from core.metrics.functionals.area import WindowArea
 from core.metrics.functionals.base import Masses, Metric, masses_on_curve, metric_of
 from core.metrics.groups import (
@@ -35,7 +35,7 @@ from core.metrics.groups import (
     finite_vector,
     has_enough,
 )
-from core.metrics.measuring import estimate_metrics
+from core.metrics.measuring import estimate_metrics, variance_of
 from core.metrics.window import check_rate
 from core.monitoring.recurrence import sketch_of
 
@@ -290,15 +290,9 @@ def measure_on_stored_curve(
     """
     area = area_named(metric)
     masses = masses_on_curve(curve, totals)
-    value, *of_rows, _ = area.of(masses)
-    classes = zip(
-        of_rows, (masses.positive, masses.negative), masses.totals, masses.effective, strict=True
-    )
-    parts = [mean_variance(each, mass, mass * (total / e)) for each, mass, total, e in classes]
-    variance = None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
-    return Measurement(
-        value, variance_within_bounds(value, variance, masses, area), *masses.effective
-    )
+    found = area.of(masses)
+    variance = variance_within_bounds(found.value, variance_of(found, masses), masses, area)
+    return Measurement(found.value, variance, *masses.effective)
 
 
 def measure_periods(
