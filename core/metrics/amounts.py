@@ -500,51 +500,40 @@ class WeightedRows:
             interval below `MIN_EFFECTIVE`.
         possible: no population has a mean outside.
         """
-        mean, error, skewness = self.moments(values)
+        mean, error, _ = moments = self.moments(values)
         low, high = bounds
         width = high - low
-        if error <= EPSILON * width:
-            if width <= 0.0:
-                return Interval(mean, mean, mean)
-            if self.effective < MIN_EFFECTIVE:
-                return Interval(mean, min(mean, low), max(mean, high))
+        if error > EPSILON * width:
+            return self._skewed(moments, level, possible)
+        if width <= 0.0:
+            return Interval(mean, mean, mean)
+        if self.effective >= MIN_EFFECTIVE:
             share = min(1.0, max(0.0, (mean - low) / width))
             _, lower, upper = wilson_interval(share, self.effective, level)
-            return Interval(mean, min(mean, low + lower * width), max(mean, low + upper * width))
-        z = quantile(level, self.effective - 1.0)
-        low = mean - error * unskewed(z, skewness)
-        high = mean - error * unskewed(-z, skewness)
-        return _within(mean, low, high, possible)
+            low, high = low + lower * width, low + upper * width
+        return Interval(mean, min(mean, low), max(mean, high))
 
-    def saving(
-        self, constant: FloatArray, lost: FloatArray, losses: _RowCosts, level: float
+    def _skewed(
+        self, moments: tuple[float, float, float], level: float, possible: tuple[float, float]
     ) -> Interval:
-        """Return the mean saving, constant − lost cost per row, with its confidence interval."""
-        return self.gain(constant - lost, losses, level)
-
-    def gain(self, gained: FloatArray, losses: _RowCosts, level: float) -> Interval:
-        mean, error, skewness = self.moments(gained)
-        if error == 0.0:
-            return self._without_variance(mean, losses.widest, level)
+        mean, error, skewness = moments
         z = quantile(level, self.effective - 1.0)
         low, high = (mean - error * unskewed(end, skewness) for end in (z, -z))
-        return _within(mean, low, high, losses.possible_difference)
+        return _within(mean, low, high, possible)
 
-    def difference(
-        self, first: FloatArray, second: FloatArray, losses: _RowCosts, level: float, parts: int
-    ) -> tuple[Interval, float]:
-        """Return the mean of first − second (costs per row) with its interval, and the p-value of H₀: it is 0.
-
-        At least one of the two uses the thresholds that `parts` parts chose.
-        """
-        return self.paired(first - second, losses, level, math.sqrt(1.0 + parts / (parts - 1.0)))
+    def gain(self, gained: FloatArray, losses: _RowCosts, level: float) -> Interval:
+        """Return the mean of what each row saves with its confidence interval."""
+        moments = self.moments(gained)
+        if moments[1] == 0.0:
+            return self._without_variance(moments[0], losses.widest, level)
+        return self._skewed(moments, level, losses.possible_difference)
 
     def paired(
-        self, values: FloatArray, losses: _RowCosts, level: float, factor: float = 1.0
+        self, values: FloatArray, losses: _RowCosts, level: float, parts: int | None = None
     ) -> tuple[Interval, float]:
         """Return the mean of differences of costs per row with its interval, and the p-value of H₀: it is 0.
 
-        The standard error is multiplied by `factor`.
+        `parts` if thresholds that so many parts chose decide on the rows.
         """
         greatest = losses.widest
         mean, error, _ = self.moments(values)
@@ -552,7 +541,8 @@ class WeightedRows:
             share = abs(mean) / greatest if greatest else 0.0
             p_value = two_sided(math.sqrt(self.effective * share))
             return self._without_variance(mean, greatest, level), p_value
-        error *= factor
+        if parts is not None:
+            error *= math.sqrt(1.0 + parts / (parts - 1.0))
         apart = np.abs(self.by_unit(self.weight * values / np.abs(values).max()))
         degrees = max(1.0, effective_number(apart) - 1.0)
         half_width = quantile(level, degrees) * error
@@ -953,14 +943,12 @@ def cost_report(
         by_probability = _decision(decided, losses, sample, level)
         if choice.held_out is not None:
             by_cutoff, by_row = losses.of(choice.held_out), losses.of(decided)
-            interval, p_value = sample.difference(by_cutoff, by_row, losses, level, choice.parts)
+            interval, p_value = sample.paired(by_cutoff - by_row, losses, level, choice.parts)
             saves = Difference("cutoff", "probability", *interval, p_value, p_value)
-    none, every = losses.bounds_unflagged, losses.bounds_flagged
     total = float(rows.positive.size) if rows.weight is None else float(rows.weight.sum())
     return CostReport(
         total,
-        sample.interval(losses.unflagged, none, level, losses.possible(none, gains=False)),
-        sample.interval(losses.flagged, every, level, losses.possible(every, gains=losses.gains)),
+        *_none_and_all(losses, sample, level),
         _least(choice, losses, sample, level),
         at,
         by_probability,
@@ -1033,7 +1021,6 @@ def costs_at_thresholds(
         rows = rows._replace(weight=_weights_at(rows, check_prevalence(prevalence)))
     sample, losses = WeightedRows.of(rows), losses_of(rows.positive, costs, found[0])
     own, saves = rows.scores[0], losses.unflagged - losses.flagged
-    none, every = losses.bounds_unflagged, losses.bounds_flagged
     possible = losses.possible(losses.bounds, gains=losses.gains)
     apart = saves - sample.mean(saves)
     decided = None if rule is None or not rule_decides else (found[1] != 0.0).astype(np.float64)
@@ -1059,11 +1046,21 @@ def costs_at_thresholds(
     return ThresholdCosts(
         tuple(points),
         choose_threshold(own, losses, sample, None).threshold,
-        sample.interval(losses.unflagged, none, level, losses.possible(none, gains=False)),
-        sample.interval(losses.flagged, every, level, losses.possible(every, gains=losses.gains)),
+        *_none_and_all(losses, sample, level),
         by_rule,
         None if decided is None else _share(decided > 0.0, sample),
         level,
+    )
+
+
+def _none_and_all(
+    losses: _RowCosts, sample: WeightedRows, level: float
+) -> tuple[Interval, Interval]:
+    """Return the mean costs of a row if no row, and if every row, is flagged."""
+    none, every = losses.bounds_unflagged, losses.bounds_flagged
+    return (
+        sample.interval(losses.unflagged, none, level, losses.possible(none, gains=False)),
+        sample.interval(losses.flagged, every, level, losses.possible(every, gains=losses.gains)),
     )
 
 
@@ -1172,7 +1169,7 @@ def compare_costs(
     lost = [losses.of(choice.held_out) for choice in choices if choice.held_out is not None]
     pairs = list(combinations(range(len(lost)), 2))
     number = choices[0].parts
-    found = [sample.difference(lost[a], lost[b], losses, level, number) for a, b in pairs]
+    found = [sample.paired(lost[a] - lost[b], losses, level, number) for a, b in pairs]
     (differences,) = name_differences([found], named, adjust)
     return CostComparison(
         tuple(_least(choice, losses, sample, level) for choice in choices),
@@ -1205,7 +1202,7 @@ def _decision(
 ) -> DecisionCost:
     lost = losses.of(decided)
     saved = (
-        sample.saving(constant, lost, losses, level)
+        sample.gain(constant - lost, losses, level)
         for constant in (losses.unflagged, losses.flagged)
     )
     possible = losses.possible(losses.bounds, gains=losses.gains)
