@@ -183,10 +183,10 @@ def fields_of(kind: type) -> list[str]:
 
 def member_gaps(kind: type, name: str, homes: list[type]) -> Iterator[str]:
     found = inspect.getattr_static(kind, name)
-    if isinstance(found, (property, functools.cached_property)):
-        yield from first_line_gaps(found.__doc__)
-        return
     docs = [getattr(vars(home)[name], "__doc__", None) for home in homes]
+    if isinstance(found, (property, functools.cached_property)):
+        yield from first_line_gaps(next(filter(None, docs), None))
+        return
     method = getattr(kind, name)
     if inspect.isroutine(method):
         yield from first_line_gaps(next(filter(None, docs), None))

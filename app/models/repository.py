@@ -121,13 +121,15 @@ class AliasTarget(NamedTuple):
     settings: StoredFeedback | None
 
 
-def _by_alias() -> Select[Model, AliasCutoff | None, int, int, StoredFeedback | None]:
+def _by_alias(
+    owner: BindParameter[str],
+) -> Select[Model, AliasCutoff | None, int, int, StoredFeedback | None]:
     name: BindParameter[str] = bindparam("name")
     alias: BindParameter[str] = bindparam("alias")
     newest = (
         select(func.max(AliasFeedback.revision))
         .where(
-            AliasFeedback.readable_by(_OWNER),
+            AliasFeedback.readable_by(owner),
             AliasFeedback.name == name,
             AliasFeedback.alias == alias,
         )
@@ -145,17 +147,17 @@ def _by_alias() -> Select[Model, AliasCutoff | None, int, int, StoredFeedback | 
         .outerjoin(
             AliasFeedback,
             and_(
-                AliasFeedback.readable_by(_OWNER),
+                AliasFeedback.readable_by(owner),
                 AliasFeedback.name == ModelAlias.name,
                 AliasFeedback.alias == ModelAlias.alias,
                 AliasFeedback.revision == newest,
             ),
         )
-        .where(ModelAlias.readable_by(_OWNER), ModelAlias.name == name, ModelAlias.alias == alias)
+        .where(ModelAlias.readable_by(owner), ModelAlias.name == name, ModelAlias.alias == alias)
     )
 
 
-_BY_ALIAS = _by_alias()
+_BY_ALIAS = _by_alias(_OWNER)
 
 
 def find_by_alias(session: Session, owner: str, name: str, alias: str) -> AliasTarget | None:
