@@ -5,9 +5,10 @@
 
 One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The plain endpoint is what
 every other route is: FastAPI calls it with the usual dependencies, behind the same middleware and authentication. It
-reads and scores the same 30 query parameters and answers the same. 16 keep-alive connections from another process
+reads and scores the same 30 query parameters and answers the same. The model is named by its id, its name, its name and
+version, an alias, and an alias whose decisions are recorded. 16 keep-alive connections from another process
 send 1,000 distinct queries. The bare endpoint is an ASGI function that answers a fixed body on uvicorn as it comes, in
-a process of its own. Short runs of the three alternate, so that whatever else the machine does hits all; each ratio is
+a process of its own. Short runs of all alternate, so that whatever else the machine does hits all; each ratio is
 the median over the turns.
 
 With `--doors` the turns are POSTs of one row instead: our own, as JSON, and infer of the Open Inference Protocol with
@@ -366,46 +367,50 @@ def free_port() -> int:
 
 async def measure(
     servers: Sequence[tuple[subprocess.Popen[bytes], int]],
-    model_id: str,
+    refs: dict[str, str],
     secret: str,
     rows: list[dict[str, str]],
     args: argparse.Namespace,
 ) -> None:
-    """Alternate the three, and print. `servers` are the service and the bare one, each with its port."""
+    """Alternate all, and print. `servers` are the service and the bare one, each with its port; `refs` are the
+    references to the model by kind, the id first.
+    """
     head = f"HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\nAccept: */*\r\n\r\n"
     queries = [urlencode(row) for row in rows]
-    plain, score = (
-        [f"GET /v1/{kind}/{model_id}/score?{query} {head}".encode() for query in queries]
-        for kind in ("plain", "models")
-    )
+    asked = {"plain": f"plain/{refs['id']}"} | {kind: f"models/{refs[kind]}" for kind in refs}
+    requests = {
+        kind: [f"GET /v1/{path}/score?{query} {head}".encode() for query in queries]
+        for kind, path in asked.items()
+    }
     loads = []
     for process, port in servers:
         await wait_for(port, process)
-        loads.append(await Load.open(port, plain, process.pid))
-    service, other = loads
-    turns = [("plain", service, plain), ("score", service, score), ("bare", other, score)]
-    for _, load, requests in turns:
-        await load.warm(requests, min(1.0, 4 * args.seconds))
-    totals = np.zeros((3, 3))
+        loads.append(await Load.open(port, requests["plain"], process.pid))
+    turns = [(kind, loads[0], sent) for kind, sent in requests.items()]
+    turns.append(("bare", loads[1], requests["id"]))
+    for _, load, sent in turns:
+        await load.warm(sent, min(1.0, 4 * args.seconds))
+    totals = np.zeros((len(turns), 3))
     rates = []
     for _ in range(args.pairs):
         found = []
-        for _, load, requests in turns:
-            found.append(await load.run(requests, args.seconds))
+        for _, load, sent in turns:
+            found.append(await load.run(sent, args.seconds))
             load.rest()
         totals += np.array(found)
         rates.append([answered / seconds for answered, seconds, _ in found])
-    print("| | requests/s | server CPU a request |")
-    print("|---|---|---|")
-    for (kind, _, _), (answered, seconds, cpu) in zip(turns, totals, strict=True):
-        print(f"| {kind} | {answered / seconds:,.0f} | {cpu / answered * 1e6:.1f} µs |")
     cpu = totals[:, 2] / totals[:, 0]
     by_turn = np.array(rates)
-    for column, kind in ((0, "plain"), (2, "bare")):
-        low, median, high = np.quantile(by_turn[:, 1] / by_turn[:, column], [0.25, 0.5, 0.75])
+    print(
+        f"| GET, {args.pairs} turns | Requests per second | Server CPU per request | CPU beside id "
+        "| Requests beside plain, median (quartiles) |"
+    )
+    print("|---|---:|---:|---:|---:|")
+    for row, (kind, _, _) in enumerate(turns):
+        low, median, high = np.quantile(by_turn[:, row] / by_turn[:, 0], [0.25, 0.5, 0.75])
         print(
-            f"| score / {kind}, median (quartiles) of {args.pairs} turns | {median:.1%}"
-            f" ({low:.1%} to {high:.1%}) | {cpu[column] / cpu[1]:.1%} |"
+            f"| {kind} | {totals[row, 0] / totals[row, 1]:,.0f} | {cpu[row] * 1e6:.0f} µs "
+            f"| {cpu[row] / cpu[1]:.2f} | {median:.2f} ({low:.2f} to {high:.2f}) |"
         )
 
 
@@ -640,8 +645,7 @@ def main() -> None:
         if args.probabilities:
             bare_id, _, _ = train(settings, args.rows, args.rounds)
             forget_calibration(settings, bare_id)
-        if args.feedback:
-            named = point_aliases(settings, model_id)
+        named = point_aliases(settings, model_id)
         if args.processes is not None:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(scale(Path(folder), model_id, secret, rows, args))
@@ -664,7 +668,10 @@ def main() -> None:
                     models = (bare_id, model_id)
                     runner.run(measure_probabilities(*servers[0], models, secret, rows, args))
                 else:
-                    runner.run(measure(servers, model_id, secret, rows, args))
+                    name = named["off"].partition("@")[0]
+                    refs = {"id": model_id, "name": name, "name:version": f"{name}:1"}
+                    refs |= {"alias": named["off"], "recorded alias": named["all"]}
+                    runner.run(measure(servers, refs, secret, rows, args))
         finally:
             for process in processes:
                 process.terminate()
