@@ -61,8 +61,6 @@ async def create_key(
 ) -> Response:
     """Create a key for the owner of the caller's key. Only this response contains the secret.
 
-
-
     A repeated request with the same `Idempotency-Key` returns the key without its secret. The first key of another
     owner must be created on the server with `rankwright keys create`. So must a key with the scope `operator`, unless
     the caller's key has this scope.
@@ -100,8 +98,6 @@ async def rotate_key(
 ) -> Response:
     """Create a new key with the same name and scopes, and the same lifetime if it has one. The old key stays valid for
     up to `grace_seconds` more; with 0 it is revoked immediately. Returns 409 if the old key is revoked or has expired.
-
-
 
     Only this response contains the secret. A repeated request with the same `Idempotency-Key` returns the new key
     without it.

@@ -13,7 +13,7 @@ from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import Caller
 from app.platform.errors import Conflict, NotFound, shown
 from app.platform.ids import new_id
-from app.platform.sql import Page, Session
+from app.platform.sql import Page, Session, read_clock
 from app.platform.tables import LegalHold
 
 HoldKind = Literal["owner", "dataset", "model"]
@@ -75,7 +75,7 @@ def place(
         resource_id=resource_id,
         reason=reason,
         author=caller.name,
-        placed_at=repository.now(session),
+        placed_at=read_clock(session),
         released_at=None,
         release_reason=None,
         released_by=None,
@@ -94,7 +94,7 @@ def release(session: Session, caller: Caller, hold_id: str, reason: str) -> Lega
     hold = find(session, caller.owner, hold_id)
     if hold.released_at is not None:
         raise Conflict(f"the legal hold {hold_id} was released already", code="hold_released")
-    hold.released_at = repository.now(session)
+    hold.released_at = read_clock(session)
     hold.release_reason, hold.released_by = reason, caller.name
     hold.releasing_principal_id = caller.principal_id
     describe(session, f"Legal hold {hold_id} released: {reason}")

@@ -72,11 +72,6 @@ def _usable() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     )
 
 
-def now(session: Session) -> float:
-    """Return the database's time in seconds since the epoch."""
-    return session.execute(select(db_now())).scalar_one()
-
-
 def count_usable(session: Session) -> int:
     """Return the number of keys that are neither revoked nor expired, of all owners."""
     return session.execute(select(func.count()).select_from(ApiKey).where(*_usable())).scalar_one()

@@ -24,7 +24,7 @@ from app.platform.errors import (
 )
 from app.platform.ids import new_id
 from app.platform.roles import Identity, Rule, caller_of
-from app.platform.sql import Page, Session
+from app.platform.sql import Page, Session, read_clock
 from app.platform.tables import ApiKey, Principal
 
 OPERATOR = "operator"
@@ -84,7 +84,7 @@ def create(
     if by is not None and not over_quota:
         quotas.admit_one(session, owner, "keys")
     secret = KEY_PREFIX + secrets.token_urlsafe(32)
-    now = repository.now(session)
+    now = read_clock(session)
     key_id = new_id("key")
     if principal_id is None:
         principal_id = new_id("prn")
@@ -145,7 +145,7 @@ def rotate(
     old = repository.get(session, owner, key_id, lock=True)
     if old is None:
         raise NotFound(f"there is no key {key_id!r}")
-    now = repository.now(session)
+    now = read_clock(session)
     end = math.inf if old.expires_at is None else old.expires_at
     if old.revoked_at is not None or end <= now:
         how = "has expired" if old.revoked_at is None else "is revoked"

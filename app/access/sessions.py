@@ -16,7 +16,7 @@ from app.access import person_repository, repository
 from app.platform.callers import Caller, Credential
 from app.platform.errors import Unauthenticated
 from app.platform.roles import Identity
-from app.platform.sql import Session
+from app.platform.sql import Session, read_clock
 from app.platform.tables import BrowserSession
 
 SESSION_SECONDS = 12 * 3600.0
@@ -138,7 +138,7 @@ def _add(
     the token.
     """
     token = secrets.token_urlsafe(32)
-    now = repository.now(session)
+    now = read_clock(session)
     repository.keep_newest_sessions(session, caller, MAX_SESSIONS - 1, links=is_link)
     row = BrowserSession(
         sha256=Credential.of("link" if is_link else "session", token).sha256,

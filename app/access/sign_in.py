@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 
-from app.access import person_repository, repository, sessions
+from app.access import person_repository, sessions
 from app.access.person_repository import DueSession
 from app.access.sessions import Confirmation
 from app.access.tokens import TokenCallers
@@ -33,6 +33,7 @@ from app.platform.callers import Caller, Credential
 from app.platform.encryption import Cipher, Undecryptable, read_keys
 from app.platform.errors import Forbidden, Malformed, NotFound, ServiceError, Unavailable, shown
 from app.platform.roles import RoleFile, caller_of, owners_of
+from app.platform.sql import read_clock
 
 log = logging.getLogger(__name__)
 
@@ -269,7 +270,7 @@ class SignIns:
         """Store the answer to a refresh. The new refresh token comes first: the provider accepts no other from now on.
         Raises Forbidden if the groups are missing or give no role at the owner, and InvalidToken.
         """
-        now = await run_in_threadpool(self._db.reading, repository.now)
+        now = await run_in_threadpool(self._db.reading, read_clock)
         refresh_at = now + sessions.refresh_seconds(self._valid_seconds)
         new, id_token = granted.get("refresh_token"), granted.get("id_token")
         encrypted = self._cipher.encrypt(new) if isinstance(new, str) else due.refresh_token

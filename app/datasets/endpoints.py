@@ -112,12 +112,8 @@ async def upload_dataset(sending: TableRequestDep) -> Response:
     Parquet, Arrow, NDJSON, a JSON array of objects, and .xlsx. `Content-Encoding` can be gzip or zstd. A ZIP archive of
     one table is also accepted.
 
-
-
     The service stores the bytes before it responds. A worker then reads them: the dataset becomes `ready`, or `invalid`
     with the lines and columns of the errors.
-
-
 
     Or send a JSON object with a `name` and a `source`: then a worker takes the rows from the decisions of an alias and
     their outcomes, from an object store, or from a query. `GET /v1/sources` lists the connections.
@@ -354,8 +350,6 @@ async def put_pairs(
     """Send the pairs of a dataset of kind `preferences`: a table with the columns `better` and `worse`, which name
     items. A column `weight` is optional. These pairs replace any earlier ones.
 
-
-
     The service stores the bytes before it responds. A worker then reads them: `pairs.status` becomes `ready`, or
     `invalid` with the lines of the errors. Returns 409 while an unfinished job uses the dataset.
     """
@@ -433,8 +427,6 @@ _VERSION_DOCS: dict[str, Any] = {
 async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
     """Send more rows of a table, or with `mode=replace` a new table with the same roles. The result is a new dataset;
     the version in the URL does not change.
-
-
 
     The new version has the roles and reading options of the old one. With `append` it must also have the same column
     names, types and label values, and the old version must be the newest of its series (otherwise 409

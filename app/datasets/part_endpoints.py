@@ -68,8 +68,6 @@ async def open_upload(
     """Describe the table with the fields of `POST /v1/datasets`, or name the dataset that it is a new version of. Then
     send its files as parts, and close the upload. It becomes one dataset, with the rows in the order of the parts.
 
-
-
     An upload that is not closed is deleted `RANKWRIGHT_KEEP_UPLOADS_DAYS` (default: 7) days after its last part.
     """
     given = query_fields(request)
@@ -133,8 +131,6 @@ async def put_part(
     """Send the bytes of one file, as for `POST /v1/datasets`. Parts are numbered from 1 and can be sent in any order
     and in parallel. All must have the same format, and the same columns in the same order. Each CSV file needs a
     header.
-
-
 
     Sending the same bytes again in the same format is allowed. Returns 409 `part_exists` for other bytes under the same
     number, and 409 `upload_closed` after the upload is closed.
@@ -247,8 +243,6 @@ async def close_upload(
 ) -> Response:
     """Create one dataset from the parts. `parts` is the number of parts that were sent: 409 `parts_missing` lists those
     that have not arrived.
-
-
 
     Workers read the parts in parallel, each with its own attempts. The dataset becomes `ready`, or `invalid` with the
     part, line and column of the errors. Closing an upload again returns its dataset.

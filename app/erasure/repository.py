@@ -55,11 +55,6 @@ from app.platform.tables import (
 )
 
 
-def now(session: Session) -> float:
-    """Return the present time by the database's clock."""
-    return session.execute(select(db_now())).scalar_one()
-
-
 def add(session: Session, erasure: Erasure) -> None:
     """Insert a request."""
     session.add(erasure)

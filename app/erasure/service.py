@@ -14,7 +14,7 @@ from app.platform.callers import Caller, check_all_models
 from app.platform.errors import NotFound, shown
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Page, Session
+from app.platform.sql import Page, Session, read_clock
 from app.platform.tables import FINAL_STATES, Erasure, Job, JobState
 
 DUE_SECONDS = 7 * 86_400.0
@@ -68,7 +68,7 @@ def create(
     allow_over_quota(session)
     holds.lock(session, caller.owner)
     holds.check(session, caller.owner)
-    erasure_id, now = new_id("era"), repository.now(session)
+    erasure_id, now = new_id("era"), read_clock(session)
     job = _enqueue(session, settings, caller.owner, erasure_id)
     erasure = Erasure(
         id=erasure_id,

@@ -31,7 +31,7 @@ from app.platform.documents import ErasureReport
 from app.platform.errors import Conflict
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
+from app.platform.sql import Json, Session, read_clock
 from app.platform.tables import (
     Dataset,
     DatasetStatus,
@@ -333,7 +333,7 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
     is_clean = not (changed or result["results"] or result["uploads"] or result["evidence"])
     if is_clean:
         report["remains"] = _remains(session, claim.owner, erasure, report)
-        report["verified_at"] = repository.now(session)
+        report["verified_at"] = read_clock(session)
     erasure.report, erasure.old_keys = report, [*old_keys]
     session.flush()
     failpoints.reach("erase")

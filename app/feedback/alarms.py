@@ -11,7 +11,7 @@ from app.platform.audit import describe
 from app.platform.callers import acting_principal, check_model
 from app.platform.errors import Conflict, NotFound, check_name, shown
 from app.platform.ids import is_id
-from app.platform.sql import Json, Page, Session
+from app.platform.sql import Json, Page, Session, read_clock
 from app.platform.tables import Alarm
 
 Reference = Literal["keep", "renew"]
@@ -95,7 +95,7 @@ def acknowledge(
             f"alarm {alarm_id} was acknowledged{by}: an acknowledgement cannot be changed",
             code="already_acknowledged",
         )
-    alarm.acknowledged_at = repository.now(session)
+    alarm.acknowledged_at = read_clock(session)
     alarm.reason, alarm.reference, alarm.author = reason, reference, author
     alarm.principal_id = acting_principal()
     goes_on = "the reference is kept" if reference == "keep" else "the reference is renewed"

@@ -24,7 +24,7 @@ from app.platform.blobs import BlobKey, Publisher
 from app.platform.errors import Conflict, Invalid, counted
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
+from app.platform.sql import Json, Session, read_clock
 from app.platform.tables import DecisionSegment, Job
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         session, claim.owner, spec["name"], spec["alias"], repository.BACKFILL
     )
     return {
-        **reading_of(spec, claim.owner, repository.now(session)),
+        **reading_of(spec, claim.owner, read_clock(session)),
         "workdir": str(workdir),
         "path": BlobKey(upload.upload_key),
         "content_type": upload.content_type,

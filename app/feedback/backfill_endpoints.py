@@ -109,8 +109,6 @@ async def create_decisions(sending: TableRequestDep) -> Response:
     `score`, and `id` or `decision_id`. Optional columns are `threshold`, `flag`, `probability`, `explored`,
     `propensity` and `keep`. The recorded features are columns of their names, or `feature.…`.
 
-
-
     A job of kind `backfill` checks all rows, and then stores all or none. Decisions that are stored already are
     skipped, so the same table may be sent again. Returns 409 `no_feedback` if the alias does not record decisions.
     """

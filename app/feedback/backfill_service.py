@@ -20,7 +20,7 @@ from app.platform.callers import check_model
 from app.platform.documents import StoredFeedback
 from app.platform.errors import NAME, Conflict, Invalid, shown
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
+from app.platform.sql import Json, Session, read_clock
 from app.platform.tables import DecisionUpload, Job
 
 IN_QUERY = {"parameter": "model"}
@@ -146,7 +146,7 @@ def check(
     """
     spec = _specification(session, owner, request, table)
     return {
-        **reading_of(spec, owner, file_repository.now(session)),
+        **reading_of(spec, owner, read_clock(session)),
         "workdir": "",
         "path": "",
         "content_type": table.content_type,

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Query
 
 from app.access.authentication import GuardedRoute, needs
-from app.feedback import outcome_repository as repository
 from app.feedback import service
 from app.feedback.cohort_schemas import Arrival, Cohort, CohortCounts, CohortPart, CohortTable
 from app.feedback.periods import DAY, PeriodKind
 from app.http.dependencies import CallerDep, Context, ContextDep, Time
 from app.platform.documents import StoredFeedback
 from app.platform.errors import Invalid
-from app.platform.sql import Session
+from app.platform.sql import Session, read_clock
 
 if TYPE_CHECKING:
     from app.feedback import cohorts
@@ -78,7 +77,7 @@ def _table(
     ) -> tuple[StoredFeedback, float, PeriodKind, joining.DecisionsOfAlias]:
         settings = service.read(session, owner, name, alias).settings
         assert settings is not None
-        now = repository.now(session)
+        now = read_clock(session)
         at = now if as_of is None else min(as_of, now)
         monitor = settings["monitor"]
         kind = period or ("week" if monitor is None else monitor["period"])

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.feedback import file_repository, repository
+from app.feedback import repository
 from app.feedback.decision_ids import (
     DecisionKeys,
     DecisionKeySet,
@@ -35,7 +35,7 @@ from app.platform import catalogue
 from app.platform.blobs import Blob, BlobDamaged, BlobMissing
 from app.platform.errors import Unavailable
 from app.platform.ids import new_id
-from app.platform.sql import Session
+from app.platform.sql import Session, read_clock
 from app.scoring.decisions import REPEAT_SECONDS
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def compact(files: Files, owner: str) -> int:
 
 
 def _today(session: Session) -> float:
-    return file_repository.now(session) // DAY * DAY
+    return read_clock(session) // DAY * DAY
 
 
 def _logs(session: Session, owner: str) -> Sequence[str]:

@@ -33,7 +33,7 @@ from app.platform.blobs import BlobKey
 from app.platform.documents import DatasetSource
 from app.platform.errors import invalid
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
+from app.platform.sql import Json, Session, read_clock
 
 KIND = "decisions"
 
@@ -55,7 +55,7 @@ class DecisionSource:
             "decisions": given[KIND],
             "since": since,
             "until": until,
-            "as_of": repository.now(session),
+            "as_of": read_clock(session),
             "revision": recorded["revision"],
             "time_column": None,
             "files": None,

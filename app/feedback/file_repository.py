@@ -15,11 +15,6 @@ BACKFILL = "backfill"
 """Origin of decisions of another system."""
 
 
-def now(session: Session) -> float:
-    """Return the present time by the database's clock."""
-    return session.execute(select(db_now())).scalar_one()
-
-
 def find_settings(
     session: Session, owner: str, name: str, alias: str, revision: int
 ) -> AliasFeedback | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Row, Select, exists, func, select
 
 from app.platform.ids import new_id
-from app.platform.sql import Json, Page, Session, db_now, fetch_page, upsert_into
+from app.platform.sql import Json, Page, Session, db_now, fetch_page, read_clock, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
     Alarm,
@@ -34,11 +34,6 @@ class MonitoredAlias(NamedTuple):
     def reference(self) -> str:
         """The alias as a reference to a model, such as `churn@live`."""
         return f"{self.name}@{self.alias}"
-
-
-def now(session: Session) -> float:
-    """Return the present time by the database's clock."""
-    return session.execute(select(db_now())).scalar_one()
 
 
 def settings_of(
@@ -225,7 +220,7 @@ def add_alarm(
         family=family,
         period_start=period_start,
         found=found,
-        raised_at=now(session),
+        raised_at=read_clock(session),
     )
     session.add(alarm)
     session.flush()

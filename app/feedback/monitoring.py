@@ -37,7 +37,7 @@ from app.models.service import VALIDATION
 from app.platform.documents import Interval, MonitorSettings, OutcomeRule, StoredFeedback
 from app.platform.errors import NotFound, check_name
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
+from app.platform.sql import Json, Session, read_clock
 from app.platform.tables import Alarm, AliasFeedback, Job, Model, MonitorLook
 from core.errors import InvalidParameter
 
@@ -84,7 +84,7 @@ def may_be_due(session: Session, of: MonitoredAlias) -> bool:
     row = repository.settings_of(session, *of)
     if row is None or row.settings is None:
         return False
-    monitor, now = row.settings["monitor"], repository.now(session) - SEALED_SECONDS
+    monitor, now = row.settings["monitor"], read_clock(session) - SEALED_SECONDS
     kind: PeriodKind = SHADOW_PERIOD if monitor is None else monitor["period"]
     horizon = row.settings["outcome"]["horizon_days"] * DAY
     families = [] if monitor is None else [(UNLABELLED, now), (RANKING, now - horizon)]
@@ -109,7 +109,7 @@ def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | 
     # Several dispatchers may find the same looks due: the first one to lock the settings queues the job.
     if repository.settings_of(session, *of, lock=True) is None:
         return None
-    now = repository.now(session)
+    now = read_clock(session)
     if repository.is_busy(session, of.owner, MONITOR, of.reference, now - RETRY_SECONDS):
         return None
     settings_now = _watched(session, of)
@@ -162,7 +162,7 @@ def _due(
     """Return the first periods with looks that are due."""
     monitor = settings["monitor"]
     kind: PeriodKind = SHADOW_PERIOD if monitor is None else monitor["period"]
-    now = repository.now(session)
+    now = read_clock(session)
     # Later looks keep to the first one, also if decisions are added that are earlier.
     own = [look for look in looks if _is_of(look, kind)]
     if own:
@@ -295,7 +295,7 @@ def read(
     """
     check_name("alias", alias)
     of = MonitoredAlias(owner, name, alias)
-    at = repository.now(session) if as_of is None else as_of
+    at = read_clock(session) if as_of is None else as_of
     current = model_repository.find_alias(session, owner, name, alias)
     row = repository.settings_of(session, *of, at=at)
     if current is None and row is None:

@@ -14,7 +14,6 @@ from starlette.responses import JSONResponse, Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.datasets.description import check_encoding, check_format, refuse_clash, refuse_foreign
-from app.feedback import outcome_repository as repository
 from app.feedback import outcome_service as service
 from app.feedback.known import KnownRows, Reader
 from app.feedback.outcome_bodies import Body
@@ -25,7 +24,7 @@ from app.http.idempotency import CreationDep, validated
 from app.ingest.formats import TextDialect
 from app.platform.blobs import Blob
 from app.platform.errors import Invalid
-from app.platform.sql import Json, Session
+from app.platform.sql import Json, Session, read_clock
 from app.scoring.answers import JSON
 from app.scoring.dependencies import is_json
 from app.scoring.table_rows import Bounds, bounds_of
@@ -71,20 +70,16 @@ async def create_outcomes(
     """Store what happened to the entities that were scored. The body is JSON in one of two forms, or a table: CSV,
     NDJSON or Arrow; uncompressed, gzip or zstd. If a row is invalid, nothing is stored.
 
-
-
     A row names a decision (`decision_id`) or an entity (`id`, with `event_at`: when it happened). Its `label` is true
     or false, 1 or 0, or a value of the model's label column. Null withdraws an earlier outcome. `known_at` is when you
     got to know it; default: now. `source` is a short text, such as `review` or `system`.
-
-
 
     A later outcome of the same decision or event corrects the earlier one. Outcomes of unknown ids are kept, and wait
     for later decisions.
     """
     body = _description(request, fields)
     content = await request.body()
-    now = await run_in_threadpool(context.db.reading, repository.now)
+    now = await run_in_threadpool(context.db.reading, read_clock)
     bounds = bounds_of(context.settings, len(content))
     check_labels = partial(service.check_labels, context.db.reading, new.owner)
     reader = _reader(context, new.owner)

@@ -30,11 +30,6 @@ class Segment(NamedTuple):
     content: bytes | None = None
 
 
-def now(session: Session) -> float:
-    """Return the present time by the database's clock."""
-    return session.execute(select(db_now())).scalar_one()
-
-
 def add(session: Session, row: OutcomeSegment) -> None:
     """Insert a segment of outcomes."""
     session.add(row)

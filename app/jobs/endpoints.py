@@ -180,8 +180,6 @@ async def retry_job(*, job_id: str, new: JobCreationDep) -> Response:
     """Run the same work again as a new job, whose `retry_of` is this job. Returns 409 unless this job has failed, was
     cancelled or timed out.
 
-
-
     The output of the job (an evaluation, comparison, batch score or dataset) then belongs to the new job. Returns 409
     if it already belongs to another job; the error names that job.
     """

@@ -10,7 +10,7 @@ from sqlalchemy import delete as sql_delete
 
 from app.platform import events
 from app.platform.callers import acting_principal
-from app.platform.sql import Page, Session, db_now, fetch_page, upsert_into
+from app.platform.sql import Page, Session, db_now, fetch_page, read_clock, upsert_into
 from app.platform.tables import AliasRequest, AliasRequestState, BreakGlass
 
 _OPEN = AliasRequest.state == AliasRequestState.OPEN
@@ -25,14 +25,9 @@ def _in_state(state: str) -> ColumnElement[bool]:
     return AliasRequest.state == state
 
 
-def now(session: Session) -> float:
-    """Return the time of the database, in seconds since 1970."""
-    return float(session.scalars(select(db_now())).one())
-
-
 def add(session: Session, row: AliasRequest, keep_seconds: float) -> AliasRequest:
     """Insert an open request that expires after `keep_seconds`."""
-    row.created_at = now(session)
+    row.created_at = read_clock(session)
     row.expires_at = row.created_at + keep_seconds
     session.add(row)
     session.flush()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from app.http.schemas import EvaluationId, ModelId, Resource
-
-if TYPE_CHECKING:
-    pass
 
 DataPart = Literal["validation", "train"]
 

@@ -46,7 +46,7 @@ from app.platform.issuers import read_issuers
 from app.platform.roles import read_rules
 from app.platform.schema import REVISION, describe_unknown, is_older, way_back
 from app.platform.settings import Settings
-from app.platform.sql import DBAPIError
+from app.platform.sql import DBAPIError, read_clock
 from app.platform.stores import REQUEST_PATIENCE, open_store
 from app.platform.tables import JobState
 from app.webhooks.delivery_repository import count_webhooks
@@ -301,7 +301,7 @@ def check_clock(db: Database) -> Finding:
     """Compare the clocks of database and process. Leases use only the database's, but people read both."""
     before = time.time()
     with db.read() as session:
-        there = repository.now(session)
+        there = read_clock(session)
     skew = there - (before + time.time()) / 2
     if abs(skew) > MAX_CLOCK_SKEW_SECONDS:
         where = "ahead of" if skew > 0 else "behind"

@@ -86,11 +86,6 @@ def sealing_keys(session: Session) -> set[str]:
     return set(session.scalars(select(AuditSeal.key_id).distinct()))
 
 
-def now(session: Session) -> float:
-    """Return the present time by the database's clock."""
-    return session.execute(select(db_now())).scalar_one()
-
-
 def sqlite_errors(session: Session) -> list[str]:
     """Return the errors that SQLite's check of the whole file finds."""
     found = session.scalars(text("PRAGMA integrity_check")).all()

@@ -13,7 +13,7 @@ from sqlalchemy import delete, exists, func, select, update
 
 from app.platform import failpoints
 from app.platform.audit_keys import AuditKey, AuditKeys
-from app.platform.sql import Session, db_now, upsert_into
+from app.platform.sql import Session, db_now, read_clock, upsert_into
 from app.platform.tables import ApiKey, AuditEntry, AuditSeal, AuditStart, LegalHold
 
 log = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ def seal_some(session: Session, keys: AuditKeys) -> int:
             entries=len(rows),
             key_id=key.id,
             previous_mac=start.seal_mac if last is None else last.mac,
-            sealed_at=session.scalar(select(db_now())),
+            sealed_at=read_clock(session),
         )
         seal.mac = mac_of_seal(key, seal, macs)
         session.add(seal)
@@ -180,7 +180,7 @@ def prune(session: Session, keys: AuditKeys, age_seconds: float) -> int:
     start = _lock(session, wait=True)
     if start is None:
         return 0
-    before = session.scalars(select(db_now())).one() - age_seconds
+    before = read_clock(session) - age_seconds
     first = session.scalars(_seals().order_by(AuditSeal.number).limit(1)).first()
     if first is None:
         return _prune_unsealed(session, start, before)
@@ -206,7 +206,7 @@ def prune(session: Session, keys: AuditKeys, age_seconds: float) -> int:
         start.position = seal.last_position
     if removed:
         start.entries += removed
-        start.pruned_at = session.scalar(select(db_now()))
+        start.pruned_at = read_clock(session)
         start.key_id, start.mac = keys.newest.id, mac_of_start(keys.newest, start)
         session.flush()
         failpoints.reach("audit_prune")
@@ -231,7 +231,7 @@ def _prune_unsealed(session: Session, start: AuditStart, before: float) -> int:
         return 0
     session.execute(delete(entry).where(entry.id.in_([row.id for row in old])))
     start.position, start.entries = old[-1].position, start.entries + len(old)
-    start.pruned_at = session.scalar(select(db_now()))
+    start.pruned_at = read_clock(session)
     return len(old)
 
 
@@ -386,7 +386,7 @@ def begins_late(session: Session, late_seconds: float) -> Iterator[Flaw]:
         return
     oldest_key = session.scalar(select(func.min(ApiKey.created_at)))
     oldest = session.scalar(select(func.min(AuditEntry.created_at)))
-    began = session.scalars(select(db_now())).one() if oldest is None else oldest
+    began = read_clock(session) if oldest is None else oldest
     if oldest_key is not None and oldest_key < began - late_seconds:
         age = f"{(began - oldest_key) / 3600:.1f} hours"
         detail = (

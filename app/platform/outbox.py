@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from sqlalchemy import delete, select, update
 
 from app.platform.ids import new_id
-from app.platform.sql import Json, Session, db_now
+from app.platform.sql import Json, Session, db_now, read_clock
 from app.platform.tables import Delivery, DeliveryState, OutboxEvent
 
 
@@ -83,7 +83,7 @@ def claim(session: Session, target: str, limit: int, lease_seconds: float) -> li
     lease ends.
     """
     # Read first: PostgreSQL does not look in an index for a time that moves.
-    now = session.execute(select(db_now())).scalar_one()
+    now = read_clock(session)
     due = (
         select(Delivery, OutboxEvent)
         .join(OutboxEvent)

@@ -111,6 +111,11 @@ def _sqlite(element: db_now, compiler: Any, **kw: Any) -> str:
     return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
+def read_clock(session: Session) -> float:
+    """Return the time of the database, in seconds since 1970."""
+    return session.execute(select(db_now())).scalar_one()
+
+
 class machine_now(FunctionElement[float]):  # noqa: N801 - as above
     """Seconds of the machine's monotonic clock, which nobody can set and which restarts with the machine.
 

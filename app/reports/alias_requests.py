@@ -20,7 +20,7 @@ from app.platform.documents import EvidenceFile, RequestedChange, StoredGuarante
 from app.platform.errors import Conflict, Forbidden, NotFound, check_name, counted, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import Page, Session
+from app.platform.sql import Page, Session, read_clock
 from app.platform.tables import (
     AliasRequest,
     AliasRequestKind,
@@ -239,12 +239,12 @@ def list_page(
     page = rows.list_page(
         session, owner, state=state, name=name, alias=alias, limit=limit, after=after
     )
-    return page, rows.now(session)
+    return page, read_clock(session)
 
 
 def get(session: Session, owner: str, alias_request_id: str) -> tuple[AliasRequest, float]:
     """Return a request, and the time of the database. Raises NotFound, also for a request of another owner."""
-    return _find(session, owner, alias_request_id), rows.now(session)
+    return _find(session, owner, alias_request_id), read_clock(session)
 
 
 def _find(
@@ -444,7 +444,7 @@ def withdraw(session: Session, caller: Caller, alias_request_id: str) -> AliasRe
 def _lock_open(session: Session, caller: Caller, alias_request_id: str) -> AliasRequest:
     """Lock a request. Raises Conflict unless it is open."""
     row = _find(session, caller.owner, alias_request_id, lock=True)
-    state = state_of(row, rows.now(session))
+    state = state_of(row, read_clock(session))
     if state == AliasRequestState.EXPIRED:
         raise Conflict(
             f"{alias_request_id} has expired: request the change again",
@@ -474,7 +474,7 @@ def _close(
     reason: str | None,
 ) -> None:
     """Store the end of a locked request."""
-    row.state, row.decided_at, row.decision_reason = state, rows.now(session), reason
+    row.state, row.decided_at, row.decision_reason = state, read_clock(session), reason
     words = str(state).capitalize()
     if state != AliasRequestState.VOID:
         row.decided_by, row.decided_by_id = caller.name, caller.principal_id

@@ -6,13 +6,8 @@ from collections.abc import Collection
 
 from sqlalchemy import func, select
 
-from app.platform.sql import Page, Session, db_now, fetch_page
+from app.platform.sql import Page, Session, fetch_page
 from app.platform.tables import Job, Schedule
-
-
-def now(session: Session) -> float:
-    """Return the time of the database, in seconds since 1970."""
-    return float(session.scalars(select(db_now())).one())
 
 
 def add(session: Session, row: Schedule) -> None:

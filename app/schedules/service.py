@@ -17,7 +17,7 @@ from app.platform.errors import Conflict, NotFound, shown
 from app.platform.ids import is_id, new_id
 from app.platform.roles import Rule
 from app.platform.settings import Settings
-from app.platform.sql import Page, Session
+from app.platform.sql import Page, Session, read_clock
 from app.platform.tables import FINAL_STATES, JobState, Schedule, SchedulePaused
 from app.schedules import cron, due_repository, repository
 from app.schedules.due_repository import DueSchedule
@@ -45,7 +45,7 @@ def create(
     """Create a schedule that refreshes a dataset. Raises NotFound, Conflict or Invalid for a dataset that cannot be
     refreshed, Invalid for an expression, and Conflict above `MAX_SCHEDULES`.
     """
-    now = repository.now(session)
+    now = read_clock(session)
     expression = cron.checked(expression, now)
     datasets.check_refresh(connections, datasets.find(session, caller.owner, dataset_id))
     access_rows.take_turn(session, caller.owner)  # for the number of schedules
@@ -90,7 +90,7 @@ def update(
         allow_over_quota(session)
     row = find(session, caller.owner, schedule_id, lock=True)
     state = _state_of(session, row)
-    before, now = _audited(row), repository.now(session)
+    before, now = _audited(row), read_clock(session)
     if expression is not None:
         row.cron = cron.checked(expression, now)
         if row.due_at is not None:
@@ -207,7 +207,7 @@ def pause(session: Session, due: DueSchedule, reason: SchedulePaused) -> bool:
     row = due_repository.claim(session, due)
     if row is None:
         return False
-    row.last_run_at = repository.now(session)
+    row.last_run_at = read_clock(session)
     row.last_error = {"code": str(reason), "message": _WHY[reason]}
     _pause(row, reason, row.last_run_at)
     record_of_service(
@@ -222,7 +222,7 @@ def pause(session: Session, due: DueSchedule, reason: SchedulePaused) -> bool:
 
 def _set_next(session: Session, row: Schedule) -> None:
     """Set the next due time, from now on: however many times were missed, they are run once."""
-    row.last_run_at = repository.now(session)
+    row.last_run_at = read_clock(session)
     row.due_at = cron.next_due(row.cron, row.last_run_at)
 
 

@@ -126,8 +126,6 @@ async def create_batch_score(
     """Send JSON with a model and a dataset. Or send the rows, as raw bytes or in a form with a part `file`, with the
     model in the query or in the form. A job of kind `batch_score` scores them. The result is a Parquet file.
 
-
-
     Rows that you send need no label. They must have the model's features as columns, in any order. Other columns of the
     model's training dataset, such as its label or its group, are allowed and ignored. Any other column is an error,
     unless `keep` or `ignore` names it or the request has `Prefer: handling=lenient`. A row with an error fails the job;

@@ -553,13 +553,9 @@ async def score_rows(
     `reasons=3`, it has the three largest contributions to each score compared with a reference; then up to 1,000 rows
     are allowed.
 
-
-
     The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; uncompressed, gzip or zstd. A table must
     have the features as columns, in any order. Other columns are an error, unless `ignore` names them or the request
     has `Prefer: handling=lenient`. `Accept` selects the format of the response: JSON, CSV, NDJSON, Arrow or Parquet.
-
-
 
     A table may be larger than other bodies (`RANKWRIGHT_MAX_STREAMED_BYTES`): it is then scored in blocks. The response
     is sent when all rows are scored.

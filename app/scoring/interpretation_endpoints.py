@@ -4,7 +4,7 @@ and others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, Response
@@ -30,9 +30,6 @@ from app.scoring.schemas import (
 from app.scoring.scorecard import BaseOdds, BaseScore, Pdo, Scorecard
 from app.training import interpretation
 from core.bounds import MIN_THETA
-
-if TYPE_CHECKING:
-    pass
 
 # A picture contains names that users chose. They are escaped, and the policy forbids scripts and requests.
 PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; sandbox"}

@@ -96,8 +96,6 @@ async def submit_job(
     """Train a ranker on a dataset. The service stores the job before it responds; a free worker starts it within
     milliseconds.
 
-
-
     With `Prefer: wait=N` the response is sent when the job has ended, with its final state. A failed job has also
     ended; its `error` says why.
     """

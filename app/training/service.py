@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from app.datasets.matrices import MIN_PER_CLASS
 from app.datasets.protected import PROTECTED, protected_columns
@@ -75,9 +75,6 @@ from app.training.splits import (
 from core.base.monotone import find_directions
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
-
-if TYPE_CHECKING:
-    pass
 
 JsonSchema = dict[str, Any]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ScalarSelect, func, select, update
 
-from app.platform.sql import Session, db_now
+from app.platform.sql import Session, db_now, read_clock
 from app.platform.tables import (
     Delivery,
     DeliveryAttempt,
@@ -32,7 +32,7 @@ class DueTarget:
 
 def due_targets(session: Session) -> list[DueTarget]:
     """Return the webhooks to which deliveries are due: one look into an index for each webhook."""
-    now = session.execute(select(db_now())).scalar_one()
+    now = read_clock(session)
     statement = select(Webhook.id, Webhook.owner, Webhook.failing_since.is_not(None)).where(
         Webhook.disabled_at.is_(None), _earliest() <= now
     )
@@ -54,7 +54,7 @@ def fail_untargeted(session: Session) -> int:
     """Let the due deliveries fail whose webhook is disabled or deleted: it was so while their event was committed.
     Returns their number.
     """
-    now = session.execute(select(db_now())).scalar_one()
+    now = read_clock(session)
     is_active = (
         select(Webhook.id)
         .where(Webhook.id == Delivery.target, Webhook.disabled_at.is_(None))
@@ -92,7 +92,7 @@ class WebhookCounts:
 
 def count_webhooks(session: Session) -> WebhookCounts:
     """Count the webhooks. Looks into an index once for each."""
-    now = session.execute(select(db_now())).scalar_one()
+    now = read_clock(session)
     is_disabled, is_failing = Webhook.disabled_at.is_not(None), Webhook.failing_since.is_not(None)
     works = ~is_disabled & ~is_failing
     disabled, failing, working = (

@@ -21,11 +21,6 @@ KEEP_SECONDS = 30 * 86_400.0
 _AS_IT_IS = {"synchronize_session": False}
 
 
-def now(session: Session) -> float:
-    """Return the time of the database, in seconds since 1970."""
-    return float(session.scalars(select(db_now())).one())
-
-
 def add(session: Session, row: Webhook) -> None:
     """Insert a webhook."""
     session.add(row)

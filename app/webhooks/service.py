@@ -15,7 +15,7 @@ from app.platform.callers import Caller
 from app.platform.errors import Conflict, NotFound, TooMany, invalid, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import Page, Session
+from app.platform.sql import Page, Session, read_clock
 from app.platform.tables import (
     Delivery,
     DeliveryAttempt,
@@ -77,7 +77,7 @@ def create(
         previous_secret=None,
         previous_valid_until=None,
         author=caller.name,
-        created_at=repository.now(session),
+        created_at=read_clock(session),
         disabled_at=None,
         disabled_reason=None,
         failing_since=None,
@@ -116,7 +116,7 @@ def update(
     if enabled is True:
         row.disabled_at = row.disabled_reason = row.failing_since = None
     elif enabled is False and row.disabled_at is None:
-        row.disabled_at = repository.now(session)
+        row.disabled_at = read_clock(session)
         row.disabled_reason = WebhookDisabled.REQUESTED
         repository.give_up_queued(session, row.id)
     describe_changes(session, f"Webhook {row.id}", before, _audited(row))
@@ -144,7 +144,7 @@ def rotate(
     row = find(session, owner, webhook_id, lock=True)
     secret = new_secret()
     row.previous_secret = row.secret
-    row.previous_valid_until = repository.now(session) + OVERLAP_SECONDS
+    row.previous_valid_until = read_clock(session) + OVERLAP_SECONDS
     row.secret = cipher_of(settings).encrypt(secret)
     describe(session, f"Webhook {row.id}: the secret was rotated")
     session.flush()

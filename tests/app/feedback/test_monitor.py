@@ -15,14 +15,14 @@ import pytest
 from sqlalchemy import delete, select
 
 from app.feedback import alarms as alarm_service
-from app.feedback import monitor_repository, monitoring, shadow
+from app.feedback import monitoring, shadow
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.period_rows import PeriodRows
 from app.jobs import execution, queue
 from app.jobs import service as jobs
 from app.models import aliases
 from app.platform.database import Database
-from app.platform.sql import Session
+from app.platform.sql import Session, read_clock
 from app.platform.tables import Alarm, Job, MonitorLook
 from tests.app.feedback.simulator import (
     DAY,
@@ -148,7 +148,7 @@ def test_looks_are_made_once_for_each_period_and_family(bench: Workbench, world:
 
 
 def monitor_now(bench: Workbench) -> float:
-    return bench.db.reading(monitor_repository.now)
+    return bench.db.reading(read_clock)
 
 
 def test_a_fall_of_the_auc_raises_an_alarm_and_no_fall_raises_none(

@@ -21,6 +21,7 @@ from app.operations.metrics import MAX_OWNERS, DatabaseCollector
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+from app.platform.sql import read_clock
 from app.platform.tables import Dataset
 from tests.app.child_job_steps import divided
 from tests.app.live_service import OWNER as OURS
@@ -105,7 +106,7 @@ def test_a_claim_says_how_long_the_job_has_waited(db: Database) -> None:
     assert claimed(db).waited_seconds is None  # the second attempt
     change(db, job.id, state="cancelled")
     due = submit(db)
-    now = db.reading(repository.now)
+    now = db.reading(read_clock)
     change(db, due.id, created_at=now - 300, not_before=now - 30)
     waited = claimed(db).waited_seconds
     assert waited is not None
@@ -186,7 +187,7 @@ def test_a_round_of_housekeeping_that_ends_is_recorded(db: Database, tmp_path: P
     stop.clear()
     keeper.round()
     first = successes(db)
-    assert abs(first["housekeeping"] - db.reading(repository.now)) < 100
+    assert abs(first["housekeeping"] - db.reading(read_clock)) < 100
     assert first["backup"] == 0
     keeper.round()
     assert successes(db)["housekeeping"] > first["housekeeping"]
@@ -208,7 +209,7 @@ def test_a_complete_backup_is_recorded_and_no_other(
     assert exported(client, name) == {(): 0}
     upload.write_bytes(content)
     assert not back_up(settings, tmp_path / "today").missing
-    assert abs(exported(client, name)[()] - db.reading(repository.now)) < 100
+    assert abs(exported(client, name)[()] - db.reading(read_clock)) < 100
 
 
 # --- permits, models --------------------------------------------------------------------------------

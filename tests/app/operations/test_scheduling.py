@@ -20,7 +20,7 @@ from app.platform.blobs import BlobStore, FolderStore
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import db_now
+from app.platform.sql import db_now, read_clock
 from app.platform.tables import (
     ApiKey,
     AuditEntry,
@@ -31,7 +31,7 @@ from app.platform.tables import (
     Principal,
     Schedule,
 )
-from app.schedules import due_repository, repository
+from app.schedules import due_repository
 from tests.app.operations import mortal
 from tests.app.queue_steps import OWNER, add_dataset
 from tests.long_form import rest
@@ -119,7 +119,7 @@ def found(db: Database, schedule_id: str) -> Schedule:
 
 
 def now(db: Database) -> float:
-    return db.reading(repository.now)
+    return db.reading(read_clock)
 
 
 def refreshes(db: Database, dataset_id: str | None = None) -> Sequence[Dataset]:
