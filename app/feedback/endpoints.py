@@ -13,8 +13,8 @@ from starlette.responses import Response
 from app.access.authentication import GuardedRoute, needs, records_reads
 from app.feedback import service
 from app.feedback.monitor_repository import MonitoredAlias
-from app.feedback.monitor_schemas import detectable_of
-from app.feedback.monitoring import Detectable, find_detectable
+from app.feedback.monitor_results import find_detectable
+from app.feedback.monitor_schemas import DetectableDrop
 from app.feedback.schemas import (
     Decision,
     DecisionFilePage,
@@ -120,7 +120,7 @@ def delete_feedback(
     )
 
 
-Compute = Callable[[], Detectable | None] | None
+Compute = Callable[[], DetectableDrop | None] | None
 
 
 def _read(session: Session, owner: str, name: str, alias: str) -> tuple[AliasFeedback, Compute]:
@@ -147,7 +147,7 @@ def _show(found: AliasFeedback, response: Response, context: Context, compute: C
         # The settings are stored already: a service that is busy must not reject them.
         with suppress(TooMany), context.computations.hold(found.owner):
             detectable = compute()
-    return Feedback.from_row(found, **found.settings, detectable=detectable_of(detectable))
+    return Feedback.from_row(found, **found.settings, detectable=detectable)
 
 
 @decisions_router.get("/decisions/{decision_id}", summary="Read a decision")

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.access.authentication import GuardedRoute, needs
-from app.feedback import alarms, monitoring
+from app.feedback import alarms, monitor_results
 from app.feedback.monitor_schemas import (
     Alarm,
     AlarmAcknowledgement,
@@ -15,8 +15,6 @@ from app.feedback.monitor_schemas import (
     AliasMonitor,
     AliasShadow,
     alarm_of,
-    monitor_of,
-    shadow_of,
 )
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, Time
 
@@ -50,8 +48,8 @@ async def read_monitor(
     at = None if as_of is None else as_of.timestamp()
 
     def work() -> AliasMonitor:
-        compute = context.db.reading(monitoring.read, caller.owner, name, alias, at)
-        return monitor_of(compute())
+        compute = context.db.reading(monitor_results.read, caller.owner, name, alias, at)
+        return compute()
 
     return await context.compute(caller.owner, work)
 
@@ -68,7 +66,7 @@ def read_shadow(*, name: str, alias: str, context: ContextDep, caller: CallerDep
     only the shadow model flags has an outcome only if it was explored. To promote the shadow model, move the alias to
     it.
     """
-    return shadow_of(context.db.reading(monitoring.read_shadow, caller.owner, name, alias))
+    return context.db.reading(monitor_results.read_shadow, caller.owner, name, alias)
 
 
 @router.get("", summary="List alarms")

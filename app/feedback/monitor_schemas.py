@@ -6,15 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from app.feedback.look_words import say_look
 from app.feedback.looks import FAMILIES, STATUSES, TESTED
-from app.feedback.monitoring import (
-    Budget,
-    Detectable,
-    Monitor,
-    PeriodOfLooks,
-    Shadow,
-    say_look,
-)
 from app.http.schemas import (
     Body,
     ModelId,
@@ -470,26 +463,16 @@ class AliasShadow(Resource):
     )
 
 
-def shadow_of(found: Shadow) -> AliasShadow:
-    """Return a comparison as a response."""
-    looks = [
-        ShadowLook.from_row(
-            row,
-            **{
-                name: row.found[name] for name in ("status", "reason", "rows", "known", "positives")
-            },
-            difference=row.found["value"],
-            comparison=row.found["details"]["comparison"],
-            words=say_look(row.family, row.found),
-        )
-        for row in found.looks
-    ]
-    return AliasShadow.from_row(found, looks=looks)
-
-
-def detectable_of(found: Detectable | None) -> DetectableDrop | None:
-    """Return what the monitor can find, as a response."""
-    return None if found is None else DetectableDrop.model_validate(found)
+def shadow_look_of(row: MonitorLook) -> ShadowLook:
+    """Return a look at a comparison as a response."""
+    names = ("status", "reason", "rows", "known", "positives")
+    return ShadowLook.from_row(
+        row,
+        **{name: row.found[name] for name in names},
+        difference=row.found["value"],
+        comparison=row.found["details"]["comparison"],
+        words=say_look(row.family, row.found),
+    )
 
 
 def alarm_of(row: AlarmRow) -> Alarm:
@@ -516,24 +499,3 @@ def look_of(row: MonitorLook) -> Look:
         metrics=details.get("metrics"),
         shifted=shifted,
     )
-
-
-def monitor_of(found: Monitor) -> AliasMonitor:
-    """Return what a monitor has found, as a response."""
-    return AliasMonitor.from_row(
-        found,
-        detectable=detectable_of(found.detectable),
-        budget=[_budget_of(each) for each in found.budget],
-        alarms=[alarm_of(row) for row in found.alarms],
-        periods=[_period_of(each) for each in found.periods],
-    )
-
-
-def _budget_of(found: Budget) -> FamilyBudget:
-    numbers = {"alpha": found.alpha, "spent": found.spent, "left": found.alpha - found.spent}
-    # A share of 0.2 of 0.05 is 0.01, not 0.010000000000000002.
-    return FamilyBudget(family=found.family, **{k: round(v, 12) for k, v in numbers.items()})
-
-
-def _period_of(found: PeriodOfLooks) -> MonitoredPeriod:
-    return MonitoredPeriod.from_row(found, looks=[look_of(row) for row in found.looks])

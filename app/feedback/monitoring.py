@@ -6,40 +6,26 @@ since then. Each look is made exactly once: the primary key of its row is the al
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, Protocol, cast
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from app.feedback import monitor_repository as repository
 from app.feedback.looks import (
-    CALIBRATION,
-    GUARANTEE,
     RANKING,
     SHADOW,
-    TESTED,
     UNLABELLED,
     CalibrationReference,
-    StoredLook,
-    alpha_of,
-    measurements,
-    reference_of,
 )
 from app.feedback.monitor_repository import MonitoredAlias
-from app.feedback.periods import DAY, PLANNED, Period, PeriodKind, period_at, periods_between
-from app.feedback.shadow import total_swap
+from app.feedback.periods import DAY, Period, PeriodKind, period_at, periods_between
 from app.jobs import service as jobs
-from app.models import aliases, curves
 from app.models import repository as model_repository
 from app.models import service as models
-from app.models.service import VALIDATION
-from app.platform.documents import Interval, MonitorSettings, OutcomeRule, StoredFeedback
-from app.platform.errors import NotFound, check_name
+from app.platform.documents import Interval, StoredFeedback
+from app.platform.errors import NotFound
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session, read_clock
-from app.platform.tables import Alarm, AliasFeedback, Job, Model, MonitorLook
-from core.errors import InvalidParameter
+from app.platform.sql import Session, read_clock
+from app.platform.tables import AliasFeedback, Job, Model, MonitorLook
 
 MONITOR = "monitor"
 """The kind of job that makes looks."""
@@ -203,10 +189,10 @@ def _compared_from(
         return None
     last = max((look.period_end for look in looks if look.family == SHADOW), default=0.0)
     # Without the model, each period says that it was deleted.
-    return max(last, _unseen_from(session, of.owner, settings["shadow"]) or 0.0)
+    return max(last, unseen_from(session, of.owner, settings["shadow"]) or 0.0)
 
 
-def _unseen_from(session: Session, owner: str, shadow: str | None) -> float | None:
+def unseen_from(session: Session, owner: str, shadow: str | None) -> float | None:
     """Return the time from which on no decision is in the shadow model's training data; None without such a model."""
     if shadow is None:
         return None
@@ -220,181 +206,6 @@ def _is_of(look: _Looked, kind: PeriodKind) -> bool:
     """Return True if a look is at a period of this kind."""
     period = period_at(look.period_start, kind)
     return (look.period_start, look.period_end) == (period.start, period.end)
-
-
-MAX_SHOWN = 100
-"""Maximum number of periods, and of alarms, in a response."""
-POWER = 0.8
-"""Probability with which the smallest detectable fall is found."""
-_UNLIMITED = 1e9
-_RECURRING = 1.2  # of the variance: less is within the error of a few sketches
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The error probability of a family in the current plan, and the part that its looks have used."""
-
-    family: str
-    alpha: float
-    spent: float
-
-
-@dataclass(frozen=True)
-class Detectable:
-    """The smallest lasting fall of the AUC that the monitor finds with probability `power`; None: no fall is found, or
-    no rows are known. `odds` is the smallest lasting factor of the odds of a positive that can be found with unlimited
-    rows; None without a calibration whose error is known.
-    """
-
-    drop: float | None
-    floor: float | None
-    odds: float | None
-    power: float
-    rows: float | None
-    periods_per_look: int | None
-    validation_positives: float
-    validation_negatives: float
-
-
-@dataclass(frozen=True)
-class PeriodOfLooks:
-    """A period with its looks, and the counts of its decisions."""
-
-    start: float
-    end: float
-    decisions: int
-    lost: int
-    corrections: int | None
-    versions: Sequence[Json]
-    looks: Sequence[MonitorLook]
-
-
-@dataclass(frozen=True)
-class Monitor:
-    """The results of the monitor of an alias as of a time."""
-
-    name: str
-    alias: str
-    as_of: float
-    revision: int | None
-    settings: MonitorSettings | None
-    outcome: OutcomeRule | None
-    budget: Sequence[Budget]
-    detectable: Detectable | None
-    recorded: int
-    lost: int
-    alarms: Sequence[Alarm]
-    periods: Sequence[PeriodOfLooks]
-
-
-def read(
-    session: Session, owner: str, name: str, alias: str, as_of: float | None
-) -> Callable[[], Monitor]:
-    """Read the results of the monitor of an alias as of a time, by default now; returns a function that computes the
-    rest without the database. Raises NotFound if there is no such alias.
-    """
-    check_name("alias", alias)
-    of = MonitoredAlias(owner, name, alias)
-    at = read_clock(session) if as_of is None else as_of
-    current = model_repository.find_alias(session, owner, name, alias)
-    row = repository.settings_of(session, *of, at=at)
-    if current is None and row is None:
-        aliases.get_alias(session, owner, name, alias)  # raises NotFound
-    settings = None if row is None else row.settings
-    monitor = None if settings is None else settings["monitor"]
-    looks = repository.looks_of(session, *of, at=at)
-    counts = repository.count_decisions(session, *of)
-    alarms = repository.alarms_of(session, *of, at=at)[:MAX_SHOWN]
-    for alarm in alarms:
-        # A later acknowledgement was not known then.
-        if alarm.acknowledged_at is not None and alarm.acknowledged_at > at:
-            session.expunge(alarm)
-            alarm.acknowledged_at = alarm.reason = alarm.reference = alarm.author = None
-    compute = None if current is None else find_detectable(session, of, settings, looks)
-    return lambda: Monitor(
-        name=name,
-        alias=alias,
-        as_of=at,
-        revision=None if row is None else row.revision,
-        settings=monitor,
-        outcome=None if settings is None else settings["outcome"],
-        budget=[] if monitor is None else _budget(monitor, looks),
-        detectable=None if compute is None else compute(),
-        recorded=counts[0],
-        lost=counts[1],
-        alarms=alarms,
-        periods=_periods(looks),
-    )
-
-
-def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[Budget]:
-    """Return the α that each family has used in its newest term. The α of a look belongs to its series; the α of
-    earlier series of the term is added.
-    """
-    found = []
-    for family in TESTED:
-        own = [look.found for look in looks if look.family == family]
-        term = own[-1]["term_start"] if own else None
-        by_series = {
-            each["since"]: each["alpha_spent"] for each in own if each["term_start"] == term
-        }
-        alpha = alpha_of(family, monitor)
-        found.append(Budget(family, alpha, min(alpha, sum(by_series.values()))))
-    return found
-
-
-def _periods(looks: Sequence[MonitorLook]) -> list[PeriodOfLooks]:
-    by_period: dict[float, list[MonitorLook]] = {}
-    for look in looks:
-        if look.family == SHADOW:
-            continue
-        by_period.setdefault(look.period_start, []).append(look)
-    found = []
-    for start in sorted(by_period, reverse=True)[:MAX_SHOWN]:
-        own = by_period[start]
-        details = {look.family: look.found["details"] for look in own}
-        early, mature = details.get(UNLABELLED, {}), details.get(RANKING)
-        versions = (early if mature is None else mature).get("versions") or early.get("versions")
-        first = own[0]
-        found.append(
-            PeriodOfLooks(
-                start=start,
-                end=first.period_end,
-                decisions=early.get("decisions", 0),
-                lost=early.get("lost", 0),
-                corrections=None if mature is None else mature.get("corrections", 0),
-                versions=versions or [],
-                looks=own,
-            )
-        )
-    return found
-
-
-def find_detectable(
-    session: Session,
-    of: MonitoredAlias,
-    settings: StoredFeedback | None,
-    looks: Sequence[MonitorLook] | None = None,
-) -> Callable[[], Detectable | None] | None:
-    """Read the validation of the alias's model and the rows of its newest tested period; returns a function that
-    computes the smallest detectable fall of the AUC. None if the monitor is off, or the model has no validation curve.
-    """
-    monitor = None if settings is None else settings["monitor"]
-    if monitor is None:
-        return None
-    model = models.find(session, of.owner, of.reference)
-    measured = curves.find_curve_on(session, model, VALIDATION)
-    if measured is None:
-        return None
-    if looks is None:
-        looks = repository.looks_of(session, *of)
-    own = [
-        cast(StoredLook, look.found)
-        for look in looks
-        if look.family == RANKING and look.found["model_id"] == model.id and look.found["known"]
-    ]
-    calibrations = calibrations_of(session, model)
-    return partial(_detectable, measured, monitor, own, calibrations[-1] if calibrations else None)
 
 
 def calibrations_of(session: Session, model: Model) -> list[CalibrationReference]:
@@ -418,231 +229,3 @@ def calibrations_of(session: Session, model: Model) -> list[CalibrationReference
             }
         )
     return found
-
-
-def _detectable(
-    measured: curves.PartCurve,
-    monitor: MonitorSettings,
-    looks: Sequence[StoredLook],
-    calibration: CalibrationReference | None,
-) -> Detectable:
-    """Compute the smallest detectable changes. `looks` are those of the ranking with outcomes."""
-    from core.monitoring import (
-        measure_on_stored_curve,
-        recurrence_of,
-        smallest_detectable_drop,
-        smallest_detectable_shift,
-    )
-
-    validation = measure_on_stored_curve(measured.curve, measured.totals)
-    known = looks[-1] if looks else None
-    rows = prevalence = None
-    if known is not None and 0 < known["positives"] < known["known"]:
-        rows, prevalence = float(known["known"]), known["positives"] / known["known"]
-    if prevalence is None:
-        positive, negative = measured.totals.positive, measured.totals.negative
-        prevalence = positive / (positive + negative)
-    # Of days the time would be half a minute: seven are taken together, with nearly the same result.
-    days = 7 if monitor["period"] == "day" else 1
-    planned = PLANNED[monitor["period"]] // days
-    try:
-        found = smallest_detectable_drop(
-            validation,
-            rows=_UNLIMITED if rows is None else rows * days,
-            prevalence=prevalence,
-            planned=planned,
-            alpha=alpha_of(RANKING, monitor),
-            tolerance=monitor["tolerance"].get("auc", 0.0),
-            power=POWER,
-            recurrence=recurrence_of([each.by_entity for each in measurements(looks)]),
-        )
-    except InvalidParameter:  # too few rows for a single look within a plan
-        found = None
-    drop = None if found is None or rows is None or found.drop > 1.0 else found.drop
-    floor = None if found is None or found.floor > 1.0 else found.floor
-    odds = None
-    if calibration is not None and (held_out := reference_of(calibration)) is not None:
-        shift = smallest_detectable_shift(
-            held_out.level,
-            planned=planned,
-            alpha=alpha_of(CALIBRATION, monitor) / 2.0,
-            tolerance=monitor["tolerance"].get("calibration", 0.0),
-            power=POWER,
-        )
-        odds = math.exp(shift)
-    return Detectable(
-        drop,
-        floor,
-        odds,
-        POWER,
-        rows,
-        None if found is None or rows is None else found.periods_per_look * days,
-        validation.positives,
-        validation.negatives,
-    )
-
-
-def say_look(family: str, found: Json) -> str:
-    """Return the result of a look in one sentence."""
-    status, reason = found["status"], found["reason"]
-    if status == "waiting":
-        return f"Not tested yet: {reason}."
-    if status == "not_tested":
-        return f"Not tested: {reason}."
-    if family == UNLABELLED:
-        names = [each["name"] or "the score" for each in found["details"]["shifted"]]
-        if status == "alarm":
-            return f"Shifted since training: {', '.join(names[:5])}."
-        if names:
-            return f"Still shifted, as acknowledged: {', '.join(names[:5])}."
-        return "No significant shift of the score or of a column that matters."
-    details = found["details"]
-    if family == SHADOW:
-        return say_comparison(details["comparison"])
-    if family == GUARANTEE:
-        said = _say_guarantee(found)
-    else:
-        said = _say_auc(found) if family == RANKING else _say_calibration(found)
-        said += _say_missing(found)
-    window = details.get("window")
-    if window is None or window["inflation"] is None:
-        return f"{said} Decisions have no entity ids, so rows are assumed to be independent."
-    if window["inflation"] >= _RECURRING:
-        times = window["inflation"]
-        return f"{said} Entities come back in later periods: the variance is {times:.1f} times that of new ones."
-    return said
-
-
-def _when(window: Json) -> str:
-    if window["first"] == window["last"]:
-        return f"in period {window['last']}"
-    return f"in periods {window['first']} to {window['last']}"
-
-
-def _say_auc(found: Json) -> str:
-    window = found["details"]["window"]
-    said = f"AUC {window['value']:.3f} {_when(window)}, {found['expected']:.3f} in the reference: "
-    if found["status"] == "alarm":
-        return f"{said}it has fallen by at least {max(0.0, window['drop_low']):.3f}."
-    return f"{said}no significant fall."
-
-
-def _say_calibration(found: Json) -> str:
-    """Name what has moved most, the level or the slope, with its interval."""
-    window, is_slope = found["details"]["window"], found["details"]["tested"] == "slope"
-    when = _when(window)
-    ends = "" if found["status"] == "alarm" else ", no significant difference"
-    if is_slope:
-        change = f"{-window['drop_high']:+.2f} to {-window['drop_low']:+.2f}"
-        said = f"The slope of the calibration is {window['value']:.2f} {when}, a change of {change}{ends}"
-        if not ends:
-            said += (
-                ": the probabilities are too far apart"
-                if window["drop"] > 0.0
-                else ": the probabilities are too close together"
-            )
-        return f"{said}."
-    low, value, high = (math.exp(-window[each]) for each in ("drop_high", "drop", "drop_low"))
-    said = (
-        f"The odds of a positive {when} are {value:.2f} times those that the calibration predicts "
-        f"({low:.2f} to {high:.2f}){ends}"
-    )
-    if not ends:
-        said += ": the probabilities are too " + ("high" if value < 1.0 else "low")
-    return f"{said}."
-
-
-def _say_guarantee(found: Json) -> str:
-    observed, expected = found["details"]["observed_since"], found["details"]["expected_since"]
-    if observed is None or expected is None:
-        return "No rows yet."
-    said = f"The {found['metric']} has been {observed:.4f} since period {found['from_period']}, {expected:.4f} allowed"
-    if found["status"] == "alarm":
-        return f"{said}: the guarantee is broken."
-    return f"{said}: no significant excess."
-
-
-_OF_SIDE = {"all": "", "flagged": " of flagged decisions", "unflagged": " of the other decisions"}
-
-
-def _say_missing(found: Json) -> str:
-    """Return what missing outcomes could change; empty if none is missing, or they cannot change the result."""
-    missing = found["details"].get("missing")
-    if missing is None:
-        return ""
-    count, is_alarm = f"{missing['outcomes']:,} missing outcomes", found["status"] == "alarm"
-    within = {side: each for side, each in missing["unchanged"].items() if each is not None}
-    if is_alarm and not missing["unchanged"]:
-        return f" What the {count} could change is not known."
-    if is_alarm and not within:
-        if found["metric"] == "auc":
-            return f" The {count} alone cannot explain it, if they have scores like the known ones of their class."
-        return f" The {count} alone cannot explain it."
-    for side, (low, high) in within.items():
-        if low <= 0.0 and high >= 1.0:
-            continue
-        share = f"from {100.0 * low:.0f} % to {100.0 * high:.0f} %"
-        known = missing["known_share"]
-        beside = "" if known is None else f" ({100.0 * known:.1f} % of the known ones are)"
-        if is_alarm:
-            return f" The {count} alone could explain it, if {share} of those{_OF_SIDE[side]} are positive{beside}."
-        return f" This holds if {share} of the {count}{_OF_SIDE[side]} are positive{beside}."
-    return ""
-
-
-def say_comparison(found: Json) -> str:
-    """Return the result of a comparison with the shadow model in one sentence."""
-    said = (
-        f"AUC of the challenger less that of the champion {found['difference']:+.4f}, from {found['low']:+.4f} to "
-        f"{found['high']:+.4f}"
-    )
-    if found["winner"] is not None:
-        return f"{said}: the {found['winner']} is better."
-    if found["equivalent"]:
-        return f"{said}: no difference that matters."
-    if found["further_rows"] is None:
-        return f"{said}: not settled."
-    return f"{said}: not settled. It needs about {found['further_rows']:,} more rows with outcomes."
-
-
-@dataclass(frozen=True)
-class Shadow:
-    """The comparison of the model behind an alias with its shadow model."""
-
-    name: str
-    alias: str
-    shadow: str | None
-    unseen_from: float | None
-    champion_id: str | None
-    challenger_id: str | None
-    tolerance: float | None
-    comparison: Json | None
-    swap: Json | None
-    looks: Sequence[MonitorLook]
-
-
-def read_shadow(session: Session, owner: str, name: str, alias: str) -> Shadow:
-    """Return the newest comparison of an alias with its shadow model. Raises NotFound if there is no such alias."""
-    check_name("alias", alias)
-    of = MonitoredAlias(owner, name, alias)
-    aliases.get_alias(session, owner, name, alias)
-    row = repository.settings_of(session, *of)
-    shadow = None if row is None or row.settings is None else row.settings["shadow"]
-    looks = [look for look in repository.looks_of(session, *of) if look.family == SHADOW]
-    looks = [look for look in looks if look.found["model_id"] is not None]
-    start = looks[-1].found["term_start"] if looks else None
-    own = [look for look in looks if look.found["term_start"] == start]
-    details = own[-1].found["details"] if own else {}
-    compared = [each for each in own if each.found["details"]["comparison"] is not None]
-    return Shadow(
-        name=name,
-        alias=alias,
-        shadow=shadow,
-        unseen_from=_unseen_from(session, owner, shadow),
-        champion_id=details.get("champion_id"),
-        challenger_id=details.get("challenger_id"),
-        tolerance=details.get("tolerance"),
-        comparison=compared[-1].found["details"]["comparison"] if compared else None,
-        swap=total_swap([cast(StoredLook, look.found) for look in own]),
-        looks=own[: -MAX_SHOWN - 1 : -1],
-    )

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from app.feedback import alarms as alarm_service
-from app.feedback import monitoring, shadow
+from app.feedback import monitor_results, monitoring, shadow
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.period_rows import PeriodRows
 from app.jobs import execution, queue
@@ -485,15 +485,14 @@ def test_a_challenger_that_ranks_better_wins(bench: Workbench, world: World) -> 
     look(bench)
     made = looks(bench.db)
     assert {each.family for each in made} == {"shadow"}
-    found = bench.db.reading(monitoring.read_shadow, OWNER, "m", "live")
+    found = bench.db.reading(monitor_results.read_shadow, OWNER, "m", "live")
     assert found.comparison is not None
-    assert found.comparison["winner"] == "challenger"
-    assert found.comparison["low"] > 0.0
-    assert found.comparison["rows"] == 4800
+    assert found.comparison.winner == "challenger"
+    assert found.comparison.low > 0.0
+    assert found.comparison.rows == 4800
     assert found.swap is not None
-    only = [found.swap[name]["rows"] for name in ("champion_only", "challenger_only")]
-    assert only[0] == only[1] > 0
-    assert sum(cell["rows"] for cell in found.swap.values()) == 4800
+    assert found.swap.champion_only.rows == found.swap.challenger_only.rows > 0
+    assert sum(cell["rows"] for cell in found.swap.model_dump().values()) == 4800
     assert found.challenger_id == challenger
 
 
@@ -504,9 +503,9 @@ def test_equal_models_have_no_winner(bench: Workbench, world: World) -> None:
     simulator.week(1, 600)
     simulator.week(2, 600)
     look(bench)
-    found = bench.db.reading(monitoring.read_shadow, OWNER, "m", "live")
+    found = bench.db.reading(monitor_results.read_shadow, OWNER, "m", "live")
     assert found.comparison is not None
-    assert (found.comparison["difference"], found.comparison["winner"]) == (0.0, None)
+    assert (found.comparison.difference, found.comparison.winner) == (0.0, None)
     assert found.swap is None
 
 

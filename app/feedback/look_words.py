@@ -1,0 +1,133 @@
+"""The results of looks in words."""
+
+from __future__ import annotations
+
+import math
+
+from app.feedback.looks import GUARANTEE, RANKING, SHADOW, UNLABELLED
+from app.platform.sql import Json
+
+_RECURRING = 1.2  # of the variance: less is within the error of a few sketches
+
+
+def say_look(family: str, found: Json) -> str:
+    """Return the result of a look in one sentence."""
+    status, reason = found["status"], found["reason"]
+    if status == "waiting":
+        return f"Not tested yet: {reason}."
+    if status == "not_tested":
+        return f"Not tested: {reason}."
+    if family == UNLABELLED:
+        names = [each["name"] or "the score" for each in found["details"]["shifted"]]
+        if status == "alarm":
+            return f"Shifted since training: {', '.join(names[:5])}."
+        if names:
+            return f"Still shifted, as acknowledged: {', '.join(names[:5])}."
+        return "No significant shift of the score or of a column that matters."
+    details = found["details"]
+    if family == SHADOW:
+        return say_comparison(details["comparison"])
+    if family == GUARANTEE:
+        said = _say_guarantee(found)
+    else:
+        said = _say_auc(found) if family == RANKING else _say_calibration(found)
+        said += _say_missing(found)
+    window = details.get("window")
+    if window is None or window["inflation"] is None:
+        return f"{said} Decisions have no entity ids, so rows are assumed to be independent."
+    if window["inflation"] >= _RECURRING:
+        times = window["inflation"]
+        return f"{said} Entities come back in later periods: the variance is {times:.1f} times that of new ones."
+    return said
+
+
+def _when(window: Json) -> str:
+    if window["first"] == window["last"]:
+        return f"in period {window['last']}"
+    return f"in periods {window['first']} to {window['last']}"
+
+
+def _say_auc(found: Json) -> str:
+    window = found["details"]["window"]
+    said = f"AUC {window['value']:.3f} {_when(window)}, {found['expected']:.3f} in the reference: "
+    if found["status"] == "alarm":
+        return f"{said}it has fallen by at least {max(0.0, window['drop_low']):.3f}."
+    return f"{said}no significant fall."
+
+
+def _say_calibration(found: Json) -> str:
+    """Name what has moved most, the level or the slope, with its interval."""
+    window, is_slope = found["details"]["window"], found["details"]["tested"] == "slope"
+    when = _when(window)
+    ends = "" if found["status"] == "alarm" else ", no significant difference"
+    if is_slope:
+        change = f"{-window['drop_high']:+.2f} to {-window['drop_low']:+.2f}"
+        said = f"The slope of the calibration is {window['value']:.2f} {when}, a change of {change}{ends}"
+        if not ends:
+            said += (
+                ": the probabilities are too far apart"
+                if window["drop"] > 0.0
+                else ": the probabilities are too close together"
+            )
+        return f"{said}."
+    low, value, high = (math.exp(-window[each]) for each in ("drop_high", "drop", "drop_low"))
+    said = (
+        f"The odds of a positive {when} are {value:.2f} times those that the calibration predicts "
+        f"({low:.2f} to {high:.2f}){ends}"
+    )
+    if not ends:
+        said += ": the probabilities are too " + ("high" if value < 1.0 else "low")
+    return f"{said}."
+
+
+def _say_guarantee(found: Json) -> str:
+    observed, expected = found["details"]["observed_since"], found["details"]["expected_since"]
+    if observed is None or expected is None:
+        return "No rows yet."
+    said = f"The {found['metric']} has been {observed:.4f} since period {found['from_period']}, {expected:.4f} allowed"
+    if found["status"] == "alarm":
+        return f"{said}: the guarantee is broken."
+    return f"{said}: no significant excess."
+
+
+_OF_SIDE = {"all": "", "flagged": " of flagged decisions", "unflagged": " of the other decisions"}
+
+
+def _say_missing(found: Json) -> str:
+    """Return what missing outcomes could change; empty if none is missing, or they cannot change the result."""
+    missing = found["details"].get("missing")
+    if missing is None:
+        return ""
+    count, is_alarm = f"{missing['outcomes']:,} missing outcomes", found["status"] == "alarm"
+    within = {side: each for side, each in missing["unchanged"].items() if each is not None}
+    if is_alarm and not missing["unchanged"]:
+        return f" What the {count} could change is not known."
+    if is_alarm and not within:
+        if found["metric"] == "auc":
+            return f" The {count} alone cannot explain it, if they have scores like the known ones of their class."
+        return f" The {count} alone cannot explain it."
+    for side, (low, high) in within.items():
+        if low <= 0.0 and high >= 1.0:
+            continue
+        share = f"from {100.0 * low:.0f} % to {100.0 * high:.0f} %"
+        known = missing["known_share"]
+        beside = "" if known is None else f" ({100.0 * known:.1f} % of the known ones are)"
+        if is_alarm:
+            return f" The {count} alone could explain it, if {share} of those{_OF_SIDE[side]} are positive{beside}."
+        return f" This holds if {share} of the {count}{_OF_SIDE[side]} are positive{beside}."
+    return ""
+
+
+def say_comparison(found: Json) -> str:
+    """Return the result of a comparison with the shadow model in one sentence."""
+    said = (
+        f"AUC of the challenger less that of the champion {found['difference']:+.4f}, from {found['low']:+.4f} to "
+        f"{found['high']:+.4f}"
+    )
+    if found["winner"] is not None:
+        return f"{said}: the {found['winner']} is better."
+    if found["equivalent"]:
+        return f"{said}: no difference that matters."
+    if found["further_rows"] is None:
+        return f"{said}: not settled."
+    return f"{said}: not settled. It needs about {found['further_rows']:,} more rows with outcomes."

@@ -1,0 +1,257 @@
+"""What the monitor of an alias, and the comparison with its shadow model, have found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
+
+from app.feedback import monitor_repository as repository
+from app.feedback.looks import (
+    CALIBRATION,
+    RANKING,
+    SHADOW,
+    TESTED,
+    UNLABELLED,
+    CalibrationReference,
+    StoredLook,
+    alpha_of,
+    measurements,
+    reference_of,
+)
+from app.feedback.monitor_repository import MonitoredAlias
+from app.feedback.monitor_schemas import (
+    AliasMonitor,
+    AliasShadow,
+    DetectableDrop,
+    FamilyBudget,
+    MonitoredPeriod,
+    SwapSet,
+    alarm_of,
+    look_of,
+    shadow_look_of,
+)
+from app.feedback.monitoring import calibrations_of, unseen_from
+from app.feedback.periods import PLANNED
+from app.feedback.shadow import total_swap
+from app.models import aliases, curves
+from app.models import repository as model_repository
+from app.models import service as models
+from app.models.service import VALIDATION
+from app.platform.documents import MonitorSettings, StoredFeedback
+from app.platform.errors import check_name
+from app.platform.sql import Session, read_clock
+from app.platform.tables import MonitorLook
+from core.errors import InvalidParameter
+
+MAX_SHOWN = 100
+"""Maximum number of periods, and of alarms, in a response."""
+POWER = 0.8
+"""Probability with which the smallest detectable fall is found."""
+_UNLIMITED = 1e9
+
+
+def read(
+    session: Session, owner: str, name: str, alias: str, as_of: float | None
+) -> Callable[[], AliasMonitor]:
+    """Read the results of the monitor of an alias as of a time, by default now; returns a function that computes the
+    rest without the database. Raises NotFound if there is no such alias.
+    """
+    check_name("alias", alias)
+    of = MonitoredAlias(owner, name, alias)
+    at = read_clock(session) if as_of is None else as_of
+    current = model_repository.find_alias(session, owner, name, alias)
+    row = repository.settings_of(session, *of, at=at)
+    if current is None and row is None:
+        aliases.get_alias(session, owner, name, alias)  # raises NotFound
+    settings = None if row is None else row.settings
+    monitor = None if settings is None else settings["monitor"]
+    looks = repository.looks_of(session, *of, at=at)
+    counts = repository.count_decisions(session, *of)
+    alarms = repository.alarms_of(session, *of, at=at)[:MAX_SHOWN]
+    for alarm in alarms:
+        # A later acknowledgement was not known then.
+        if alarm.acknowledged_at is not None and alarm.acknowledged_at > at:
+            session.expunge(alarm)
+            alarm.acknowledged_at = alarm.reason = alarm.reference = alarm.author = None
+    compute = None if current is None else find_detectable(session, of, settings, looks)
+    return lambda: AliasMonitor(
+        name=name,
+        alias=alias,
+        as_of=at,
+        revision=None if row is None else row.revision,
+        settings=monitor,
+        outcome=None if settings is None else settings["outcome"],
+        budget=[] if monitor is None else _budget(monitor, looks),
+        detectable=None if compute is None else compute(),
+        recorded=counts[0],
+        lost=counts[1],
+        alarms=[alarm_of(row) for row in alarms],
+        periods=_periods(looks),
+    )
+
+
+def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[FamilyBudget]:
+    """Return the α that each family has used in its newest term. The α of a look belongs to its series; the α of
+    earlier series of the term is added.
+    """
+    found = []
+    for family in TESTED:
+        own = [look.found for look in looks if look.family == family]
+        term = own[-1]["term_start"] if own else None
+        by_series = {
+            each["since"]: each["alpha_spent"] for each in own if each["term_start"] == term
+        }
+        alpha = alpha_of(family, monitor)
+        spent = min(alpha, sum(by_series.values()))
+        # A share of 0.2 of 0.05 is 0.01, not 0.010000000000000002.
+        numbers = {"alpha": alpha, "spent": spent, "left": alpha - spent}
+        found.append(
+            FamilyBudget(family=family, **{name: round(each, 12) for name, each in numbers.items()})
+        )
+    return found
+
+
+def _periods(looks: Sequence[MonitorLook]) -> list[MonitoredPeriod]:
+    by_period: dict[float, list[MonitorLook]] = {}
+    for look in looks:
+        if look.family == SHADOW:
+            continue
+        by_period.setdefault(look.period_start, []).append(look)
+    found = []
+    for start in sorted(by_period, reverse=True)[:MAX_SHOWN]:
+        own = by_period[start]
+        details = {look.family: look.found["details"] for look in own}
+        early, mature = details.get(UNLABELLED, {}), details.get(RANKING)
+        versions = (early if mature is None else mature).get("versions") or early.get("versions")
+        first = own[0]
+        found.append(
+            MonitoredPeriod(
+                start=start,
+                end=first.period_end,
+                decisions=early.get("decisions", 0),
+                lost=early.get("lost", 0),
+                corrections=None if mature is None else mature.get("corrections", 0),
+                versions=versions or [],
+                looks=[look_of(look) for look in own],
+            )
+        )
+    return found
+
+
+def find_detectable(
+    session: Session,
+    of: MonitoredAlias,
+    settings: StoredFeedback | None,
+    looks: Sequence[MonitorLook] | None = None,
+) -> Callable[[], DetectableDrop | None] | None:
+    """Read the validation of the alias's model and the rows of its newest tested period; returns a function that
+    computes the smallest detectable fall of the AUC. None if the monitor is off, or the model has no validation curve.
+    """
+    monitor = None if settings is None else settings["monitor"]
+    if monitor is None:
+        return None
+    model = models.find(session, of.owner, of.reference)
+    measured = curves.find_curve_on(session, model, VALIDATION)
+    if measured is None:
+        return None
+    if looks is None:
+        looks = repository.looks_of(session, *of)
+    own = [
+        cast(StoredLook, look.found)
+        for look in looks
+        if look.family == RANKING and look.found["model_id"] == model.id and look.found["known"]
+    ]
+    calibrations = calibrations_of(session, model)
+    return partial(_detectable, measured, monitor, own, calibrations[-1] if calibrations else None)
+
+
+def _detectable(
+    measured: curves.PartCurve,
+    monitor: MonitorSettings,
+    looks: Sequence[StoredLook],
+    calibration: CalibrationReference | None,
+) -> DetectableDrop:
+    """Compute the smallest detectable changes. `looks` are those of the ranking with outcomes."""
+    from core.monitoring import (
+        measure_on_stored_curve,
+        recurrence_of,
+        smallest_detectable_drop,
+        smallest_detectable_shift,
+    )
+
+    validation = measure_on_stored_curve(measured.curve, measured.totals)
+    known = looks[-1] if looks else None
+    rows = prevalence = None
+    if known is not None and 0 < known["positives"] < known["known"]:
+        rows, prevalence = float(known["known"]), known["positives"] / known["known"]
+    if prevalence is None:
+        positive, negative = measured.totals.positive, measured.totals.negative
+        prevalence = positive / (positive + negative)
+    # Of days the time would be half a minute: seven are taken together, with nearly the same result.
+    days = 7 if monitor["period"] == "day" else 1
+    planned = PLANNED[monitor["period"]] // days
+    try:
+        found = smallest_detectable_drop(
+            validation,
+            rows=_UNLIMITED if rows is None else rows * days,
+            prevalence=prevalence,
+            planned=planned,
+            alpha=alpha_of(RANKING, monitor),
+            tolerance=monitor["tolerance"].get("auc", 0.0),
+            power=POWER,
+            recurrence=recurrence_of([each.by_entity for each in measurements(looks)]),
+        )
+    except InvalidParameter:  # too few rows for a single look within a plan
+        found = None
+    drop = None if found is None or rows is None or found.drop > 1.0 else found.drop
+    floor = None if found is None or found.floor > 1.0 else found.floor
+    odds = None
+    if calibration is not None and (held_out := reference_of(calibration)) is not None:
+        shift = smallest_detectable_shift(
+            held_out.level,
+            planned=planned,
+            alpha=alpha_of(CALIBRATION, monitor) / 2.0,
+            tolerance=monitor["tolerance"].get("calibration", 0.0),
+            power=POWER,
+        )
+        odds = math.exp(shift)
+    return DetectableDrop(
+        drop=drop,
+        floor=floor,
+        odds=odds,
+        power=POWER,
+        rows=rows,
+        periods_per_look=None if found is None or rows is None else found.periods_per_look * days,
+        validation_positives=validation.positives,
+        validation_negatives=validation.negatives,
+    )
+
+
+def read_shadow(session: Session, owner: str, name: str, alias: str) -> AliasShadow:
+    """Return the newest comparison of an alias with its shadow model. Raises NotFound if there is no such alias."""
+    check_name("alias", alias)
+    of = MonitoredAlias(owner, name, alias)
+    aliases.get_alias(session, owner, name, alias)
+    row = repository.settings_of(session, *of)
+    shadow = None if row is None or row.settings is None else row.settings["shadow"]
+    looks = [look for look in repository.looks_of(session, *of) if look.family == SHADOW]
+    looks = [look for look in looks if look.found["model_id"] is not None]
+    start = looks[-1].found["term_start"] if looks else None
+    own = [look for look in looks if look.found["term_start"] == start]
+    details = own[-1].found["details"] if own else {}
+    swap = total_swap([cast(StoredLook, look.found) for look in own])
+    compared = [each for each in own if each.found["details"]["comparison"] is not None]
+    return AliasShadow(
+        name=name,
+        alias=alias,
+        shadow=shadow,
+        unseen_from=unseen_from(session, owner, shadow),
+        champion_id=details.get("champion_id"),
+        challenger_id=details.get("challenger_id"),
+        tolerance=details.get("tolerance"),
+        comparison=compared[-1].found["details"]["comparison"] if compared else None,
+        swap=None if swap is None else SwapSet.model_validate(swap),
+        looks=[shadow_look_of(look) for look in own[: -MAX_SHOWN - 1 : -1]],
+    )
