@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from core.base.parameters import check_value
-from core.errors import InvalidData, InvalidParameter
+from core.errors import InvalidData, InvalidParameter, shorten
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,6 +71,19 @@ class BinEvidence:
         return max(0.0, self.iv - self.iv_bias)
 
 
+def _by_class(name: str, sums: npt.ArrayLike) -> Floats:
+    """Return sums of each class and bin, float64 of shape (2, n_bins). Raises InvalidData for other values."""
+    try:
+        found = np.asarray(sums, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.ndim != 2 or len(found) != 2 or not (np.isfinite(found) & (found >= 0.0)).all():
+        raise InvalidData(
+            f"{name} must have two rows of finite numbers of at least 0, got {shorten(repr(sums))}"
+        )
+    return found
+
+
 def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvidence:
     """Compute the weight of evidence of each bin and the information value of all, with intervals.
 
@@ -99,7 +112,7 @@ def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvi
     Raises
     ------
     InvalidData
-        A class has no weight.
+        A class has no weight, or the sums are no finite numbers of at least 0 of the same shape.
 
     References
     ----------
@@ -117,6 +130,9 @@ def evidence_of(mass: Floats, squares: Floats, *, level: float = 0.95) -> BinEvi
     check_value("level", Real, level)
     if not 0.0 < level < 1.0:
         raise InvalidParameter(f"level must be between 0 and 1, got {level!r}")
+    mass, squares = _by_class("mass", mass), _by_class("squares", squares)
+    if squares.shape != mass.shape:
+        raise InvalidData(f"squares must have the shape of mass, {mass.shape}, got {squares.shape}")
     totals = mass.sum(axis=1)
     if not (totals > 0.0).all():
         raise InvalidData("weight of evidence requires rows of both classes with weight above 0")

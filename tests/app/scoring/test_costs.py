@@ -247,7 +247,7 @@ def test_dear_rows_hold_up_nobody(
 ) -> None:
     """While a row is scored, the event loop answers."""
     models: ModelCache = shared.app.state.models
-    scorer.get(f"/v1/models/{model_id}/score", params=ROW)
+    monkeypatch.setattr(models.recent, "seconds", 600.0)
     served = models.find(OWNER, model_id)
     begun, go = threading.Event(), threading.Event()
 
@@ -258,8 +258,9 @@ def test_dear_rows_hold_up_nobody(
             return served.ranker.score_rows(X)
 
     slow: Any = replace(served, ranker=Slow())  # type: ignore[arg-type]  # all that is asked of it
-    models.recent.put((OWNER, model_id), slow, time.monotonic())
-    monkeypatch.setattr(models.recent, "seconds", 600.0)
+    remembered = models.recent.get((OWNER, model_id))
+    assert remembered is not None
+    models.recent.put((OWNER, model_id), remembered._replace(served=slow), time.monotonic())
     for method in ("GET", "POST"):
         begun.clear()
         go.clear()

@@ -68,7 +68,7 @@ def parts_of(bench: Workbench, job: Job) -> list[tuple[int, str, int]]:
 
 
 def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
-    """Return all results of a job, table by table, except times, keys of blobs, and the job's id."""
+    """Return all results of a job, table by table, except times, keys of blobs, and the ids of job and model."""
     own = {"model_id": None, "job_id": None, "created_at": None}
     model = bench.model(job)
     found: dict[str, Any] = {
@@ -81,7 +81,8 @@ def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
             if "model_id" in table.c and table.name != "jobs":
                 rows = session.execute(select(table).where(table.c.model_id == model.id)).mappings()
                 found[table.name] = sorted(
-                    repr(_timeless({**row, **own, **_hashes(session, row)})) for row in rows
+                    repr(_timeless({**row, **own, **_hashes(session, row)})).replace(model.id, "")
+                    for row in rows
                 )
     return found
 
