@@ -45,7 +45,10 @@ class HostToken:
             if not os.pread(self._descriptor, 1, 0):
                 os.pwrite(self._descriptor, os.urandom(8), 0)
         except OSError as error:
-            log.warning("the database is asked instead of a file that cannot be opened: %s", error)
+            log.warning(
+                "each request reads the database, because the token file cannot be opened: %s",
+                error,
+            )
             self.close()
 
     def read(self) -> bytes | None:
