@@ -140,7 +140,8 @@ class Attempt:
             failpoints.reach("finished")
             if outcome in FINAL_STATES or not (self._keeps_codes or outcome == LOST):
                 shutil.rmtree(self._codes, ignore_errors=True)
-            if outcome in FINAL_STATES:
+            is_first = self._claim.parent_id is None and self._claim.token == 1  # no child jobs yet
+            if outcome in FINAL_STATES and not is_first:
                 self._drop_parts(self._claim.parent_id or self._claim.job_id)
             return outcome
         except LeaseLost:

@@ -286,8 +286,9 @@ class Evidence:
 def weigh(counts: Mapping[str, int], notation: Notation) -> Evidence:
     """Return the evidence for the type of a column with these distinct texts and numbers of rows."""
     evidence = Evidence(notation)
-    rows = np.fromiter(counts.values(), np.int64, len(counts))
-    evidence.weigh(pa.array(list(counts), pa.string()), rows)
+    if counts:
+        rows = np.fromiter(counts.values(), np.int64, len(counts))
+        evidence.weigh(pa.array(list(counts), pa.string()), rows)
     return evidence
 
 

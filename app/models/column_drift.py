@@ -50,8 +50,8 @@ def profile_table(
     with TableReader(Path(path)) as table:
         rows = SampledRows.of_table(table, path, order, weight)
         n_rows = len(thin(table.sampled_rows))
-        for name in names:
-            column = thinned(table.sample(name))
+        for name, sample in zip(names, table.samples(names), strict=True):
+            column = thinned(sample)
             low = high = edges = common = None
             if pa.types.is_floating(column.type):
                 values = column.to_numpy(zero_copy_only=False)

@@ -135,13 +135,11 @@ def _lagged_moments(bins: Bins, n_bins: int, ordered: bool) -> tuple[FloatArray,
 
     They follow from the counts of pairs of bins at each lag, which are cheaper than the contrasts.
     """
-    n, shape = bins.size, (n_bins, n_bins)
-    pairs = np.array(
-        [
-            np.bincount(bins[lag:] * n_bins + bins[: n - lag], minlength=n_bins**2).reshape(shape)
-            for lag in range(_NEAR + 1)
-        ]
-    )
+    n, n_pairs = bins.size, n_bins**2
+    later_bins = np.concatenate([bins[lag:] + n_bins * lag for lag in range(_NEAR + 1)])
+    earlier_bins = np.concatenate([bins[: n - lag] for lag in range(_NEAR + 1)])
+    counts = np.bincount(later_bins * n_bins + earlier_bins, minlength=(_NEAR + 1) * n_pairs)
+    pairs = counts.reshape(-1, n_bins, n_bins)
     later, earlier = _totals(pairs.sum(axis=2), ordered), _totals(pairs.sum(axis=1), ordered)
     if ordered and n_bins > 1:
         below = pairs.cumsum(axis=1).cumsum(axis=2)[:, :-1, :-1]
