@@ -76,17 +76,16 @@ from app.webhooks import endpoints as webhooks
 
 
 class Service(FastAPI):
-    """The FastAPI application, whose requests first pass through `entry`, the outermost middleware."""
+    """Requests first pass through `entry`, the outermost middleware."""
 
     entry: RequestMiddleware
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Return FastAPI's middleware without its handler of unexpected exceptions, which `entry` replaces."""
+        """Leave out the handler of unexpected exceptions, which `entry` replaces."""
         stack = super().build_middleware_stack()
         return stack.app if isinstance(stack, ServerErrorMiddleware) else stack
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or the start and end of the process."""
         if scope["type"] == "http":
             await self.entry(scope, receive, send)
         else:
@@ -94,7 +93,7 @@ class Service(FastAPI):
 
 
 def create_app(settings: Settings) -> Service:
-    """Return the application. The database must have been migrated."""
+    """The database must have been migrated."""
     context = open_context(settings)
     authenticator = Authenticator(context)
     decisions = DecisionLog(
@@ -260,7 +259,7 @@ def create_app(settings: Settings) -> Service:
 
 
 def open_context(settings: Settings) -> Context:
-    """Return the context with an open database, blob store and broker. Raises CannotBegin.
+    """Open database, blob store and broker. Raises CannotBegin.
 
     An unavailable database is not an error: `/health/ready` reports it.
     """
@@ -302,14 +301,14 @@ def open_context(settings: Settings) -> Context:
 
 
 async def _update_shared(metrics: ApiMetrics) -> None:
-    """Write what this process samples where the others read it, once a second."""
+    """Write samples for other processes, once a second."""
     while True:
         await asyncio.sleep(UPDATE_SECONDS)
         metrics.update()
 
 
 def _preload(done: threading.Event) -> None:
-    """Import the modules that the first score needs, then set `done`. Until then the process is not ready."""
+    """Import what the first score needs; until then the process is not ready."""
     try:
         preload()
     finally:
@@ -317,7 +316,7 @@ def _preload(done: threading.Event) -> None:
 
 
 def app_factory() -> Service:
-    """Return the application configured from the environment, for `uvicorn --factory app.main:app_factory`."""
+    """Configure by the environment, for `uvicorn --factory app.main:app_factory`."""
     settings = Settings()
     configure_logging(settings)
     check_files()
@@ -332,7 +331,7 @@ COLLECT_AFTER = 50_000
 
 
 def spare_collections() -> None:
-    """Reduce the frequency of full garbage collections, which stop all threads of this process.
+    """Make full garbage collections, which stop all threads, less frequent.
 
     The hundreds of thousands of objects of the libraries are never freed, so each collection visits them for nothing,
     between two responses. While a body with millions of lists is parsed, collections would take longer than the

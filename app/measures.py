@@ -9,8 +9,8 @@ Json = Mapping[str, Any]
 
 
 class MetricLabel(NamedTuple):
-    """A metric's label, its unit ("" for a plain number), and its value for random scores: a number, a text if it
-    depends on the rows or the window, or None.
+    """A metric's label, unit ("" for a plain number), and value for random scores: a number, a text if it depends, or
+    None.
     """
 
     name: str
@@ -50,7 +50,7 @@ CHECKS = {
 
 
 def metric(name: str) -> str:
-    """Return the label of a metric: `precision@1%`, `pauc:0,0.2`, `precision_at_recall:0.8`."""
+    """Label names such as `precision@1%`, `pauc:0,0.2`, `precision_at_recall:0.8`."""
     first, _, size = name.partition("@")
     kind, _, terms = first.partition(":")
     low, _, high = terms.partition(",")
@@ -68,23 +68,18 @@ def metric(name: str) -> str:
 
 
 def area(fpr_min: float, fpr_max: float, first: str = "P") -> str:
-    """Return the label of the area over a window of false positive rates."""
     if (fpr_min, fpr_max) == (0.0, 1.0):
         return "AUC"
     return f"{first}artial AUC, FPR {fpr_min:g} to {fpr_max:g}"
 
 
 def area_by_chance(fpr_min: float, fpr_max: float) -> float:
-    """Return the area of random scores over a window of FPR, normalised to 0 to 1: the diagonal's mean TPR in the
-    window.
-    """
+    """Return the area of random scores, normalised to 0 to 1: the diagonal's mean TPR in the window."""
     return (fpr_min + fpr_max) / 2
 
 
 class Measure(NamedTuple):
-    """A metric of a model with its label, its interval, and its value for random scores, if any. `of` is the API's
-    name: a member of the metrics, or a metric within queries.
-    """
+    """A metric with its label, interval, and value for random scores. `of` is the API's name of it."""
 
     name: str
     value: float | None
@@ -96,12 +91,11 @@ class Measure(NamedTuple):
 
     @property
     def in_queries(self) -> bool:
-        """True if the metric is a mean over queries."""
         return self.of.startswith("lists/")
 
 
 def measures(metrics: Json) -> Iterator[Measure]:
-    """Yield the metrics of a model or of an evaluation with their labels, the main one first."""
+    """The main one is the first."""
 
     def one(
         name: str, of: str, chance: float | None, found: Json | None = None
@@ -155,9 +149,7 @@ def _areas(of: str, found: list[Json], label: str = "{}", first: str = "P") -> I
 
 
 def rows_used(rows: Json, method: str) -> str:
-    """Return a phrase on how many rows a model was trained and validated on, from its `rows` of the API and its
-    validation method: `8,060 rows: 6,045 for training, 2,015 for validation`.
-    """
+    """Describe a model's rows: `8,060 rows: 6,045 for training, 2,015 for validation`."""
     unit, total = rows["unit"], rows["dataset"]
     trained, validated = rows["training"], rows["validation"]
     of_training = "" if trained is None else f"{trained:,} for training"
@@ -180,9 +172,9 @@ def rows_used(rows: Json, method: str) -> str:
 
 
 def positives_over_time(train: Json, newest: Json) -> str:
-    """Return a sentence on the fractions of positives among the newest rows and among the earlier ones, from the
-    numbers of positives and negatives of both; empty if they do not differ significantly (two-sided normal test at 5 %,
-    rows without weights).
+    """Compare the fractions of positives among newest and earlier rows, if they differ significantly.
+
+    The test is a two-sided normal one at 5 %, for rows without weights.
     """
     (early, rows), (late, new_rows) = (
         (each["positives"], each["positives"] + each["negatives"]) for each in (train, newest)
@@ -206,8 +198,8 @@ _WIDE = 0.05
 
 
 def time_effect(algorithm: str, found: Json) -> str:
-    """Return sentences on a baseline's AUC on the newest rows beside its AUCs on random splits, `random_split` of the
-    API. They claim an effect of time only if the test has found one.
+    """Describe a baseline's AUC on the newest rows beside random splits; claim an effect of time only if the test found
+    one.
     """
     ends = f"{found['low']:.3f} to {found['high']:.3f}"
     newest, splits = found.get("newest"), found.get("splits")

@@ -18,17 +18,16 @@ _importing = threading.Lock()
 
 
 class _NoPandas(MetaPathFinder):
-    """An import hook that makes every import of pandas fail, as if it were not installed."""
+    """Makes every import of pandas fail, as if it were not installed."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        """Raise ModuleNotFoundError for pandas."""
         if fullname == "pandas":
             raise ModuleNotFoundError("the service does not use pandas", name=fullname)
         return None
 
 
 def import_sklearn() -> None:
-    """Import scikit-learn without `scipy.stats` (40 MB) and pandas (60 MB), which it imports and does not need here.
+    """Import scikit-learn without `scipy.stats` (40 MB) and pandas (60 MB), which it does not need here.
 
     pyarrow would import pandas later; this process therefore blocks its import. `scipy.stats` is imported when it is
     first used. If scikit-learn is already imported, nothing changes.
@@ -46,8 +45,7 @@ def import_sklearn() -> None:
 
 
 def preload() -> None:
-    """Import all scientific libraries and the code that uses them. Only the first call imports; other calls wait for
-    its end.
+    """Import all scientific libraries once; other calls wait.
 
     If two threads import modules that import each other, Python may show one of them a half-loaded module.
     """

@@ -43,9 +43,7 @@ _ROW = 26  # from one line of the legend to the next
 
 
 def element(tag: str, *children: str | Markup, **attributes: object) -> Markup:
-    """Return an element; attributes and text are escaped. `class_` and `text_anchor` are written without their
-    underscore.
-    """
+    """Escape attributes and text. `class_` and `text_anchor` lose their underscore."""
     # Put together as plain text: `Markup.format` takes four times as long, and a page may have thousands of elements.
     given = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_written(value)}"'
@@ -65,17 +63,14 @@ def _escape(words: str) -> str:
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    """Return a straight line of a class."""
     return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), class_=kind)
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", **attributes: object) -> Markup:
-    """Return a text element at a position."""
     return element("text", words, x=float(x), y=float(y), text_anchor=anchor, **attributes)
 
 
 def path(points: Points, kind: str) -> Markup:
-    """Return a line through points."""
     return element("path", d=_through(points), class_=kind)
 
 
@@ -93,22 +88,19 @@ class Square:
 
     @property
     def right(self) -> float:
-        """The right edge."""
         return self.left + self.side
 
     @property
     def bottom(self) -> float:
-        """The lower edge."""
         return self.top + self.side
 
 
 def draw(plot: Plot, square: Square) -> Markup:
-    """Return the SVG elements of a plot."""
     return Markup("").join(_Drawing(plot, square).elements())
 
 
 def draw_picture(plot: Plot) -> str:
-    """Return the plot as an SVG document: title and notes, the plot, and the legend below it."""
+    """Draw title and notes, the plot, and the legend below it."""
     square = Square(left=74, top=84, side=530)
     legend_top = square.bottom + 74
     note = ", ".join(plot.notes)
@@ -134,14 +126,13 @@ def draw_picture(plot: Plot) -> str:
 
 
 def _line_looks(plot: Plot) -> list[dict[str, object]]:
-    """Return the attributes of each line of a plot; several lines have different colours."""
     if len(plot.lines) == 1:
         return [_LOOK["line"]]
     return [_LOOK["line"] | {"stroke": _SERIES[i % len(_SERIES)]} for i, _ in enumerate(plot.lines)]
 
 
 def _sign(kind: str, look: dict[str, object]) -> Markup:
-    """Return the symbol of a part of a plot in the legend."""
+    """Return the symbol in the legend."""
     if kind == "dot":
         return element("circle", cx=13, cy=0, r=5, **look)
     if kind in {"window", "band"}:
@@ -150,14 +141,14 @@ def _sign(kind: str, look: dict[str, object]) -> Markup:
 
 
 class _Drawing:
-    """A plot and the square in which it is drawn; later elements cover earlier ones."""
+    """Later elements cover earlier ones."""
 
     def __init__(self, plot: Plot, square: Square) -> None:
         self._plot = plot
         self._square = square
 
     def elements(self) -> Iterator[Markup]:
-        """Yield the elements of the plot, from back to front."""
+        """Yield elements from back to front."""
         plot, square = self._plot, self._square
         yield from self._grid()
         yield from self._window()
@@ -203,7 +194,7 @@ class _Drawing:
         return _part("circle", "dot", tip, cx=self._x(mark.fpr), cy=self._y(mark.tpr), r=5)
 
     def _chance(self) -> Points:
-        """Return the line of chance: by default the diagonal, which is a curve on a logarithmic axis."""
+        """The diagonal is a curve on a logarithmic axis."""
         x = self._plot.x
         if self._plot.chance is not None:
             return self._plot.chance
@@ -211,7 +202,6 @@ class _Drawing:
         return [(rate, rate) for rate in (x.at(n / steps) for n in range(steps + 1))]
 
     def _grid(self) -> Iterator[Markup]:
-        """Yield the grid lines and their numbers."""
         plot, square = self._plot, self._square
         for tick in plot.x.ticks(_TICKS):
             x = self._x(tick)
@@ -223,7 +213,7 @@ class _Drawing:
             yield text(square.left - 7, y + 5, f"{tick:g}", "end", **_LOOK["tick"])
 
     def _window(self) -> Iterator[Markup]:
-        """Yield the window of FPRs: the area under the curve, and its limits."""
+        """Yield the area under the curve, and limits."""
         plot, window, square = self._plot, self._plot.window, self._square
         if window is None:
             return
@@ -240,7 +230,7 @@ class _Drawing:
                 yield _part("path", "objective", d=f"M{x:.2f} {square.top:g}V{square.bottom:g}")
 
     def _cursor(self, fpr: float, tpr: float | None) -> Iterator[Markup]:
-        """Yield the cursor at a point of the curve; without a TPR only a vertical line."""
+        """Without a TPR it is only a vertical line."""
         square, x = self._square, self._x(fpr)
         y = square.top if tpr is None else self._y(tpr)
         yield line(x, y, x, square.bottom, "cross down")
@@ -250,7 +240,6 @@ class _Drawing:
 
 
 def _part(tag: str, kind: str, *children: Markup, **attributes: object) -> Markup:
-    """Return an element with the attributes of its class."""
     return element(tag, *children, class_=kind, **attributes, **_LOOK[kind])
 
 
@@ -259,10 +248,7 @@ def _tip(name: str) -> Markup:
 
 
 def _height_at(points: Points, fpr: float, *, top: bool = False) -> float:
-    """Return the TPR of a curve at an FPR, interpolated linearly between two points.
-
-    Where the curve rises vertically it is the height at the foot of the rise, or at its `top`.
-    """
+    """Return the TPR at an FPR, interpolated linearly; on a vertical rise, at its foot or `top`."""
     find = bisect_right if top else bisect_left
     after = find(points, fpr, key=lambda point: point[0])
     if after and points[after - 1][0] == fpr:

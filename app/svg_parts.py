@@ -13,12 +13,11 @@ _COLOURS = ((33, 102, 172), (146, 197, 222), (238, 228, 200), (244, 165, 130), (
 
 
 def replace_unprintable(words: str) -> str:
-    """Return text without the characters that XML and HTML cannot contain."""
+    """Leave out characters that XML and HTML cannot contain."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", words)
 
 
 def escape(words: str) -> str:
-    """Return text, such as a column's name, as XML."""
     return html.escape(replace_unprintable(words))
 
 
@@ -32,7 +31,6 @@ def text(
     anchor: str = "start",
     weight: int = 400,
 ) -> str:
-    """Return a text element with its anchor at (x, y)."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" '
         f'font-weight="{weight}">{escape(words)}</text>'
@@ -40,7 +38,7 @@ def text(
 
 
 def start(width: float, height: float, title: str) -> str:
-    """Return the start of a document with a white background; `</svg>` ends it."""
+    """The background is white; `</svg>` ends the document."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" font-family="system-ui, sans-serif" role="img">\n'
@@ -50,7 +48,7 @@ def start(width: float, height: float, title: str) -> str:
 
 
 def shade(position: float) -> str:
-    """Return the colour at a position from 0 (few positives) to 1 (many)."""
+    """From 0 (few positives) to 1 (many)."""
     step = position * (len(_COLOURS) - 1)
     low = min(int(step), len(_COLOURS) - 2)
     parts = (
@@ -61,7 +59,7 @@ def shade(position: float) -> str:
 
 
 def scale(x: float, y: float, low: str, middle: str, high: str, label: str) -> list[str]:
-    """Return a bar of all colours, with text at its ends, at its middle and beside it."""
+    """Draw all colours, with text at the ends, at the middle and beside."""
     steps = 40
     bar = [
         f'<rect x="{x + 5 * i:.1f}" y="{y}" width="5.3" height="10" '

@@ -79,8 +79,8 @@ _READING = ("GET", "HEAD")
 def needs(
     scope: Scope | Literal["any"], *, model: bool | None = None
 ) -> Callable[[Endpoint], Endpoint]:
-    """Declare the scope that an endpoint needs (`any`: each caller has it). An endpoint without a scope is open to all:
-    only /health and the docs are.
+    """Declare the scope that an endpoint needs (`any`: each caller has it). Without one it is open: only /health and
+    docs.
 
     `model` declares whether what it changes belongs to a model, so that a role that is restricted to other models is
     refused. By default it does if the scope changes models. With `score` it does not: scoring changes no model.
@@ -95,23 +95,22 @@ def needs(
 
 
 def keyless(endpoint: Endpoint) -> Endpoint:
-    """Declare that an endpoint needs no key where a setting names the owner whose model it serves."""
+    """Declare that no key is needed where a setting names the owner whose model is served."""
     endpoint.keyless = True  # type: ignore[attr-defined]  # read back by `GuardedRoute`
     return endpoint
 
 
 def records_reads(endpoint: Endpoint) -> Endpoint:
-    """Declare that the audit log records who read what an endpoint returns: decisive or personal data. The entry is
-    committed before the response begins; if it cannot be, the response is its error.
+    """Record in the audit log who reads decisive or personal data, before the response begins.
+
+    If the entry cannot be committed, the response is its error.
     """
     endpoint.records_reads = True  # type: ignore[attr-defined]  # read back by `GuardedRoute`
     return endpoint
 
 
 def check_reads(caller: Caller, field: str) -> None:
-    """Raise Forbidden if the caller lacks the scope `read`. The answer to a request with `field` has values of a
-    dataset's columns.
-    """
+    """Raise Forbidden without the scope `read`: `field` makes the answer have values of a dataset's columns."""
     if "read" not in caller.scopes:
         raise Forbidden(
             f"{field} returns values of the dataset's columns, which requires the scope 'read'; {caller.has()}"
@@ -119,7 +118,7 @@ def check_reads(caller: Caller, field: str) -> None:
 
 
 def scope_of(endpoint: Callable[..., Any]) -> Scope | Literal["any"] | None:
-    """Return the scope that `needs` declared for this endpoint."""
+    """Return what `needs` declared."""
     scope: Scope | Literal["any"] | None = getattr(endpoint, "needs", None)
     return scope
 
@@ -150,17 +149,15 @@ class KnownCallers:
         self._noted: dict[Credential, float] = {}
 
     def cached(self, credential: Credential) -> Caller | None:
-        """Return the caller if the database accepted the credential within the last second, else None. Never waits."""
+        """Return the caller accepted within the last second. Never waits."""
         return self.recent.get(credential)
 
     def was_good(self, credential: Credential) -> bool:
-        """Return True if the database accepted the credential when this process last asked, however long ago. Never
-        waits.
-        """
+        """Return True if the credential was accepted when this process last asked, however long ago. Never waits."""
         return credential in self._noted
 
     def refuse_again(self, credential: Credential) -> None:
-        """Raise Unauthenticated if the database refused the credential recently. Never waits.
+        """Raise Unauthenticated if the credential was refused recently. Never waits.
 
         A refused credential cannot become valid later: revocation and expiry are permanent, and a new secret is not
         known before it exists.
@@ -169,22 +166,18 @@ class KnownCallers:
             raise _refusal()
 
     def authenticate(self, credential: Credential) -> Caller:
-        """Look the credential up in the database and return its caller. Raises the same Unauthenticated for an unknown,
-        a revoked and an expired credential.
-        """
+        """Raise the same Unauthenticated for an unknown, a revoked and an expired credential."""
         caller = self._look(credential)
         if caller is None:
             raise _refusal()
         return caller
 
     def expect(self, credential: Credential) -> None:
-        """Record a credential that was just created: it is accepted even if others guess from the same address."""
+        """Accept a credential that was just created, even if others guess from the same address."""
         self._remember(credential, -math.inf)
 
     def _look(self, credential: Credential) -> Caller | None:
-        """Return the caller of a credential, from the database or, while that is unavailable, from the answers of
-        before the outage; None for a refused one. Updates the caches of accepted and refused credentials.
-        """
+        """Look up a credential and update the caches; during an outage, use the answers before it."""
         looked_at = time.monotonic()
 
         def look() -> Caller | PersonSession | None:
@@ -207,14 +200,14 @@ class KnownCallers:
         return caller
 
     def _caller_of_person(self, found: PersonSession) -> Caller | None:
-        """Return the caller of a person's session, with the roles that the groups have now; None without a role."""
+        """Use the roles that the groups have now; None without one."""
         try:
             return caller_of(found.identity, found.principal_id, self._roles.content(), found.owner)
         except Forbidden:
             return None
 
     def _note(self, credential: Credential, caller: Caller) -> None:
-        """Record in the database that the caller's key was used, at most once a minute."""
+        """Record the use of a key, at most once a minute."""
         now = time.monotonic()
         if now - self._noted.get(credential, -math.inf) >= NOTED_EVERY:
             self._remember(credential, now)
@@ -240,8 +233,7 @@ def _refusal() -> Unauthenticated:
 
 
 class BatchedLookups:
-    """Looks up which hashes are stored, by one query for up to `most` of the waiting requests. Used only on the event
-    loop.
+    """Looks up hashes by one query for up to `most` waiting requests. For the event loop only.
 
     One query runs at a time. A valid secret waits for one query per `most` secrets before it, however many of these are
     guesses, and none is refused without a look-up.
@@ -256,7 +248,7 @@ class BatchedLookups:
         self._task: asyncio.Task[None] | None = None
 
     async def is_stored(self, sha256: str) -> bool:
-        """Return True if a hash is stored, by the next query for all waiting hashes. Raises what `find` raises."""
+        """Wait for the next query. Raises what `find` raises."""
         answer = self._waiting.get(sha256)
         if answer is None:
             answer = self._waiting[sha256] = asyncio.get_running_loop().create_future()
@@ -265,7 +257,7 @@ class BatchedLookups:
         return await asyncio.shield(answer)  # others may wait for the same hash
 
     async def _answer_all(self) -> None:
-        """Query the waiting hashes in batches, one query at a time, and resolve their futures, until none waits."""
+        """Query in batches until no hash waits."""
         try:
             while self._waiting:
                 hashes = list(islice(self._waiting, self._most))
@@ -349,7 +341,7 @@ class Authenticator:
         return caller
 
     async def check_operator(self, caller: Caller) -> None:
-        """Raise Forbidden unless the caller is an operator, or a key with `admin` and there are no other owners."""
+        """Raise Forbidden unless the caller is an operator, or a key with `admin` of the only owner."""
         if OPERATOR not in caller.scopes and not await run_in_threadpool(
             self._db.reading, administers_all, caller, self.roles.content()
         ):
@@ -359,7 +351,7 @@ class Authenticator:
             )
 
     async def _of_key(self, credential: Credential, request: MutableMapping[str, Any]) -> Caller:
-        """Return the caller with this key or session, and store it in the request's ASGI scope."""
+        """Store the caller in the ASGI scope."""
         caller = self.known.cached(credential)
         if caller is None:
             caller = await self.look_up(credential, request.get("client"))
@@ -375,9 +367,7 @@ class Authenticator:
         return caller
 
     async def _of_token(self, credential: Credential, request: MutableMapping[str, Any]) -> Caller:
-        """Return the caller with this token, and store it in the request's ASGI scope. Refused tokens count as unknown
-        keys of their address.
-        """
+        """Store the caller in the ASGI scope. Refused tokens count as unknown keys of their address."""
         if self.tokens is None:
             return await self._of_key(credential._replace(kind="key"), request)
         owner = asked_owner(request)
@@ -392,9 +382,7 @@ class Authenticator:
 
     @asynccontextmanager
     async def counted(self, client: tuple[str, int] | None) -> AsyncIterator[None]:
-        """Count a block that raises Unauthenticated as an unknown key of the address: it raises TooMany instead if the
-        address has sent too many.
-        """
+        """Count Unauthenticated as an unknown key of the address; raise TooMany instead if there were too many."""
         address, refusal = network_of(client), None
         try:  # counted before the answer, so that parallel requests count, too
             self._unknown_key_rate.take(address)
@@ -411,9 +399,7 @@ class Authenticator:
 
     @asynccontextmanager
     async def limited(self, client: tuple[str, int] | None) -> AsyncIterator[None]:
-        """Run a block whose refusal counts as a request with an unknown key. Raises TooMany before the block if the
-        address has sent too many of these.
-        """
+        """Count a refusal as an unknown key. Raises TooMany before the block if there were too many."""
         address = network_of(client)
         self._unknown_key_rate.take(address)
         try:
@@ -425,7 +411,7 @@ class Authenticator:
         self._unknown_key_rate.give_back(address)
 
     async def check_again(self, request: Request) -> None:
-        """Raise Unauthenticated if the request's credential has ended meanwhile."""
+        """Raise Unauthenticated if the credential has ended meanwhile."""
         credential = _credential_of(request)
         if credential.kind == "token" and self.tokens is not None:
             owner = asked_owner(request.scope)
@@ -436,9 +422,7 @@ class Authenticator:
             await run_in_threadpool(self.known.authenticate, credential)
 
     def admit_keyless(self, owner: str, request: MutableMapping[str, Any]) -> Caller:
-        """Return the caller of a request without a key, for whom an owner's model is served, and note it in the ASGI
-        scope. All of them share the rate of one key.
-        """
+        """Admit a request without a key for the served model's owner; all of them share the rate of one key."""
         self._background.add(self._preload)
         caller = request["caller"] = Caller(owner, frozenset({"score"}))
         self._take_rate(caller)
@@ -449,9 +433,7 @@ class Authenticator:
             self._key_rate.take(caller.principal_id or "")
 
     async def look_up(self, credential: Credential, client: tuple[str, int] | None) -> Caller:
-        """Ask the database for the caller. Raises Unauthenticated for an invalid credential, or TooMany if its address
-        has sent too many of them.
-        """
+        """Ask the database. Raises Unauthenticated, or TooMany if the address has sent too many invalid credentials."""
         if self.known.was_good(credential):
             return await run_in_threadpool(self.known.authenticate, credential)
         self.known.refuse_again(credential)
@@ -485,9 +467,7 @@ class Authenticator:
 
 
 def asked_owner(request: MutableMapping[str, Any]) -> str | None:
-    """Return the owner that a request (given by its ASGI scope) names in its header; None if it names none. Raises
-    Malformed for two.
-    """
+    """Return the owner that the header names. Raises Malformed for two."""
     found = [value for name, value in request["headers"] if name == _OWNER_HEADER]
     if len(found) > 1:
         raise Malformed(f"the header {OWNER_HEADER} must not be repeated")
@@ -495,9 +475,7 @@ def asked_owner(request: MutableMapping[str, Any]) -> str | None:
 
 
 def actor_of(request: Request, caller: Caller, route: str, scope: str = "") -> Actor:
-    """Return the actor of a request that may change something, for the audit log. `route` is the path of its route,
-    `scope` the one that it needs.
-    """
+    """Return the actor for the audit log. `route` is a path, `scope` the one that it needs."""
     return Actor(
         scope=scope,
         caller=caller,
@@ -513,14 +491,14 @@ def actor_of(request: Request, caller: Caller, route: str, scope: str = "") -> A
 
 
 async def record_read(request: Request, route: str) -> None:
-    """Write the audit entry of a read by a request."""
+    """Write an audit entry."""
     actor = actor_of(request, request.scope["caller"], route)
     db = context_of(request).db
     await run_in_threadpool(db.writing, audit.record, actor, Outcome.READ)
 
 
 def authenticator_of(request: Request) -> Authenticator:
-    """Return the authenticator of this process."""
+    """Return this process's authenticator."""
     authenticator: Authenticator = request.app.state.authenticator
     return authenticator
 
@@ -533,23 +511,18 @@ AuthenticatorDep = Annotated[Authenticator, Depends(_authenticator)]
 
 
 async def check_again(request: Request) -> None:
-    """Raise Unauthenticated if the request's key, or browser session, has ended meanwhile.
-
-    For long requests. The credential was valid, so the address is not counted as guessing.
-    """
+    """Raise Unauthenticated if key or session have ended during a long request; its address counts no guess."""
     await authenticator_of(request).check_again(request)
 
 
 def credential_of(authorization: bytes | None) -> Credential:
-    """Return the credential in an Authorization header: a key if it begins as one, else a token. Raises
-    Unauthenticated.
-    """
+    """Return a key if the header has its prefix, else a token. Raises Unauthenticated."""
     secret = _bearer_of(authorization)
     return Credential.of("key" if secret.startswith(KEY_PREFIX.encode()) else "token", secret)
 
 
 def _bearer_of(authorization: bytes | None) -> bytes:
-    """Return the key or token in an Authorization header. Raises Unauthenticated."""
+    """Raises Unauthenticated."""
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
@@ -558,7 +531,7 @@ def _bearer_of(authorization: bytes | None) -> bytes:
 
 
 def _admit(request: MutableMapping[str, Any], caller: Caller) -> None:
-    """Store the caller in the request's ASGI scope, and begin the request's span: from now on it may be recorded."""
+    """Store the caller, and begin the request's span: from now on it may be recorded."""
     request["caller"] = caller
     if (traced := request.get("trace")) is not None:
         traced.begin(caller.owner, request["request_id"])
@@ -571,16 +544,16 @@ def _authorization_of(request: MutableMapping[str, Any]) -> bytes | None:
 
 
 def _credential_of(request: Request) -> Credential:
-    """Return the credential of a request: that of the console's session, or of the Authorization header."""
+    """Return the console's session, or the Authorization header."""
     of_session: Credential | None = request.scope.get(CREDENTIAL)
     return of_session or credential_of(_authorization_of(request.scope))
 
 
 class GuardedRoute(APIRoute):
-    """A route that authenticates, then checks the content type of a JSON body, and only then reads the body."""
+    """Authenticates, then checks the content type of JSON, and only then reads the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return FastAPI's handler, wrapped in the checks of scope, query parameters and content type."""
+        """Check scope, query parameters and content type first."""
         handle = super().get_route_handler()
         scope = scope_of(self.endpoint)
         may_lack_key = getattr(self.endpoint, "keyless", False)
@@ -622,7 +595,7 @@ class GuardedRoute(APIRoute):
         return guarded
 
     def _parameters(self) -> list[str] | None:
-        """Return the query parameters of an endpoint's signature; None if it checks them itself or is open to all."""
+        """Return None if the endpoint checks them itself or is open."""
         described = (self.openapi_extra or {}).get("parameters", ())
         if scope_of(self.endpoint) is None or any(each["in"] == "query" for each in described):
             return None
@@ -635,7 +608,7 @@ class GuardedRoute(APIRoute):
         return list(dict.fromkeys(names))
 
     def _offers(self) -> list[str]:
-        """Return the media types that a route declares for its answers."""
+        """Return the media types of a route's answers."""
         described = [
             media_type
             for status, response in self.responses.items()
@@ -650,15 +623,13 @@ class GuardedRoute(APIRoute):
 
 
 def check_count(body: bytes) -> None:
-    """Raise TooLarge for JSON with more than `MAX_COMMAS` commas, before it is parsed: the error for an invalid value
-    takes a hundred times the bytes of the value.
-    """
+    """Raise TooLarge for more than `MAX_COMMAS` commas: an error takes a hundred times the bytes of a value."""
     if (count := body.count(b",")) > MAX_COMMAS:
         raise TooLarge(f"a body can have at most {MAX_COMMAS} commas here, got {count}")
 
 
 def require_json(request: Request) -> None:
-    """Raise UnsupportedMedia unless the Content-Type is JSON."""
+    """Raises UnsupportedMedia."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         got = repr(media_type) if media_type else "none"

@@ -69,7 +69,6 @@ class DenialLog:
         self._thread = threading.Thread(target=self._run, name="denials", daemon=True)
 
     def start(self) -> None:
-        """Begin to write."""
         self._thread.start()
 
     def close(self, timeout: float = 3.0) -> None:
@@ -78,7 +77,7 @@ class DenialLog:
         self._thread.join(timeout)
 
     def note(self, scope: Scope, method: str, status: int) -> None:
-        """Note a refused request, given by its ASGI scope. Never waits for the database."""
+        """Never waits for the database."""
         caller: Caller | None = scope.get("caller")
         if status == 403 and caller is not None:
             self._deny(scope, method, caller)
@@ -113,7 +112,7 @@ class DenialLog:
             self._add(actor, scope.get("error_detail"))
 
     def _add(self, actor: Actor, summary: str | None) -> None:
-        """Add an entry, or count it as lost if too many wait. Called with the lock."""
+        """Count the entry as lost if too many wait. Called with the lock."""
         if len(self._waiting) >= MAX_WAITING:
             self._lost += 1
             return
@@ -123,7 +122,7 @@ class DenialLog:
         )
 
     def _count(self) -> None:
-        """Make entries of what was counted in the last minute."""
+        """Make entries of the last minute's counts."""
         with self._lock:
             for whose, caller in self._callers.items():
                 more = self._of_principal[whose] - MAX_OF_PRINCIPAL
@@ -158,7 +157,7 @@ class DenialLog:
             self._count_at = time.monotonic() + COUNT_EVERY
 
     def write(self) -> None:
-        """Write what waits, in batches. Raises Unavailable: then it waits on."""
+        """Write in batches. Raises Unavailable: then it waits on."""
         with self._one_writer:
             while self._waiting or self._lost:
                 with self._lock:

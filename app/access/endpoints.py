@@ -114,9 +114,7 @@ async def _answer(
     new: Creation,
     create: Callable[[Session], tuple[ApiKey, str]],
 ) -> Response:
-    """Return the response with a new key and its secret. The answer stored for the `Idempotency-Key` omits
-    the secret.
-    """
+    """The answer stored for the `Idempotency-Key` omits the secret."""
     if new.only_check:
         return await new.rehearse(create)
     secret = None
@@ -288,7 +286,7 @@ def _audit_page(context: Context, owner: str, only: AuditFilter, paging: Paging)
 
 
 class ExportPage(NamedTuple):
-    """Lines of JSON, and the position of the last; None if there are none.
+    """Lines of JSON, and the last position; None if there are none.
 
     Entries of exports alone are no news: otherwise each poll of a system that follows the log would cause the next
     entry.
@@ -302,8 +300,9 @@ class ExportPage(NamedTuple):
 async def _export(
     request: Request, read: Callable[[int], ExportPage], page: ExportPage
 ) -> AsyncIterator[bytes]:
-    """Yield a page of the export and all after it; `read` returns the page after a position. No transaction is open
-    while the caller reads. If the credential ends, or the database, the connection is cut off.
+    """Yield a page and all after it. No transaction is open while the caller reads.
+
+    `read` returns the page after a position. If the credential ends, or the database, the connection is cut off.
     """
     try:
         while page.position is not None:
@@ -316,7 +315,6 @@ async def _export(
 
 
 def _export_page(context: Context, owner: str, only: AuditFilter, position: int) -> ExportPage:
-    """Return the entries after a position."""
     found = context.db.reading(audit.list_after, owner, only, position, EXPORT_PAGE)
     lines = b"".join(to_json(AuditEntry.model_validate(each)) + b"\n" for each in found)
     is_news = any(each.action != EXPORT for each in found)

@@ -24,16 +24,14 @@ ON_HOLD = "on_hold"
 
 
 def lock(session: Session, owner: str) -> None:
-    """Lock the owner's holds until the transaction ends: none is placed or released meanwhile."""
+    """Until the transaction ends, none is placed or released."""
     repository.lock_holds(session, owner)
 
 
 def check(
     session: Session, owner: str, *, dataset_id: str | None = None, model_id: str | None = None
 ) -> None:
-    """Raise Conflict if an active hold covers the dataset, the model, or everything of the owner. The holds must be
-    locked.
-    """
+    """Raise Conflict if an active hold covers one of these, or everything. The holds must be locked."""
     resources = [each for each in (dataset_id, model_id) if each is not None]
     if (found := repository.active_hold(session, owner, resources)) is None:
         return
@@ -49,8 +47,8 @@ def check(
 def place(
     session: Session, caller: Caller, kind: HoldKind, resource_id: str | None, reason: str
 ) -> LegalHold:
-    """Place a hold. It also covers what is in the trash. Raises NotFound for an unknown dataset or model, and Conflict
-    above `MAX_ACTIVE` holds.
+    """The trash is covered, too. Raises NotFound for an unknown dataset or model, and Conflict above `MAX_ACTIVE`
+    holds.
     """
     allow_over_quota(session)
     lock(session, caller.owner)
@@ -88,7 +86,7 @@ def place(
 
 
 def release(session: Session, caller: Caller, hold_id: str, reason: str) -> LegalHold:
-    """Release a hold. Raises NotFound, and Conflict if it was released already."""
+    """Raises NotFound, and Conflict if it was released already."""
     allow_over_quota(session)
     lock(session, caller.owner)
     hold = find(session, caller.owner, hold_id)
@@ -103,7 +101,7 @@ def release(session: Session, caller: Caller, hold_id: str, reason: str) -> Lega
 
 
 def find(session: Session, owner: str, hold_id: str) -> LegalHold:
-    """Return the owner's hold. Raises NotFound."""
+    """Raises NotFound."""
     found = repository.find_hold(session, owner, hold_id)
     if found is None:
         raise NotFound(f"there is no legal hold {shown(hold_id)}")
@@ -113,5 +111,5 @@ def find(session: Session, owner: str, hold_id: str) -> LegalHold:
 def list_page(
     session: Session, owner: str, *, active: bool, limit: int, after: str | None
 ) -> Page[LegalHold]:
-    """Return a page of the owner's holds, newest first; with `active`, only those that are not released."""
+    """Newest first; with `active`, without released ones."""
     return repository.list_holds(session, owner, active=active, limit=limit, after=after)

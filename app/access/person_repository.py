@@ -44,7 +44,7 @@ class DueSession:
 
 
 def find_principal(session: Session, issuer: str, subject: str) -> tuple[str, str | None] | None:
-    """Return the id and the name of a principal; None if there is none yet."""
+    """Return id and name."""
     found = session.execute(
         select(Principal.id, Principal.name).where(
             Principal.issuer == issuer, Principal.subject == subject
@@ -54,7 +54,7 @@ def find_principal(session: Session, issuer: str, subject: str) -> tuple[str, st
 
 
 def put_principal(session: Session, identity: Identity) -> str:
-    """Return the id of an identity's principal, which is created at the first call, and has the latest name."""
+    """Return the id; a new principal is created, and the name updated."""
     new = upsert_into(session, Principal).values(
         id=new_id("prn"),
         kind=identity.kind,
@@ -71,7 +71,7 @@ def put_principal(session: Session, identity: Identity) -> str:
 
 
 def find_session(session: Session, credential: Credential) -> PersonSession | None:
-    """Return the person's session with this credential; None if it is unknown or has ended, or a key started it."""
+    """Return None if it is unknown, has ended, or was started by a key."""
     found = session.execute(
         select(BrowserSession, Principal)
         .join(Principal, Principal.id == BrowserSession.principal_id)
@@ -95,12 +95,11 @@ def find_session(session: Session, credential: Credential) -> PersonSession | No
 
 
 def issuer_of(session: Session, principal_id: str) -> str | None:
-    """Return the issuer of a principal."""
     return session.scalar(select(Principal.issuer).where(Principal.id == principal_id))
 
 
 def move(session: Session, old_sha256: str, new_sha256: str, owner: str) -> bool:
-    """Replace the token and the owner of a session; returns False if it has ended."""
+    """Replace token and owner; returns False if the session has ended."""
     moved = session.scalar(
         update(BrowserSession)
         .where(BrowserSession.sha256 == old_sha256, BrowserSession.expires_at > db_now())
@@ -112,7 +111,6 @@ def move(session: Session, old_sha256: str, new_sha256: str, owner: str) -> bool
 
 
 def any_due(session: Session) -> bool:
-    """Return True if a session should be refreshed."""
     return bool(session.scalar(select(exists().where(*_due()))))
 
 
@@ -121,7 +119,7 @@ def _due() -> tuple[ColumnElement[bool], ...]:
 
 
 def claim_due(session: Session, limit: int) -> list[DueSession]:
-    """Return sessions that should be refreshed, at most `limit`. No other process gets them for `LEASE_SECONDS`."""
+    """Return sessions to refresh. No other process gets them for `LEASE_SECONDS`."""
     due = (
         select(BrowserSession.sha256)
         .where(*_due())
@@ -164,8 +162,8 @@ def store_refresh(
     groups: Collection[str] | None = None,
     expires_at: float | None = None,
 ) -> None:
-    """Store the result of a refresh, unless the lease was lost. Without `groups`, they stay as they are; without
-    `expires_at`, the provider did not confirm the session.
+    """Store a refresh, unless the lease was lost. Without `groups`, they stay; without `expires_at` it was not
+    confirmed.
     """
     values: dict[str, object] = {"refresh_token": refresh_token, "refresh_at": refresh_at}
     if groups is not None:
@@ -196,9 +194,7 @@ def _leased(due: DueSession) -> tuple[ColumnElement[bool], ...]:
 def end_at_provider(
     session: Session, issuer: str, subject: str | None, sid: str | None, before: float
 ) -> int:
-    """Delete the sessions of a subject, or of a session at its provider, or of both, that began before a time; returns
-    their number.
-    """
+    """Delete sessions of a subject, of a provider's session, or of both, that began before a time."""
     principals = select(Principal.id).where(Principal.issuer == issuer)
     if subject is not None:
         principals = principals.where(Principal.subject == subject)

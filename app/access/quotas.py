@@ -50,23 +50,22 @@ class Usage:
 
     @property
     def counted(self) -> int:
-        """The number of bytes that count against the owner's quota."""
+        """The bytes that count against the quota."""
         return self.files + max(0, self.rows - FREE_ROW_BYTES)
 
 
 def set_by_operator(session: Session, owner: str) -> Limits:
-    """Return the limits in the owner's row; all None without a row."""
+    """All are None without a row."""
     row = repository.find_quota(session, owner)
     return Limits() if row is None else limits_in(row)
 
 
 def limits_in(row: OwnerQuota) -> Limits:
-    """Return the limits in a row of the table."""
     return Limits(*(getattr(row, field.name) for field in fields(Limits)))
 
 
 def limits_of(session: Session, settings: Settings, owner: str) -> Limits:
-    """Return the limits that apply to the owner: from its row, otherwise from the settings."""
+    """Use the row, otherwise the settings."""
     own = asdict(set_by_operator(session, owner))
     for name in ("bytes", "queued_jobs", "running_jobs"):
         if own[name] is None:
@@ -75,20 +74,20 @@ def limits_of(session: Session, settings: Settings, owner: str) -> Limits:
 
 
 def list_page(session: Session, *, limit: int, after: str | None) -> Page[OwnerQuota]:
-    """Return a page of the owners with individual limits, the last changed first."""
+    """The last changed first."""
     return repository.list_quotas(session, limit=limit, after=after)
 
 
 def find(session: Session, owner: str) -> OwnerQuota | None:
-    """Return the limits of an owner; None if only the settings apply. Raises Invalid for a text that is no owner."""
+    """Return None if only the settings apply. Raises Invalid for a text that is no owner."""
     check_name("owner", owner)
     return repository.find_quota(session, owner)
 
 
 def replace(session: Session, owner: str, limits: Limits) -> OwnerQuota | None:
-    """Replace the limits of an owner, who need not have a key yet; returns the row, None if no limit is left.
+    """Return None if no limit is left. The owner need not have a key; what exists is kept, even above a new limit.
 
-    What exists is kept, even above a new limit. Raises Invalid for a text that is no owner.
+    Raises Invalid for a text that is no owner.
     """
     check_name("owner", owner)
     allow_over_quota(session)  # an operator over the quota must be able to raise it
@@ -101,7 +100,7 @@ def replace(session: Session, owner: str, limits: Limits) -> OwnerQuota | None:
 
 
 def usage_of(session: Session, owner: str, stored: Usage) -> Limits:
-    """Return what counts against each limit now; `stored` is what the owner stores."""
+    """`stored` is what the owner stores."""
     return Limits(
         bytes=stored.counted,
         dataset_rows=repository.dataset_rows(session, owner),
@@ -120,8 +119,7 @@ def admit(
     adds_bytes: int = 0,
     makes: Counted | None = None,
 ) -> None:
-    """Check that the owner may queue another job whose upload has `adds_bytes` bytes, and whose output is, or has at
-    least, one of `makes`.
+    """Check that the owner may queue a job with `adds_bytes` of upload and output of the kind `makes`.
 
     The counts cannot change before the transaction ends: other transactions of the owner wait. Raises TooMany,
     Unavailable or OutOfSpace.
@@ -131,25 +129,25 @@ def admit(
 
 
 def admit_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
-    """Check that the owner may store `adds_bytes` more, which no job reads yet; as `admit` does."""
+    """Check `adds_bytes` that no job reads yet, as `admit` does."""
     repository.take_turn(session, owner)
     resources.check(settings)
     check_bytes(session, settings, owner, adds_bytes)
 
 
 def admit_one(session: Session, owner: str, quota: Counted) -> None:
-    """Check that the owner may create one more of these; as `admit` does. Raises TooMany."""
+    """Check one more, as `admit` does. Raises TooMany."""
     repository.take_turn(session, owner)
     check_one(session, owner, quota)
 
 
 def check_one(session: Session, owner: str, quota: Counted) -> None:
-    """Make the check of `admit_one` without a lock."""
+    """As `admit_one`, without a lock."""
     _check_count(set_by_operator(session, owner), session, owner, quota, 1)
 
 
 def admit_rows(session: Session, owner: str, adds: int) -> None:
-    """Check that the datasets of the owner may have `adds` rows more; as `admit` does. Raises TooMany."""
+    """Check `adds` more rows in datasets, as `admit` does. Raises TooMany."""
     repository.take_turn(session, owner)
     _check_count(set_by_operator(session, owner), session, owner, "dataset_rows", adds)
 
@@ -161,9 +159,7 @@ def check(
     adds_bytes: int = 0,
     makes: Counted | None = None,
 ) -> None:
-    """Make the checks of `admit` without a lock. The result may refuse an upload before it is sent, but not
-    accept one.
-    """
+    """As `admit`, without a lock: it may refuse an upload before it is sent, but not accept one."""
     resources.check(settings)
     limits = limits_of(session, settings, owner)
     most = settings.max_queued_jobs
@@ -187,14 +183,12 @@ def check(
 
 
 def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int) -> None:
-    """Raise TooMany if the owner may not store `adds_bytes` more in files. Rows are not measured here: `check_usage`
-    checks them before the transaction commits.
-    """
+    """Raise TooMany for `adds_bytes` more in files. `check_usage` checks rows before the transaction commits."""
     _check_files(limits_of(session, settings, owner), session, owner, adds_bytes)
 
 
 def bytes_left(session: Session, settings: Settings, owner: str) -> int | None:
-    """Return how many bytes the owner may still store in files; None if there is no limit."""
+    """Return None if there is no limit."""
     limit = limits_of(session, settings, owner).bytes
     return None if limit is None else max(0, limit - repository.stored_bytes(session, owner))
 
@@ -206,16 +200,14 @@ def _check_files(limits: Limits, session: Session, owner: str, adds_bytes: int) 
 
 
 def check_usage(settings: Settings, limit: int, usage: Usage) -> None:
-    """Check that an owner with this usage and limit of bytes may store anything more. Raises TooMany or OutOfSpace."""
+    """Raises TooMany or OutOfSpace."""
     resources.check(settings)
     has = f"{usage.files} in files and {usage.rows} in rows ({FREE_ROW_BYTES} of these are free)"
     _check_bytes(limit, usage.counted, has)
 
 
 def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None:
-    """Raise TooMany if the stored bytes and `adds_bytes` exceed the limit. `has` describes the stored bytes in the
-    message.
-    """
+    """Raises TooMany. `has` describes the stored bytes in the message."""
     if stored + adds_bytes > limit:
         more = f" and needs {adds_bytes} more" if adds_bytes else ""
         advice = (
@@ -256,7 +248,7 @@ _COUNTS: dict[Counted, Callable[[Session, str], int]] = {
 
 
 def _check_count(limits: Limits, session: Session, owner: str, quota: Counted, adds: int) -> None:
-    """Raise TooMany if the owner may not have `adds` more of what the quota counts."""
+    """Raises TooMany."""
     limit: int | None = getattr(limits, quota)
     if limit is None:
         return
@@ -277,7 +269,7 @@ def _check_count(limits: Limits, session: Session, owner: str, quota: Counted, a
 def _exceeded(
     quota: str, what: str, limit: int, value: int, has: str | None = None, *, retry_after: int
 ) -> TooMany:
-    """Return the error for an exceeded quota: `what` is the limit in words, `has` the current value in words."""
+    """`what` is the limit, `has` the current value, both in words."""
     detail = f"an owner can have at most {what}; this one has {has or value}"
     return TooMany(
         detail,

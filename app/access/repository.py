@@ -1,4 +1,6 @@
-"""Queries for API keys and browser sessions, and for an owner's jobs and bytes, which quotas limit."""
+"""Queries for API keys and browser sessions, and for an owner's jobs and bytes, which quotas limit. A usable key is
+neither revoked nor expired.
+"""
 
 from __future__ import annotations
 
@@ -73,13 +75,14 @@ def _usable() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
 
 
 def count_usable(session: Session) -> int:
-    """Return the number of keys that are neither revoked nor expired, of all owners."""
+    """Count those of all owners."""
     return session.execute(select(func.count()).select_from(ApiKey).where(*_usable())).scalar_one()
 
 
 def find_caller(session: Session, credential: Credential) -> Caller | None:
-    """Return the caller with this credential; None if it is unknown, revoked or expired by the database's clock, or the
-    session of a person. A session or a link also ends with the key that started it.
+    """Return None if it is unknown, revoked, expired by the database's clock, or a person's session.
+
+    A session or a link also ends with the key that started it.
     """
     if credential.kind == "key":
         found = session.execute(
@@ -105,7 +108,7 @@ def find_caller(session: Session, credential: Credential) -> Caller | None:
 
 
 def usable_keys_of(session: Session, owner: str, principal_id: str) -> Sequence[ApiKey]:
-    """Return the owner's keys of a principal that are neither revoked nor expired: several after a rotation."""
+    """There are several after a rotation."""
     statement = select(ApiKey).where(
         ApiKey.readable_by(owner), ApiKey.principal_id == principal_id, *_usable()
     )
@@ -113,13 +116,13 @@ def usable_keys_of(session: Session, owner: str, principal_id: str) -> Sequence[
 
 
 def find_principal(session: Session, principal_id: str) -> Principal | None:
-    """Return a principal; None if it is unknown."""
     return session.get(Principal, principal_id)
 
 
 def same_person(session: Session, principal_id: str) -> set[str]:
-    """Return the ids of all principals that may be the person behind this one: itself, and those that created it or
-    that it is for, directly or not. Each of them may know the secret.
+    """Return all principals that may be the same person: those that created it or that it is for, directly or not.
+
+    Each of them may know the secret.
     """
     found: set[str] = set()
     waiting = {principal_id}
@@ -135,7 +138,7 @@ def same_person(session: Session, principal_id: str) -> set[str]:
 
 
 def is_known_at(session: Session, owner: str, principal_id: str) -> bool:
-    """Return True if this is a person or a service account, or a key of the owner."""
+    """Return True for a person or a service account, or a key of the owner."""
     of_owner = exists().where(ApiKey.principal_id == Principal.id, ApiKey.belongs_to(owner))
     statement = select(Principal.id).where(
         Principal.id == principal_id, or_(Principal.kind != "key", of_owner)
@@ -144,7 +147,7 @@ def is_known_at(session: Session, owner: str, principal_id: str) -> bool:
 
 
 def usable_among(session: Session, hashes: Collection[str]) -> set[str]:
-    """Return which of these hashes belong to usable keys, or to sessions and links that have not expired."""
+    """Return the hashes of usable keys, and of sessions and links that have not expired."""
     keys = select(ApiKey.sha256).where(ApiKey.sha256.in_(hashes), *_usable())
     of_browsers = select(BrowserSession.sha256).where(
         BrowserSession.sha256.in_(hashes), BrowserSession.expires_at > db_now()
@@ -153,24 +156,23 @@ def usable_among(session: Session, hashes: Collection[str]) -> set[str]:
 
 
 def get(session: Session, owner: str, key_id: str, *, lock: bool = False) -> ApiKey | None:
-    """Return the owner's key with this id, revoked or not; with `lock`, locked until the transaction ends."""
+    """Revoked keys, too. With `lock`, locked until the transaction ends."""
     statement = select(ApiKey).where(ApiKey.readable_by(owner), ApiKey.id == key_id)
     return session.scalar(statement.with_for_update() if lock else statement)
 
 
 def has_others(session: Session, owner: str) -> bool:
-    """Return True if another owner has or had a key: resources of that owner may still exist."""
+    """Return True if another owner has or had a key: its resources may still exist."""
     return bool(session.scalar(select(exists().where(~ApiKey.readable_by(owner)))))
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
-    """Return a page of the owner's keys, newest first."""
     statement = select(ApiKey).where(ApiKey.readable_by(owner))
     return fetch_page(session, statement, ApiKey.created_at, ApiKey.id, limit=limit, after=after)
 
 
 def revoke(session: Session, owner: str, key_id: str) -> bool:
-    """Mark the key as revoked now, unless it is revoked already; returns False if there is no such key."""
+    """Return False if there is no such key."""
     revoked = session.scalar(
         update(ApiKey)
         .where(ApiKey.readable_by(owner), ApiKey.id == key_id)
@@ -190,7 +192,7 @@ def touch(session: Session, key_id: str) -> None:
 
 
 def valid_session(credential: Credential) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions for the row of this session or link, if it has not expired."""
+    """The session or link must not have expired."""
     return (
         BrowserSession.sha256 == credential.sha256,
         BrowserSession.is_link.is_(credential.kind == "link"),
@@ -199,7 +201,7 @@ def valid_session(credential: Credential) -> tuple[ColumnElement[bool], ...]:
 
 
 def end_session(session: Session, credential: Credential) -> bool:
-    """Delete a session or a link; returns False if it was not valid."""
+    """Return False if it was not valid."""
     ended = session.scalar(
         delete(BrowserSession).where(*valid_session(credential)).returning(BrowserSession.sha256),
         execution_options={"synchronize_session": False},
@@ -208,7 +210,7 @@ def end_session(session: Session, credential: Credential) -> bool:
 
 
 def keep_newest_sessions(session: Session, caller: Caller, most: int, *, links: bool) -> None:
-    """Delete all but the `most` newest sessions of the caller's principal, or its links."""
+    """Keep the `most` newest sessions of the principal, or its links."""
     own = select(BrowserSession.sha256).where(
         BrowserSession.principal_id == caller.principal_id, BrowserSession.is_link == links
     )
@@ -222,7 +224,7 @@ def keep_newest_sessions(session: Session, caller: Caller, most: int, *, links: 
 
 
 def prune_sessions(session: Session, age: float, limit: int) -> int:
-    """Delete up to `limit` sessions that ended at least `age` seconds ago; returns their number."""
+    """Delete up to `limit` sessions that ended at least `age` seconds ago."""
     old = (
         select(BrowserSession.sha256).where(BrowserSession.expires_at < db_now() - age).limit(limit)
     )
@@ -281,9 +283,7 @@ def _owned() -> dict[str, type[Owned]]:
 
 
 def _belongs_to(table: Table) -> ColumnElement[bool] | None:
-    """Return the condition that a row belongs to the owner `of_owner`: by its own column, or by the row that it refers
-    to. Return None for a table without owners.
-    """
+    """Return the condition that a row is of `of_owner`, by its own column or a reference; None without owners."""
     if (owned := _owned().get(table.name)) is not None:
         return owned.belongs_to(bindparam("of_owner"))
     for key in table.foreign_keys:
@@ -300,7 +300,7 @@ _OF_OPEN_UPLOAD = UploadPart.upload_id.in_(
 
 
 def _tables_with_files() -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """Yield every table with a column `…_key`, and the condition that a row's files count. Rows in the trash count."""
+    """Yield tables with a column `…_key`, and the condition that a row's files count. The trash counts."""
     for table in Base.metadata.sorted_tables:
         names_blobs = any(column.name.endswith("_key") for column in table.c)
         if names_blobs and table is not Job.__table__:  # checkpoints do not count
@@ -309,7 +309,7 @@ def _tables_with_files() -> Iterator[tuple[Table, ColumnElement[bool]]]:
 
 @functools.cache
 def _stored() -> Select[Any]:
-    """Return the statement that sums the sizes of the files that an owner's rows name."""
+    """Sum the files of an owner's rows."""
     return select(
         *(
             select(func.coalesce(func.sum(file_bytes(table)), 0))
@@ -322,9 +322,7 @@ def _stored() -> Select[Any]:
 
 
 def _with_owner(table: Table) -> tuple[FromClause, ColumnElement[str]] | None:
-    """Return the table, joined with the one that has the owners of its rows, and the owners' column. Return None for a
-    table without owners.
-    """
+    """Join a table with the one that has its owners; None without owners."""
     if "owner" in table.c:
         return table, table.c.owner
     for key in table.foreign_keys:
@@ -337,7 +335,7 @@ def _with_owner(table: Table) -> tuple[FromClause, ColumnElement[str]] | None:
 
 @functools.cache
 def _stored_by_owner() -> Select[Any]:
-    """Return the statement that selects the owners with the most bytes in files, and the bytes of all owners."""
+    """Select the owners with the most bytes in files, and the bytes of all."""
     sums = [
         select(owner.label("owner"), func.sum(file_bytes(table)).label("bytes"))
         .select_from(source)
@@ -355,9 +353,7 @@ def _stored_by_owner() -> Select[Any]:
 
 
 def _row_bytes(table: Table) -> ColumnElement[int]:
-    """Return the SQL expression that estimates the size of a table's row: its text, JSON and binary columns plus a
-    constant.
-    """
+    """Estimate a row's size: text, JSON and binary columns plus a constant."""
     sizes = [
         func.coalesce(stored_size(column), 0)
         for column in table.c
@@ -368,9 +364,7 @@ def _row_bytes(table: Table) -> ColumnElement[int]:
 
 @functools.cache
 def _rows() -> Select[Any]:
-    """Return the statement that sums the estimated sizes of an owner's rows, over every table of which owners can
-    delete rows.
-    """
+    """Sum the estimated sizes of rows that an owner can delete."""
     whose = (
         (table, _belongs_to(table))
         for table in Base.metadata.sorted_tables
@@ -389,27 +383,25 @@ _TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:whose, 7236512903))
 
 
 def take_turn(session: Session, owner: str) -> None:
-    """Lock the owner's quota until the transaction ends, so that simultaneous transactions of one owner count each
-    other's jobs.
-
-    SQLite has only one writer at a time, and needs no lock.
+    """Lock the owner's quota, so that simultaneous transactions count each other's jobs. SQLite has one writer at a
+    time.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(_TURN, {"whose": owner})
 
 
 def queued_jobs(session: Session, owner: str) -> int:
-    """Return the number of the owner's queued jobs, without child jobs."""
+    """Count without child jobs."""
     return session.execute(_QUEUED_OF_OWNER, {"of_owner": owner}).scalar_one()
 
 
 def queued_in_all(session: Session, most: int) -> int:
-    """Return the number of queued jobs of all owners, without child jobs; counted up to `most`."""
+    """Count jobs of all owners, without child jobs, up to `most`."""
     return session.execute(_QUEUED_IN_ALL, {"most": most}).scalar_one()
 
 
 def running_jobs(session: Session, owner: str) -> int:
-    """Return the number of the owner's running jobs, with child jobs."""
+    """Count with child jobs."""
     statement = select(func.count()).where(Job.belongs_to(owner), Job.state == JobState.RUNNING)
     return session.scalar(statement) or 0
 
@@ -419,7 +411,7 @@ _MAKES_A_MODEL = "train"
 
 
 def models(session: Session, owner: str) -> int:
-    """Return the number of the owner's models, with those in the trash, and of the unfinished jobs that make one."""
+    """Count the trash, and unfinished jobs that make a model, too."""
     made = select(func.count()).select_from(Model).where(Model.belongs_to(owner))
     to_make = select(func.count()).where(
         Job.belongs_to(owner), Job.kind == _MAKES_A_MODEL, Job.state.not_in(FINAL_STATES)
@@ -428,13 +420,12 @@ def models(session: Session, owner: str) -> int:
 
 
 def dataset_rows(session: Session, owner: str) -> int:
-    """Return the number of rows in the owner's datasets that have been read, with those in the trash."""
+    """Count datasets that have been read, and the trash."""
     total = select(func.coalesce(func.sum(Dataset.rows), 0)).where(Dataset.belongs_to(owner))
     return int(session.scalar(total) or 0)
 
 
 def aliases(session: Session, owner: str) -> int:
-    """Return the number of the owner's aliases."""
     statement = select(func.count()).select_from(ModelAlias).where(ModelAlias.belongs_to(owner))
     return session.scalar(statement) or 0
 
@@ -446,19 +437,18 @@ def usable_keys(session: Session, owner: str) -> int:
 
 
 def find_quota(session: Session, owner: str) -> OwnerQuota | None:
-    """Return the limits of an owner as the database has them now; None without limits of its own."""
     statement = select(OwnerQuota).where(OwnerQuota.readable_by(owner))
     return session.scalar(statement.execution_options(populate_existing=True))
 
 
 def list_quotas(session: Session, *, limit: int, after: str | None) -> Page[OwnerQuota]:
-    """Return a page of the limits of all owners, the last changed first."""
+    """The last changed first."""
     times, owners = OwnerQuota.updated_at, OwnerQuota.owner
     return fetch_page(session, select(OwnerQuota), times, owners, limit=limit, after=after)
 
 
 def put_quota(session: Session, owner: str, limits: dict[str, int | None] | None) -> None:
-    """Insert or replace the limits of an owner; None deletes them."""
+    """None deletes the limits."""
     if limits is None:
         session.execute(delete(OwnerQuota).where(OwnerQuota.readable_by(owner)))
         return
@@ -470,9 +460,7 @@ def put_quota(session: Session, owner: str, limits: dict[str, int | None] | None
 def owners_at_limit(
     session: Session, quota: Literal["queued_jobs", "running_jobs"], default: int | None
 ) -> int | None:
-    """Return the number of owners who have reached their limit of jobs; None if there is no such limit. `default` is
-    the limit of owners without their own. Child jobs count while they run.
-    """
+    """Count owners at their limit (`default` without their own), running child jobs included; None without limits."""
     own = OwnerQuota.queued_jobs if quota == "queued_jobs" else OwnerQuota.running_jobs
     if default is None and not session.scalar(select(exists().where(own.is_not(None)))):
         return None
@@ -492,21 +480,19 @@ def owners_at_limit(
 
 
 def stored_bytes(session: Session, owner: str) -> int:
-    """Return the total size in bytes of the files of an owner's rows. A blob that two rows share counts twice."""
+    """A blob that two rows share counts twice."""
     return sum(map(int, session.execute(_stored(), {"of_owner": owner}).one()))
 
 
 def stored_bytes_by_owner(session: Session, most: int) -> tuple[dict[str, int], int]:
-    """Return the size in bytes of the files of the `most` owners with the largest sizes, and that of all other owners
-    together. It takes time in proportion to the rows that name files.
-    """
+    """Return the `most` largest owners' bytes in files, and those of all others, in time proportional to the rows."""
     rows = session.execute(_stored_by_owner(), {"most": most}).all()
     found = {owner: int(size) for owner, size, _ in rows}
     return found, int(rows[0].of_all) - sum(found.values()) if rows else 0
 
 
 def row_bytes(session: Session, owner: str) -> int:
-    """Estimate the bytes that an owner's rows occupy in the database, counting only rows that the owner can delete."""
+    """Estimate only rows that the owner can delete."""
     return sum(map(int, session.execute(_rows(), {"of_owner": owner}).one()))
 
 
@@ -515,13 +501,13 @@ _TO_HOLD: dict[str, type[Dataset | Model]] = {"dataset": Dataset, "model": Model
 
 
 def lock_holds(session: Session, owner: str) -> None:
-    """Lock the owner's legal holds until the transaction ends. SQLite has only one writer, and needs no lock."""
+    """Until the transaction ends. SQLite has only one writer, and needs no lock."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(_HOLDS_TURN, {"whose": owner})
 
 
 def active_hold(session: Session, owner: str, resource_ids: Collection[str]) -> LegalHold | None:
-    """Return an active hold of the owner on everything, or on one of the resources; None if there is none."""
+    """Return an active hold on everything, or on one of the resources."""
     of_these = or_(LegalHold.kind == "owner", LegalHold.resource_id.in_(resource_ids))
     return session.scalars(
         select(LegalHold)
@@ -532,7 +518,7 @@ def active_hold(session: Session, owner: str, resource_ids: Collection[str]) -> 
 
 
 def exists_to_hold(session: Session, owner: str, kind: str, resource_id: str) -> bool:
-    """Return True if the owner has this dataset or model, also in the trash."""
+    """The trash counts, too."""
     table = _TO_HOLD[kind]
     if not is_id(resource_id, {"dataset": "ds", "model": "mdl"}[kind]):
         return False
@@ -541,7 +527,7 @@ def exists_to_hold(session: Session, owner: str, kind: str, resource_id: str) ->
 
 
 def count_active_holds(session: Session, owner: str) -> int:
-    """Return the number of the owner's holds that are not released."""
+    """Count holds that are not released."""
     statement = select(func.count()).where(
         LegalHold.belongs_to(owner), LegalHold.released_at.is_(None)
     )
@@ -549,13 +535,11 @@ def count_active_holds(session: Session, owner: str) -> int:
 
 
 def add_hold(session: Session, hold: LegalHold) -> None:
-    """Insert a hold."""
     session.add(hold)
     session.flush()
 
 
 def find_hold(session: Session, owner: str, hold_id: str) -> LegalHold | None:
-    """Return the owner's hold with this id, or None."""
     if not is_id(hold_id, "hld"):
         return None
     return session.scalar(
@@ -566,7 +550,7 @@ def find_hold(session: Session, owner: str, hold_id: str) -> LegalHold | None:
 def list_holds(
     session: Session, owner: str, *, active: bool, limit: int, after: str | None
 ) -> Page[LegalHold]:
-    """Return a page of the owner's holds, newest first; with `active`, only those that are not released."""
+    """Newest first; with `active`, without released ones."""
     statement = select(LegalHold).where(LegalHold.readable_by(owner))
     if active:
         statement = statement.where(LegalHold.released_at.is_(None))

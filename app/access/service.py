@@ -187,10 +187,10 @@ def caller_of_principal(
     principal_id: str,
     groups: Iterable[str] | None,
 ) -> Caller | None:
-    """Return the caller that a principal is at an owner now, without a request: with the scopes of its newest usable
-    key, or with the roles that its groups have. None without a usable key, or without a role.
+    """Return the caller that a principal is at an owner now, without a request; None without a usable key or a role.
 
-    `groups` are those of a person or a service account; None for a key.
+    It has the scopes of its newest usable key, or the roles of its groups. `groups` are those of a person or a service
+    account; None for a key.
     """
     principal = repository.find_principal(session, principal_id)
     if principal is None:
@@ -221,8 +221,9 @@ def caller_of_principal(
 
 
 def administers_all(session: Session, caller: Caller, rules: Sequence[Rule]) -> bool:
-    """Return True if the caller is a key with the scope `admin`, no other owner has or had a key, and no rule assigns a
-    role at another owner. Roles never include what concerns all owners.
+    """Return True for a key with the scope `admin` if there is no other owner, by a key or a rule.
+
+    Roles never include what concerns all owners.
     """
     return (
         caller.kind == "key"
@@ -233,7 +234,7 @@ def administers_all(session: Session, caller: Caller, rules: Sequence[Rule]) -> 
 
 
 def get(session: Session, owner: str, key_id: str) -> ApiKey:
-    """Return the owner's key with this id. Raises NotFound."""
+    """Raises NotFound."""
     key = repository.get(session, owner, key_id)
     if key is None:
         raise NotFound(f"there is no key {key_id!r}")
@@ -241,12 +242,12 @@ def get(session: Session, owner: str, key_id: str) -> ApiKey:
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
-    """Return a page of the owner's keys, newest first, revoked ones included."""
+    """Newest first, revoked ones included."""
     return repository.list_page(session, owner, limit=limit, after=after)
 
 
 def revoke(session: Session, owner: str, key_id: str) -> None:
-    """Revoke the key. Processes that have cached it refuse it within a second."""
+    """Processes that have cached the key refuse it within a second."""
     key = get(session, owner, key_id)
     repository.revoke(session, owner, key_id)
     was = "revoked" if key.revoked_at is not None else f"valid for {', '.join(key.scopes)}"
@@ -254,5 +255,5 @@ def revoke(session: Session, owner: str, key_id: str) -> None:
 
 
 def by_command(owner: str, command: str) -> AbstractContextManager[None]:
-    """Record the changes of a block in the owner's audit log, as made by this command."""
+    """Record the block's changes in the owner's audit log, as made by this command."""
     return acting_as(Actor(owner, None, None, command, partial(new_id, "aud")))

@@ -27,9 +27,7 @@ BAD_LINK = "this sign-in link is unknown, already used, or more than an hour old
 
 
 def start(session: Session, caller: Caller) -> str:
-    """Sign a browser in; returns the token for its cookie, which is stored nowhere else. The session ends with the
-    caller's key.
-    """
+    """Sign a browser in; the token for its cookie is stored nowhere. The session ends with the caller's key."""
     return _add(session, caller, SESSION_SECONDS, is_link=False)
 
 
@@ -46,7 +44,7 @@ class Confirmation:
 
 
 def start_of_person(session: Session, caller: Caller, confirmed: Confirmation) -> str:
-    """Sign the browser of a person in, for the caller's owner; returns the token for its cookie."""
+    """Sign a person's browser in for the caller's owner; returns the token for its cookie."""
     return _add(
         session,
         caller,
@@ -57,13 +55,14 @@ def start_of_person(session: Session, caller: Caller, confirmed: Confirmation) -
 
 
 def refresh_seconds(valid_seconds: float) -> float:
-    """Return the number of seconds until the next refresh of a session."""
+    """Return the seconds until the next refresh."""
     return valid_seconds / 4
 
 
 def choose_owner(session: Session, token: str, owner: str) -> str:
-    """Let a person's session act for another owner; returns the token that replaces the session's. So a page that was
-    opened for the former owner cannot change anything. Raises Unauthenticated.
+    """Let a person's session act for another owner; returns a new token. Raises Unauthenticated.
+
+    So a page that was opened for the former owner cannot change anything.
     """
     new = secrets.token_urlsafe(32)
     old_sha256, new_sha256 = (Credential.of("session", each).sha256 for each in (token, new))
@@ -73,15 +72,13 @@ def choose_owner(session: Session, token: str, owner: str) -> str:
 
 
 def make_link(session: Session, secret: str) -> str | None:
-    """Return the token of a link that signs one browser in with this key, once, within an hour; None for a key that
-    has ended.
-    """
+    """Return a link that signs one browser in with this key, once, within an hour; None for a key that has ended."""
     caller = repository.find_caller(session, Credential.of("key", secret))
     return None if caller is None else _add(session, caller, LINK_SECONDS, is_link=True)
 
 
 def follow_link(session: Session, token: str) -> str:
-    """Sign a browser in by a link, which is used up; returns the session's token. Raises Unauthenticated."""
+    """Use a link up; returns the session's token. Raises Unauthenticated."""
     link = Credential.of("link", token)
     caller = repository.find_caller(session, link)
     if caller is None or not repository.end_session(session, link):
@@ -90,13 +87,11 @@ def follow_link(session: Session, token: str) -> str:
 
 
 def end(session: Session, token: str) -> None:
-    """Sign a browser out."""
     repository.end_session(session, Credential.of("session", token))
 
 
 def csrf_token(token: str) -> str:
-    """Return the token that a session's pages send with a change. Only they know it, and it does not reveal the
-    session's token.
+    """Return the token that only a session's pages know and send with a change; it does not reveal the session's token.
 
     Each call masks it with another random pad: pages are compressed, so from the lengths of many answers a constant
     text could be guessed letter by letter (BREACH).
@@ -134,9 +129,7 @@ def _add(
     is_link: bool,
     confirmed: Confirmation | None = None,
 ) -> str:
-    """Store a new session, or link, of a caller for so many seconds, and delete its oldest ones over the limit; returns
-    the token.
-    """
+    """Store a session, or link, for so many seconds, and delete the oldest over the limit; returns the token."""
     token = secrets.token_urlsafe(32)
     now = read_clock(session)
     repository.keep_newest_sessions(session, caller, MAX_SESSIONS - 1, links=is_link)

@@ -76,14 +76,15 @@ class SignIns:
         self.issuers = self._tokens.for_people
 
     def _provider(self, issuer: str) -> Provider:
-        """Return the provider of an issuer with which people sign in. Raises NotFound."""
+        """Raises NotFound."""
         if all(each.issuer != issuer for each in self.issuers):
             raise NotFound(f"there is no identity provider {shown(issuer)} for sign-in")
         return self._tokens.providers[issuer]
 
     async def begin(self, issuer: str, where: str) -> tuple[str, str, str]:
-        """Return the address at the provider to which the browser goes, the state, and the cookie that completes the
-        sign-in. Raises NotFound and ProviderAway.
+        """Return the address at the provider, the state, and the cookie that completes the sign-in.
+
+        Raises NotFound and ProviderAway.
         """
         provider = self._provider(issuer)
         metadata = (await provider.known()).metadata
@@ -107,9 +108,9 @@ class SignIns:
         return address, state, self._cipher.encrypt(json.dumps(asdict(started)))
 
     def check_answer(self, cookie: str, answer: Mapping[str, str]) -> tuple[Started, str]:
-        """Return the sign-in that a browser has started, and the provider's code. `answer` is the query of the
-        provider's redirect. Raises Malformed if it does not belong to the sign-in, and Forbidden if the provider or the
-        person refused.
+        """Return the started sign-in and the provider's code from its redirect's query `answer`.
+
+        Raises Malformed if it does not belong to the sign-in, and Forbidden if the provider or the person refused.
         """
         started = self._started(cookie)
         if not hmac.compare_digest(started.state.encode(), answer.get("state", "").encode()):
@@ -134,9 +135,7 @@ class SignIns:
         return started, code
 
     async def redeem(self, started: Started, code: str) -> Confirmation:
-        """Return who has signed in. Raises Malformed if the provider refuses the code, Forbidden without groups,
-        InvalidToken and ProviderAway.
-        """
+        """Raises Malformed if the code is refused, Forbidden without groups, InvalidToken and ProviderAway."""
         provider = self._provider(started.issuer)
         grant = {
             "grant_type": "authorization_code",
@@ -157,9 +156,7 @@ class SignIns:
         return self._confirmation(statement, granted)
 
     async def caller_of(self, confirmed: Confirmation) -> tuple[Caller, list[str]]:
-        """Return the caller for a person who has signed in, at the first of the owners, and all owners. Raises
-        Forbidden without a role.
-        """
+        """Return the caller at the first of the owners, and all owners. Raises Forbidden without a role."""
         identity, rules = confirmed.identity, self._roles.content()
         owners = owners_of(identity, rules)
         first = next(iter(owners), None)
@@ -167,7 +164,7 @@ class SignIns:
         return caller_of(identity, await self._callers.principal_of(identity), rules, first), owners
 
     async def owners(self, token: str) -> list[str]:
-        """Return the owners for which the person of a session may act; none if a key started it."""
+        """Return the owners for which the person may act; none if a key started the session."""
         found = await run_in_threadpool(
             self._db.reading, person_repository.find_session, Credential.of("session", token)
         )
@@ -180,7 +177,7 @@ class SignIns:
             raise _not_started_here() from None
 
     def _confirmation(self, statement: Statement, granted: Mapping[str, Any]) -> Confirmation:
-        """Return what a verified ID token confirms. Raises Forbidden without groups, and InvalidToken."""
+        """Raises Forbidden without groups, and InvalidToken."""
         sid, refresh_token = statement.claims.get("sid"), granted.get("refresh_token")
         return Confirmation(
             self._tokens.identity_of(statement),
@@ -190,7 +187,7 @@ class SignIns:
         )
 
     async def end_by_provider(self, logout_token: str) -> int:
-        """End the sessions that a logout token names; returns their number. Raises InvalidToken and ProviderAway."""
+        """End the sessions of a logout token. Raises InvalidToken and ProviderAway."""
         statement = await self._tokens.of_logout(logout_token)
         claims = statement.claims
         return await run_in_threadpool(
@@ -204,9 +201,7 @@ class SignIns:
         )
 
     async def sign_out_address(self, principal_id: str) -> tuple[str, str] | None:
-        """Return the label of a person's provider, and its address to sign out there, if it has one. Never waits for
-        the provider.
-        """
+        """Return the provider's label and its sign-out address, if it has one. Never waits for the provider."""
         issuer = await run_in_threadpool(
             self._db.reading, person_repository.issuer_of, principal_id
         )
@@ -223,7 +218,7 @@ class SignIns:
     # --- refresh of sessions ---------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Refresh sessions before they end, until the task is cancelled."""
+        """Refresh sessions before they end, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
@@ -234,7 +229,7 @@ class SignIns:
                 log.exception("sessions are not refreshed; the next look will try again")
 
     async def refresh_due(self) -> int:
-        """Refresh the sessions that are due, and that no other process refreshes; returns their number."""
+        """Refresh sessions that are due, and that no other process refreshes."""
         if not await run_in_threadpool(self._db.reading, person_repository.any_due):
             return 0
         due = await run_in_threadpool(self._db.writing, person_repository.claim_due, BATCH)
@@ -242,8 +237,8 @@ class SignIns:
         return len(due)
 
     async def _refresh(self, due: DueSession) -> None:
-        """Refresh one session, or end it if the provider refuses. If the provider is away, it stays until it expires,
-        and the next lease tries again.
+        """End the session if the provider refuses. If it is away, the next lease tries again before the session
+        expires.
         """
         try:
             granted = await self._ask_again(due)
@@ -257,7 +252,7 @@ class SignIns:
             log.warning("the session of %s is not refreshed: %s", due.principal_id, error.detail)
 
     async def _ask_again(self, due: DueSession) -> Mapping[str, Any] | None:
-        """Return the provider's answer to the refresh token; None if that cannot be decrypted."""
+        """Return None if the refresh token cannot be decrypted."""
         try:
             refresh_token = self._cipher.decrypt(due.refresh_token)
         except Undecryptable as error:
@@ -267,7 +262,8 @@ class SignIns:
         return await self._provider(due.issuer).exchange(grant)
 
     async def _store(self, due: DueSession, granted: Mapping[str, Any]) -> None:
-        """Store the answer to a refresh. The new refresh token comes first: the provider accepts no other from now on.
+        """Store the new refresh token first: the provider accepts no other from now on.
+
         Raises Forbidden if the groups are missing or give no role at the owner, and InvalidToken.
         """
         now = await run_in_threadpool(self._db.reading, read_clock)
@@ -298,9 +294,7 @@ class SignIns:
         await run_in_threadpool(self._db.writing, store)
 
     async def _confirmed(self, due: DueSession, id_token: str, encrypted: str) -> Statement:
-        """Return the statement of the ID token of a refresh. If its keys cannot be read now, the new refresh token is
-        stored for the next try.
-        """
+        """Verify the ID token of a refresh. If keys cannot be read now, store the refresh token for the next try."""
         provider = self._provider(due.issuer)
         try:
             return await self._tokens.of_refresh(provider, id_token, due.subject)

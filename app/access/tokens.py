@@ -44,15 +44,13 @@ class TokenCallers:
         )
 
     def cached(self, sha256: str, owner: str | None) -> Caller | None:
-        """Return the caller of a token that was verified within the last second, else None. Never waits. Raises
-        Forbidden and Malformed as `caller_of` does.
-        """
+        """Return the caller of a token verified within the last second. Never waits. Raises as `caller_of` does."""
         verified = self._verified.get(sha256)
         return None if verified is None else self._caller(verified, owner)
 
     async def find(self, sha256: str, token: bytes, owner: str | None) -> Caller:
-        """Return the caller of a token. Raises InvalidToken, Forbidden without groups or a role, Malformed if the owner
-        must be named, and Unavailable.
+        """Raises InvalidToken, Forbidden without groups or a role, Malformed if the owner must be named, and
+        Unavailable.
         """
         if (why := self._refused.get(sha256)) is not None:
             raise InvalidToken(why)
@@ -70,7 +68,7 @@ class TokenCallers:
         return self._caller(verified, owner)
 
     async def principal_of(self, identity: Identity) -> str:
-        """Return the id of an identity's principal. It is stored when it is seen for the first time."""
+        """It is stored when it is seen for the first time."""
         key = (identity.issuer, identity.subject, identity.name)
         known = self._principals.get(key)
         if known is None:

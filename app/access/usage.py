@@ -27,7 +27,7 @@ MAX_OWNERS_KNOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Measurement:
-    """The usage of an owner, and the time (`time.monotonic`) until which it is valid."""
+    """Valid until `time.monotonic` reaches a time."""
 
     usage: Usage
     valid_until: float
@@ -49,7 +49,7 @@ class UsageCache:
         self._pending: dict[str, Future[Usage]] = {}
 
     def get(self, owner: str) -> Usage:
-        """Return what the owner stores, measured now or recently. Raises Unavailable without a database."""
+        """Measured now or recently. Raises Unavailable without a database."""
         with self._lock:
             known = self._known.get(owner)
             if known is not None and time.monotonic() < known.valid_until:
@@ -75,7 +75,7 @@ class UsageCache:
         return measurement.usage
 
     def _measure(self, owner: str) -> _Measurement:
-        """Measure what the owner stores. The slower the measurement, the longer the result is valid."""
+        """The slower the measurement, the longer the result is valid."""
         begun = time.monotonic()
         usage = self._reading(measure, owner)
         ended = time.monotonic()
@@ -83,9 +83,7 @@ class UsageCache:
         return _Measurement(usage, ended + lasts)
 
     def quota_check_for(self, owner: str) -> Callable[[], None]:
-        """Return a function that raises if the owner may not store more; measures the owner's usage now, if there is a
-        quota.
-        """
+        """Measure now if there is a quota; the returned function raises if the owner may not store more."""
         limit = self._limit(owner)
         if limit is None:
             return partial(resources.check, self._settings)
@@ -95,7 +93,7 @@ class UsageCache:
         return partial(quotas.check_usage, self._settings, limit, usage)
 
     def _limit(self, owner: str) -> int | None:
-        """Return the owner's limit of bytes: its own, as read at most `LIMIT_KNOWN_SECONDS` ago, or the setting."""
+        """Return the owner's limit, at most `LIMIT_KNOWN_SECONDS` old, or the setting."""
         with self._lock:
             own, valid_until = self._own_limits.get(owner, (None, -math.inf))
         if time.monotonic() >= valid_until:
@@ -108,5 +106,5 @@ class UsageCache:
 
 
 def measure(session: Session, owner: str) -> Usage:
-    """Return what the owner stores, in bytes. It takes time in proportion to the owner's rows."""
+    """It takes time in proportion to the owner's rows."""
     return Usage(repository.stored_bytes(session, owner), repository.row_bytes(session, owner))

@@ -1,6 +1,4 @@
-"""`rankwright backup | restore | doctor | quotas`: back up and restore the embedded state, examine any state, and limit
-owners.
-"""
+"""`rankwright backup | restore | doctor | quotas`: back up and restore state, examine it, and limit owners."""
 
 from __future__ import annotations
 
@@ -51,7 +49,6 @@ def list_quotas() -> None:
 
 
 def _in_words(limits: Limits) -> str:
-    """Return the limits that are set, as `name=limit`."""
     found = asdict(limits).items()
     return "  ".join(f"{name}={limit}" for name, limit in found if limit is not None)
 
@@ -267,7 +264,7 @@ def doctor(
 
 
 def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
-    """Yield the findings of `doctor`. If the settings cannot be read, that failure is the only finding."""
+    """If the settings cannot be read, that is the only finding."""
     from app.operations.doctor import Finding, Level, examine
 
     try:
@@ -280,7 +277,7 @@ def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
 
 
 def _print(level: str, part: str, detail: str, advice: str | None) -> None:
-    """Print one finding: its level, the part, the detail and, on a line of its own, the advice."""
+    """Print level, part, detail and, on a line of its own, advice."""
     from rankwright.cli.common import out
     from rich.text import Text
 
@@ -292,7 +289,7 @@ def _print(level: str, part: str, detail: str, advice: str | None) -> None:
 
 
 def _broker_url(settings: Settings) -> str:
-    """Return the URL of the broker: the configured one, or that of the private broker of `rankwright serve`."""
+    """Return the configured broker, or the private one of `rankwright serve`."""
     from app.serve import broker
 
     if settings.broker_url is not None:
@@ -301,7 +298,7 @@ def _broker_url(settings: Settings) -> str:
 
 
 def _holder(settings: Settings) -> int | None:
-    """Return the pid of the `rankwright serve` that runs on this state, from its lock file."""
+    """Return the pid of the `rankwright serve` on this state, from its lock file."""
     pid = None
     try:
         with (settings.state_dir / "lock").open() as file:

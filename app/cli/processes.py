@@ -48,7 +48,7 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0:
 
 
 def _read_processes(text: str) -> int:
-    """Return the number of API processes from the text of the option. Raises typer.BadParameter."""
+    """Raises typer.BadParameter."""
     if not text.isdecimal() or not 1 <= int(text) <= MAX_API_PROCESSES:
         raise typer.BadParameter(
             f"must be a whole number from 1 to {MAX_API_PROCESSES}, got {text[:100]!r}"
@@ -67,7 +67,7 @@ Processes = Annotated[
 
 
 def fail(message: str) -> NoReturn:
-    """End the command with one sentence, or a line of JSON where logs are JSON, and exit code 1."""
+    """Print a sentence, or JSON where logs are JSON; exit with 1."""
     from app.platform.logging import line_of
 
     typer.secho(line_of(message, logging.ERROR), fg=typer.colors.RED, err=True)
@@ -79,7 +79,7 @@ class SettingsError(Exception):
 
 
 def read_settings(state_dir: Path | None = None, processes: int | None = None) -> Settings:
-    """Return the settings from the environment; arguments take precedence. Raises `SettingsError`."""
+    """Arguments take precedence. Raises `SettingsError`."""
     from pydantic import ValidationError
 
     from app.platform import tracing
@@ -97,18 +97,14 @@ def read_settings(state_dir: Path | None = None, processes: int | None = None) -
 
 
 def _describe(error: ErrorDetails) -> str:
-    """Return a sentence about an invalid setting: its variable, the rule and the value. Messages of our own validators
-    already have the value.
-    """
+    """Name the variable, the rule and the value, which messages of our own validators already have."""
     said = error["msg"].removeprefix("Value error, ")
     got = "" if error["type"] == "value_error" else f", got {str(error['input'])[:100]!r}"
     return f"RANKWRIGHT_{str(error['loc'][0]).upper()}: {said}{got}"
 
 
 def settings_of(state_dir: Path | None = None, processes: int | None = None) -> Settings:
-    """Return the settings from the environment; arguments take precedence. If one is invalid, print the error and exit
-    with code 1.
-    """
+    """Arguments take precedence. For an invalid setting, print the error and exit with 1."""
     try:
         return read_settings(state_dir, processes)
     except SettingsError as error:
@@ -116,7 +112,7 @@ def settings_of(state_dir: Path | None = None, processes: int | None = None) -> 
 
 
 def _tell_version(asked: bool) -> None:
-    """Print the version and the build, and exit, if `--version` was given."""
+    """Print version and build, and exit."""
     if asked:
         from app.platform.settings import checked_build
 
@@ -290,7 +286,7 @@ def dispatcher(pulse: Pulse = None) -> None:
 
 
 def run_until_signalled(work: Callable[[threading.Event], None], signals: SignalWaiter) -> None:
-    """Run `work` in a thread until SIGINT or SIGTERM sets its event. If it ends by itself, exit with code 1."""
+    """Run `work` in a thread until a signal sets its event. If it ends by itself, exit with code 1."""
     stop = threading.Event()
 
     def run() -> None:
@@ -341,7 +337,7 @@ def migrate(
 
 
 def _wait_for_migration() -> None:
-    """Wait until the tables are at the revision of this version. Exits with 1 if they are later, or after a signal."""
+    """Exit with 1 if the tables are later, or after a signal."""
     from app.platform.schema import CannotBegin, SchemaCheck
 
     with (
@@ -444,9 +440,7 @@ def revoke_key(
 
 @contextmanager
 def database(settings: Settings | None = None) -> Iterator[Database]:
-    """Open the database for one command. If that or the block raises a service error, print its message and exit with
-    code 1.
-    """
+    """Open the database for a command. After a service error, print it and exit with 1."""
     from app.platform.database import open_database
     from app.platform.errors import ServiceError
     from app.platform.logging import configure_logging

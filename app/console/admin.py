@@ -73,16 +73,13 @@ STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled", "t
 
 @router.get("/keys")
 async def list_keys(page: PageDep) -> Response:
-    """Show the owner's keys, and the form for a new one."""
     return await _keys(page)
 
 
 async def _keys(
     page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    """Return the page of keys: with the API's problem, its status and the entered values `given` if a key could not be
-    created.
-    """
+    """Show a problem with its status and the entered values, if a key could not be created."""
     found = await page.client.keys.page(limit=50, after=page.asked("after"))
     return page.show_form(
         "keys.html",
@@ -97,7 +94,6 @@ async def _keys(
 
 
 def state_of(key: Key) -> tuple[str, str]:
-    """Return the state of a key: the class of its badge, and its label."""
     end = key.expires_at
     if key.revoked_at:
         return "revoked", "revoked"
@@ -108,7 +104,6 @@ def state_of(key: Key) -> tuple[str, str]:
 
 @router.get("/me")
 async def read_me(page: PageDep) -> Response:
-    """Show who is signed in, and what this principal may do at the owner."""
     return page.show("me.html", me=await page.client.me(), scopes=SCOPES)
 
 
@@ -127,10 +122,7 @@ async def create_key(page: PageDep) -> Response:
 
 
 def _lifetime_seconds(entered: str) -> float | None:
-    """Return the lifetime in seconds for the entered number of days; None if nothing was entered.
-
-    Raises ProblemError, in days: the API's own error would be in seconds.
-    """
+    """Return None if nothing was entered. Raises ProblemError, in days: the API's own error would be in seconds."""
     days = number_or_text(entered)
     if days is None:
         return None
@@ -144,7 +136,7 @@ def _lifetime_seconds(entered: str) -> float | None:
 
 @router.get("/keys/made")
 async def read_made(page: PageDep) -> Response:
-    """Show the new key's secret once: it does not appear when the page is loaded again."""
+    """The secret does not appear when the page is loaded again."""
     return page.show_note("key_made.html", NOTE, NOTE_PATH)
 
 
@@ -160,14 +152,13 @@ def _show_once(page: Page, made: KeyWithSecret) -> Response:
 
 @router.post("/keys/{key_id}/rotate")
 async def rotate_key(key_id: str, page: PageDep) -> Response:
-    """Create the key's successor; the key itself stays valid for another day."""
+    """The key itself stays valid for another day."""
     made = await page.client.keys.rotate(key_id, grace_seconds=86_400)
     return _show_once(page, made)
 
 
 @router.post("/keys/{key_id}/revoke")
 async def revoke_key(key_id: str, page: PageDep) -> Response:
-    """Revoke a key. If it is the session's own key, the session ends."""
     await page.client.keys.revoke(key_id)
     return page.go("/console/keys")
 
@@ -215,14 +206,13 @@ async def list_audit(page: PageDep) -> Response:
 
 @router.get("/audit/export")
 async def export_audit(page: PageDep) -> Response:
-    """Download the sealed entries as NDJSON."""
     return page.api.stream("GET", at("/v1/audit"), headers={"accept": NDJSON})
 
 
 def _day(entered: str | None, name: str, later: timedelta = timedelta(0)) -> str | None:
-    """Return the start of a day in UTC, plus `later`, as the API reads it; None if nothing was entered.
+    """Return the start of a day in UTC, plus `later`; None if nothing was entered. Raises ProblemError.
 
-    Raises ProblemError: the API's own error would be about a time that nobody entered.
+    The API's own error would be about a time that nobody entered.
     """
     if entered is None:
         return None
@@ -234,7 +224,7 @@ def _day(entered: str | None, name: str, later: timedelta = timedelta(0)) -> str
 
 
 def _place_of(id_: str) -> str | None:
-    """Return the address of the page of the resource with this id; None if there is no such page."""
+    """Return the page of the resource, if there is one."""
     collection = PAGES.get(id_.partition("_")[0])
     return collection and f"/console/{collection}/{id_}"
 
@@ -255,7 +245,7 @@ async def read_health(page: PageDep) -> Response:
 
 
 def _metrics(exposition: str) -> dict[str, Any]:
-    """Return the values that the health page shows of the Prometheus metrics: jobs, disks and others."""
+    """Parse the Prometheus metrics that the health page shows."""
     from prometheus_client.parser import text_string_to_metric_families
 
     jobs: dict[str, dict[str, float]] = defaultdict(dict)

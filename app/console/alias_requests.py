@@ -39,7 +39,6 @@ SHOWN = 50
 
 
 def request_page(alias_request_id: str) -> str:
-    """Return the address of the page of a request."""
     return at("/console/alias-requests", alias_request_id)
 
 
@@ -58,7 +57,6 @@ async def read_requests(page: PageDep) -> Response:
 
 @router.get("/{alias_request_id}")
 async def read_request(page: PageDep, alias_request_id: str) -> Response:
-    """Show what a request would change, why, and on which evidence."""
     return await _show(page, alias_request_id)
 
 
@@ -69,7 +67,6 @@ async def _show(
     problem: Json | None = None,
     reason: str = "",
 ) -> Response:
-    """Return the page of a request; with the API's problem and the entered reason after an error."""
     id_ = path_segment(alias_request_id)
     found = await page.client.alias_requests.get(id_)
     preview = await _preview(page, found)
@@ -87,7 +84,7 @@ async def _show(
 
 
 async def _preview(page: Page, found: AliasRequest) -> AliasPreview | None:
-    """Return what an open request would change, as it is now; None if that cannot be computed."""
+    """Return what the request would change now; None if that cannot be computed."""
     if found.state != "open" or found.kind not in ("set", "restore"):
         return None
     guarantee: Any = "keep" if found.keeps_guarantee else found.guarantee
@@ -107,7 +104,6 @@ async def _preview(page: Page, found: AliasRequest) -> AliasPreview | None:
 
 @router.post("/{alias_request_id}/approve")
 async def approve_request(page: PageDep, alias_request_id: str) -> Response:
-    """Approve a request, and show it."""
     await page.form()
     try:
         await page.client.alias_requests.approve(path_segment(alias_request_id))
@@ -118,7 +114,6 @@ async def approve_request(page: PageDep, alias_request_id: str) -> Response:
 
 @router.post("/{alias_request_id}/reject")
 async def reject_request(page: PageDep, alias_request_id: str) -> Response:
-    """Reject a request with the entered reason, and show it."""
     form = await page.form()
     reason = str(form.get("reason", "")).strip()
     try:
@@ -130,7 +125,6 @@ async def reject_request(page: PageDep, alias_request_id: str) -> Response:
 
 @router.post("/{alias_request_id}/withdraw")
 async def withdraw_request(page: PageDep, alias_request_id: str) -> Response:
-    """Withdraw a request, and show it."""
     await page.form()
     try:
         await page.client.alias_requests.withdraw(path_segment(alias_request_id))
@@ -152,7 +146,6 @@ async def _refused(
 
 @router.get("/{alias_request_id}/download/evidence")
 async def download_evidence(page: PageDep, alias_request_id: str) -> Response:
-    """Return the evidence of a request: the archive, or one of its files."""
     file = page.asked("file")
     where = at("/v1/alias-requests", alias_request_id, "evidence")
     return page.download(where, file=file or None)

@@ -1,5 +1,4 @@
-"""The API in the same process, called with the scopes of the session: a transport of the typed client, uploads and
-downloads.
+"""The API in the same process, called with the scopes of the session: a transport of the typed client, and streams.
 
 A page can therefore do exactly what the caller may do over HTTP: the same scopes, limits, checks, audit entries and
 errors apply.
@@ -34,7 +33,7 @@ ApiPath = NewType("ApiPath", str)
 
 
 def refusal(status: int, title: str, detail: str, pointer: str | None = None) -> ProblemError:
-    """Return the ProblemError that the API would raise, about the member of the body that the pointer names."""
+    """The pointer names the member of the body."""
     problem: dict[str, Any] = {"title": title, "status": status, "detail": detail}
     if pointer is not None:
         problem["errors"] = [{"pointer": pointer, "detail": detail}]
@@ -42,9 +41,7 @@ def refusal(status: int, title: str, detail: str, pointer: str | None = None) ->
 
 
 async def attempt(asked: Awaitable[T], *statuses: int) -> tuple[T | None, Problem | None]:
-    """Return the API's answer and None; or None and the problem if the problem has one of these statuses. Raises other
-    problems.
-    """
+    """Return the answer and None; or None and a problem of one of these statuses. Raises other problems."""
     try:
         return await asked, None
     except ProblemError as error:
@@ -54,7 +51,7 @@ async def attempt(asked: Awaitable[T], *statuses: int) -> tuple[T | None, Proble
 
 
 def path_segment(segment: str) -> str:
-    """Return an id or a name quoted as one segment of an API path, so that it cannot lead to another route.
+    """Quote an id or a name as one segment of an API path, so that it cannot lead to another route.
 
     Raises ProblemError: 404 for text that cannot be one, as a slash ends a segment, quoted or not; 400 for NUL.
     """
@@ -66,7 +63,7 @@ def path_segment(segment: str) -> str:
 
 
 def alias_segment(alias: str) -> str:
-    """Return an alias quoted as one segment of an API path. Raises ProblemError 422 if it is not a valid name."""
+    """Raises ProblemError 422 for an invalid name."""
     try:
         check_name("the alias", alias)
     except Invalid as error:
@@ -79,15 +76,13 @@ def _holds_nul() -> ProblemError:
 
 
 def at(collection: str, *segments: str) -> ApiPath:
-    """Return a path below a collection. Each segment is an id or a name. Raises ProblemError as `path_segment` does."""
+    """Raises ProblemError as `path_segment` does."""
     return ApiPath("/".join([collection, *map(path_segment, segments)]))
 
 
 class ApiAnswer(ClientResponse):
-    """A response of the API, as the typed client reads it."""
-
     def json(self) -> Any:
-        """Return the body as JSON, parsed by a faster parser than the standard library's."""
+        """This parser is faster than the standard library's."""
         return orjson.loads(self.content)
 
 
@@ -111,7 +106,7 @@ class Api:
         """Headers of the last refusal that a page passes on."""
 
     async def do(self, step: Step) -> ApiAnswer:
-        """Send the request of one step of a client call and return its response. Raises ProblemError."""
+        """Raises ProblemError."""
         if not isinstance(step, Asked) or step.stream:
             raise TypeError(f"a page neither waits nor reads an answer in parts, got {step}")
         body = step.body
@@ -134,9 +129,7 @@ class Api:
         headers: Mapping[str, str],
         query: str = "",
     ) -> ApiAnswer:
-        """Call the API with a body in pieces, and return the whole answer. Raises ProblemError for a status of 400 or
-        more.
-        """
+        """Send a body in pieces. Raises ProblemError for a status of 400 or more."""
         complete = False
 
         async def receive() -> Message:
@@ -170,7 +163,7 @@ class Api:
         return answer
 
     async def check(self, path: ApiPath, body: Mapping[str, object]) -> None:
-        """Check a request that creates something, without creating it. Raises ProblemError."""
+        """Check a creation without creating. Raises ProblemError."""
         headers = {"content-type": "application/json"}
         await self.send("POST", path, _in_one_piece(orjson.dumps(body)), headers)
 
@@ -182,19 +175,19 @@ class Api:
         query: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Return a response that streams the browser's body to the API and the API's answer to the browser."""
+        """Stream the browser's body to the API and the answer back."""
         return _PassedOn(self, self._scope_of(method, path, _written(query or {}), headers or {}))
 
     def download(
         self, path: ApiPath, refused: Callable[[ProblemError], Response], **query: object
     ) -> Response:
-        """Return a response that streams the file at a path, or what `refused` returns for the API's error."""
+        """Stream a file, or return what `refused` makes of the API's error."""
         return _PassedOn(self, self._scope_of("GET", path, _written(query), {}), refused)
 
     def _scope_of(
         self, method: str, path: ApiPath, query: str, headers: Mapping[str, str]
     ) -> Scope:
-        """Return the ASGI scope of a request to the API, with the caller and the address of the browser's request."""
+        """The scope has the caller and the address of the browser's request."""
         if "%00" in query:
             raise _holds_nul()
         outer = self._scope
@@ -227,7 +220,6 @@ class Api:
         }
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run a request through the app's router without its middleware; release its concurrency permit afterwards."""
         try:
             await scope["app"].router(scope, receive, send)
         except HTTPException as error:  # there is no such route
@@ -252,9 +244,7 @@ def _problem(content: bytes | bytearray) -> dict[str, Any]:
 
 
 class _PassedOn(Response):
-    """A response that calls the API and passes its messages on; for an error of the API, the page that `refused`
-    returns.
-    """
+    """Calls the API and passes its messages on; for its errors, responds with the page that `refused` returns."""
 
     def __init__(
         self, api: Api, scope: Scope, refused: Callable[[ProblemError], Response] | None = None
@@ -266,7 +256,7 @@ class _PassedOn(Response):
         self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the API's route on the connection of the browser."""
+        """The API's route uses the browser's connection."""
         status, error = 200, bytearray()
 
         async def pass_on(message: Message) -> None:

@@ -18,8 +18,6 @@ CHARACTER = 7.2
 
 
 class Estimate(NamedTuple):
-    """An estimate with its confidence interval, and a name: one row of a chart."""
-
     name: str
     value: float
     low: float
@@ -41,7 +39,7 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """Return the coordinate of a value; values outside are moved to the nearest end."""
+        """Values outside are moved to the nearest end."""
         fraction = (value - self.low) / ((self.high - self.low) or 1.0)
         return self.start + (self.end - self.start) * min(max(fraction, 0.0), 1.0)
 
@@ -49,22 +47,20 @@ class Scale:
     def around(
         cls, values: Sequence[float], start: float, end: float, margin: float, least: float = 0.1
     ) -> Scale:
-        """Return the scale of some values, with a margin on both sides: a fraction of their range, or of `least` if all
-        are equal.
-        """
+        """The margins are a fraction of the range, or of `least` if all values are equal."""
         low, high = min(values, default=0.0), max(values, default=1.0)
         beside = margin * ((high - low) or least)
         return cls(low - beside, high + beside, start, end)
 
     def ticks(self, most: int = 5) -> list[float]:
-        """Return round values within the scale, about `most` or fewer."""
+        """Return about `most` or fewer round values."""
         return ticks(self.low, self.high, most)
 
 
 def picture(
     width: float, height: float, title: str, *parts: Markup, **attributes: object
 ) -> Markup:
-    """Return an `<svg>` of this size with the given parts; screen readers read its title."""
+    """Screen readers read the title."""
     return element(
         "svg",
         *parts,
@@ -77,7 +73,7 @@ def picture(
 
 
 def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = None) -> Markup:
-    """Draw estimates with their intervals, one below the other; a line at `zero`, if given."""
+    """Draw estimates one below the other; a line at `zero`, if given."""
     left = min(320.0, 12 + CHARACTER * max((len(each.name) for each in estimates), default=0))
     width, row, top = 720.0, 28.0, 8.0
     bottom = top + row * len(estimates)
@@ -102,9 +98,7 @@ def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = No
 def in_order(
     estimates: Sequence[Estimate], title: str, *, reference: float | None = None, look: str = "dot"
 ) -> Markup:
-    """Draw estimates with their intervals from left to right, at equal distances; with a dashed line at `reference`, if
-    given.
-    """
+    """Draw estimates from left to right, with a dashed line at `reference`, if given."""
     width, height, left, top, bottom = 720.0, 260.0, 52.0, 10.0, 216.0
     values = [value for each in estimates for value in each[1:]]
     values += [] if reference is None else [reference]
@@ -138,9 +132,7 @@ class Dated(NamedTuple):
 def by_date(
     series: Sequence[Sequence[Dated]], title: str, *, reference: float | None = None
 ) -> Markup:
-    """Draw series of estimates over the time of their rows, with their intervals; with a dashed line at `reference`, if
-    given. The periods of a series are joined.
-    """
+    """Draw series over the time of their rows, joined, with a dashed line at `reference`, if given."""
     width, height, left, top, bottom = 720.0, 260.0, 52.0, 10.0, 216.0
     points = [each for one in series for each in one]
     values = [value for each in points for value in each.estimate[1:]]
@@ -180,9 +172,7 @@ class Compared(NamedTuple):
 
 
 def over_periods(periods: Sequence[Compared], title: str) -> Markup:
-    """Draw the estimates of periods from left to right, at equal distances, with their intervals. Behind them are the
-    references: a dashed line, and a band of their intervals.
-    """
+    """Draw the estimates of periods; behind them the references, as a dashed line and a band of their intervals."""
     width, height, left, top, bottom = 720.0, 260.0, 58.0, 10.0, 216.0
     shown = [each for one in periods for each in (one.estimate, one.reference) if each is not None]
     y = Scale.around([value for each in shown for value in each[1:]], bottom, top, 0.08)
@@ -254,9 +244,7 @@ def decision_curve(points: Sequence[Benefit], title: str) -> Markup:
 
 
 def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
-    """Draw a value that changes in steps. Each pair is a time (in seconds since the start) and the value from then on;
-    times ascend.
-    """
+    """Draw a value that changes in steps: pairs of ascending times (seconds since the start) and values."""
     width, height, left, top, bottom = 720.0, 220.0, 60.0, 10.0, 160.0
     end = max(points[-1][0], 1.0)
     unit, words = next(
@@ -287,9 +275,7 @@ def _dot(x: float, y: float, hint: str, r: int = 5, look: str = "dot") -> Markup
 def _bar(
     start: float, end: float, y: float, height: float, look: str, hint: str = "", least: float = 1.0
 ) -> Markup:
-    """Return a horizontal bar from x `start` to x `end`, in either order, at least `least` wide, with an optional
-    tooltip.
-    """
+    """Draw from x `start` to x `end`, in either order, at least `least` wide."""
     tip = (element("title", hint),) if hint else ()
     wide = max(abs(end - start), least)
     return element("rect", *tip, x=min(start, end), y=y, width=wide, height=height, class_=look)
@@ -300,9 +286,7 @@ def _shortened(name: str, most: int) -> str:
 
 
 def _vertical(x: Scale, tick: float, top: float, bottom: float, words: str = "") -> Markup:
-    """Return the vertical grid line of a tick from `top` to `bottom`, and its label (the number, or
-    `words`) below it.
-    """
+    """Draw the grid line of a tick, with its number or `words` below."""
     at = x(tick)
     return line(at, top, at, bottom, "grid-line") + text(
         at, bottom + 18, words or f"{tick:g}", "middle"
@@ -310,9 +294,7 @@ def _vertical(x: Scale, tick: float, top: float, bottom: float, words: str = "")
 
 
 def _horizontal(y: Scale, tick: float, left: float, right: float, words: str = "") -> Markup:
-    """Return the horizontal grid line of a tick from `left` to `right`, and its label (the number, or `words`) to the
-    left of it.
-    """
+    """Draw the grid line of a tick, with its number or `words` to the left."""
     at = y(tick)
     return line(left, at, right, at, "grid-line") + text(
         left - 6, at + 4, words or f"{tick:g}", "end"
@@ -320,7 +302,6 @@ def _horizontal(y: Scale, tick: float, left: float, right: float, words: str = "
 
 
 def columns(counts: Sequence[float], title: str) -> Markup:
-    """Draw a small histogram without axes, with a column for each count."""
     width, height = 6.0 * len(counts), 32.0
     scale = Scale(0, max(counts, default=1) or 1, 0, height - 2)
     heights = [scale(value) + (1 if value else 0) for value in counts]
@@ -349,8 +330,7 @@ def placed(value: float, low: float, high: float, title: str, *, middle: float =
 def square(
     plot: Plot, size: float = 440.0, metrics: tuple[str, str | None] | None = None
 ) -> Markup:
-    """Draw the curves of a plot in a square. Data attributes give the script the positions of the axes, to move the
-    cursor.
+    """Draw the curves of a plot. Data attributes give the script the positions of the axes, to move the cursor.
 
     `metrics` are the metrics of a cutoff on the x axis and on the y axis, for the same script. There is none on the y
     axis if the cursor is a vertical line.
@@ -374,7 +354,7 @@ def bars(
     write: Callable[[float], str] = "{:.3g}".format,
     width: float = 720.0,
 ) -> Markup:
-    """Draw bars one below the other, each with its value; negative ones go to the left."""
+    """Negative bars go to the left."""
     longest = max((len(name) for name, _ in values), default=0)
     left = min(0.42 * width, 12 + CHARACTER * longest)
     row, top = 24.0, 4.0
@@ -403,9 +383,7 @@ def dependence(
     name: str,
     spell: Callable[[float], str] | None = None,
 ) -> Markup:
-    """Draw mean scores by a feature's values: a line for numbers, points for categories. `spell` formats the
-    numbers.
-    """
+    """Draw mean scores by a feature's values: a line for numbers (by `spell`), points for categories."""
     width, height, left, top, bottom = 720.0, 310.0, 60.0, 26.0, 250.0
     scores = [score for _, score in places]
     y = Scale.around(scores, bottom, top, 0.08)
@@ -438,9 +416,7 @@ def dependence(
 def histogram(
     edges: Sequence[float], counts: Sequence[int], title: str, *, cutoff: float | None = None
 ) -> Markup:
-    """Draw the number of values in each of the equal bins between `edges`. If `cutoff` is given, a line marks it, at
-    the nearest end if it is outside the edges.
-    """
+    """Draw equal bins between `edges`; a line marks the cutoff, or the nearest end."""
     width, height, left, top, bottom = 720.0, 240.0, 56.0, 22.0, 206.0
     values = Scale(edges[0], edges[-1], left, width - 14)
     numbers = Scale(0.0, float(max(counts)), bottom, top)
@@ -468,7 +444,7 @@ def histogram(
 
 
 def step_function(ends: Sequence[float], heights: Sequence[float], title: str) -> Markup:
-    """Draw a small step function: the heights up to each of the ends, and above the last one."""
+    """Draw the heights up to each of the ends, and above the last one."""
     width, height, left, top, bottom = 360.0, 180.0, 46.0, 8.0, 148.0
     x = Scale.around(ends, left, width - 8, 0.08, 1.0)
     least, most = min(0.0, *heights), max(0.0, *heights)
@@ -500,9 +476,7 @@ class Weighed(NamedTuple):
 def scatter(
     columns: Sequence[Weighed], title: str, bands: tuple[float, float], most_named: int = 8
 ) -> Markup:
-    """Draw the drift of columns (PSI) against their importance; lines mark the bands. The columns with the largest
-    products of both have labels.
-    """
+    """Draw the drift of columns (PSI) against their importance; lines mark the bands, labels the largest products."""
     width, height, left, top, bottom = 560.0, 320.0, 62.0, 24.0, 262.0
     x = Scale(0.0, max(0.05, *(each.psi for each in columns), 1.2 * bands[1]), left, width - 14)
     y = Scale(0.0, 1.08 * max(0.01, *(each.importance for each in columns)), bottom, top)
@@ -536,7 +510,7 @@ class Bin(NamedTuple):
 
 
 def then_and_now(bins: Sequence[Bin], title: str) -> Markup:
-    """Draw for each bin two bars: the fraction of the rows then, above, and now, below."""
+    """Draw two bars for each bin: the fraction of the rows then, above, and now, below."""
     width, row, left = 460.0, 24.0, 170.0
     scale = Scale(0.0, max((max(each[1:]) for each in bins), default=1.0), left, width - 56)
     parts = []
@@ -552,9 +526,7 @@ def then_and_now(bins: Sequence[Bin], title: str) -> Markup:
 
 
 def part_bar(part: float, greatest: float) -> Markup:
-    """Draw a part of a score to the right of a middle line, or to the left if it is negative. The text beside it
-    has the number.
-    """
+    """Draw a part of a score to the right of a middle line; a negative one to the left."""
     width, height = 120.0, 14.0
     scale = Scale(-greatest, greatest, 2.0, width - 2.0)
     middle, end = scale(0.0), scale(part)

@@ -1,6 +1,4 @@
-"""Options of forms: models with their aliases, and datasets. Offers the newest ones, or those that match a
-search text.
-"""
+"""Options of forms: models with aliases, and datasets. Offers the newest ones, or those that match a search text."""
 
 from __future__ import annotations
 
@@ -45,8 +43,6 @@ class Choice:
 
 @dataclass(frozen=True)
 class Offer:
-    """The options that a form offers, the text that they match, and whether there are more."""
-
     choices: Sequence[Choice]
     sought: str = ""
     more: bool = False
@@ -54,7 +50,7 @@ class Offer:
 
 @router.get("/models")
 async def find_models(page: PageDep) -> Response:
-    """Return the models that match a text, as a fragment, and why some cannot be used with the chosen dataset."""
+    """Say why some cannot be used with the chosen dataset."""
     offer = await offer_models(page)
     asked = page.query
     offer = await mark_misfits(
@@ -65,7 +61,7 @@ async def find_models(page: PageDep) -> Response:
 
 @router.get("/datasets")
 async def find_datasets(page: PageDep) -> Response:
-    """Return the datasets that match a text, as a fragment, and why some cannot be used with the chosen models."""
+    """Say why some cannot be used with the chosen models."""
     asked = page.query
     offer = await offer_datasets(page, labelled=asked.get("use") != "scoring")
     offer = await mark_misfits(
@@ -75,7 +71,7 @@ async def find_datasets(page: PageDep) -> Response:
 
 
 async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
-    """Return the options for models: the aliases first, then the versions, newest first, and the selected models."""
+    """Offer the aliases first, then the versions, newest first, and the selected models."""
     models, sought = page.client.models, _sought(page, "models")
     name, _, version = sought.partition(":")
     name, at, alias = name.partition("@")
@@ -98,8 +94,7 @@ async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
 
 
 async def offer_datasets(page: Page, chosen: Sequence[str] = (), *, labelled: bool = True) -> Offer:
-    """Return the datasets, including the selected ones. A dataset that is not ready has the reason why it cannot be
-    chosen.
+    """Offer datasets; one that is not ready has the reason why it cannot be chosen.
 
     With `labelled`, a dataset of kind `preferences` must also have pairs; for scoring rows it needs none.
     """
@@ -125,9 +120,7 @@ async def mark_misfits(
     use: str | None,
     others: Sequence[str],
 ) -> Offer:
-    """Return the offer with a reason for each model or dataset that cannot be combined with the form's other
-    selections.
-    """
+    """Add a reason to what cannot be combined with the form's other selections."""
     other = [each for each in others if each]
     values = [choice.value for choice in offer.choices if not choice.reason]
     if use not in USES or not other or not values:
@@ -151,9 +144,7 @@ async def mark_misfits(
 
 
 def _sought(page: Page, kind: str) -> str:
-    """Return the search text for models or datasets. A page may have two forms: the one that sent the
-    request counts.
-    """
+    """Return the search text. Of two forms on a page, the one that sent the request counts."""
     asked = page.query.getlist(f"find_{kind}")
     return next(filter(None, (text.strip()[:255] for text in asked)), "")
 
@@ -166,9 +157,7 @@ async def _chosen(
     choices: Sequence[Choice],
     find: Callable[[str], Awaitable[tuple[str, Choice]]],
 ) -> list[Choice]:
-    """Return options for selected resources that are not among the given ones. The page reports those that do not
-    exist.
-    """
+    """Return options for selected resources that are not given. The page reports those that do not exist."""
     known, added = {choice.value for choice in choices} | ids, []
     for ref in chosen:
         if ref and ref not in known:
@@ -186,9 +175,7 @@ async def _chosen(
 async def _look_through(
     read: Callable[..., Awaitable[ApiPage[R]]], name: str, version: str = "", alias: str = ""
 ) -> tuple[list[R], bool]:
-    """Return the newest models or datasets that match parts of a name, a version and an alias, and True if there are
-    more. Datasets that are not ready come last.
-    """
+    """Return the newest matches (datasets that are not ready come last), and True if there are more."""
     found: list[R] = []
     unready: list[R] = []
     after, more = None, True
@@ -213,7 +200,6 @@ def _fits(each: ListedModel | ListedDataset, version: str, alias: str) -> bool:
 
 
 def _aliases_of(model: ListedModel, start: str) -> list[Choice]:
-    """Return the options for a model's aliases that begin with a text."""
     return [
         Choice(f"{model.name}@{alias}", f"{model.name}@{alias}, version {model.version}")
         for alias in model.aliases
@@ -226,7 +212,7 @@ def _of_model(model: ListedModel | Model) -> Choice:
 
 
 def _of_dataset(dataset: Dataset | ListedDataset, labelled: bool) -> Choice:
-    """Return the option for a dataset; one that is not ready has the reason."""
+    """A dataset that is not ready has the reason."""
     kind = "" if dataset.kind == "bipartite" else f", {dataset.kind}"
     name, made = f"{dataset.name}:{dataset.version}", f"uploaded {uploaded(dataset.id)}"
     if reason := _why_not_ready(dataset, labelled):
@@ -235,7 +221,7 @@ def _of_dataset(dataset: Dataset | ListedDataset, labelled: bool) -> Choice:
 
 
 def _why_not_ready(dataset: Dataset | ListedDataset, labelled: bool) -> str:
-    """Return the reason why no job can use a dataset; an empty text if jobs can use it."""
+    """Return an empty text if jobs can use the dataset."""
     if dataset.status == "processing":
         return "it is still being read"
     if dataset.status != "ready":

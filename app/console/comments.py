@@ -19,7 +19,6 @@ SHOWN = 50
 
 @router.get("/{ref}/comments")
 async def read_comments(page: PageDep, ref: str) -> Response:
-    """Show the comments on a model, the newest first."""
     return await _show_comments(page, ref)
 
 
@@ -30,7 +29,6 @@ async def _show_comments(
     problem: dict[str, Any] | None = None,
     entered: str = "",
 ) -> Response:
-    """Return the thread; with the API's problem and the entered text after an error."""
     model = await page.client.models[ref].read()
     found = await page.client.models[model.id].comment_page(limit=SHOWN, after=page.asked("after"))
     return await show_part(
@@ -40,7 +38,6 @@ async def _show_comments(
 
 @router.post("/{ref}/comments")
 async def add_comment(page: PageDep, ref: str) -> Response:
-    """Add a comment, and show the thread."""
     form = await page.form()
     text = str(form.get("text", ""))
     model = await page.client.models[ref].read()
@@ -56,6 +53,5 @@ async def add_comment(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}/comments/{comment_id}/delete")
 async def delete_comment(page: PageDep, model: ModelDep, comment_id: str) -> Response:
-    """Delete one's own comment, and show the thread."""
     await page.client.models[model.id].delete_comment(path_segment(comment_id))
     return page.go(model_page(model.id) + "/history#comments")

@@ -34,16 +34,12 @@ _DIGITS = re.compile(r"[0-9]{1,13}")
 
 @router.get("/comparisons")
 async def list_comparisons(page: PageDep) -> Response:
-    """Show the comparisons, and the form for a new one."""
     return await _comparisons(page)
 
 
 async def _comparisons(
     page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    """Return the page of comparisons with the form: the entered values `given` and the API's error if one could not be
-    submitted.
-    """
     listed = await read_list(page, "/console/comparisons", page.client.comparisons.page)
     query = page.query
     chosen = (
@@ -66,7 +62,6 @@ async def _comparisons(
 @router.post("/comparisons")
 @or_form(_comparisons, unless=[403])
 async def create_comparison(page: PageDep) -> Response:
-    """Submit a comparison."""
     form = await page.form()
     window = window_of(form)
     made = await page.client.compare(
@@ -81,7 +76,6 @@ async def create_comparison(page: PageDep) -> Response:
 
 @router.get("/comparisons/{comparison_id}")
 async def read_comparison(comparison_id: str, page: PageDep) -> Response:
-    """Show a comparison: the areas, curves and paired differences of its models."""
     found = (await page.client.comparisons.get(comparison_id)).data
     names = {each.model_id: f"{each.name}:{each.version}" for each in found.models}
     compared = [] if found.result is None else found.result.windows
@@ -114,15 +108,12 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
 
 @router.post("/comparisons/{comparison_id}/delete")
 async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
-    """Delete a comparison, and show the list."""
     await page.client.comparisons[comparison_id].delete()
     return page.go("/console/comparisons", deleted=comparison_id)
 
 
 def _capacity(review: str, rows: str) -> dict[str, int | str] | None:
-    """Return the entered review capacity for the API; None if nothing was entered. Text that is not a whole number
-    stays text, so that the API reports the error.
-    """
+    """Text that is not a whole number stays text, so that the API reports the error."""
     entered = {"review": review.strip(), "rows": rows.strip()}
     if not any(entered.values()):
         return None
@@ -130,7 +121,7 @@ def _capacity(review: str, rows: str) -> dict[str, int | str] | None:
 
 
 def _first_rows(found: ComparedAtCapacity, names: Mapping[str, str], level: float) -> str:
-    """Return a sentence on which model finds the most positives within the review capacity."""
+    """Say which model finds the most positives within the review capacity."""
     best = max(found.values, key=lambda each: each.value or 0.0)
     pair = min(
         (each for each in found.differences if best.model_id in (each.first, each.second)),
@@ -149,9 +140,7 @@ def _first_rows(found: ComparedAtCapacity, names: Mapping[str, str], level: floa
 
 
 def _near(curves: Sequence[Line], share: float | None, dataset: str) -> Plot:
-    """Return the plot of the curves at low FPR: up to three times the fraction `share` of reviewed rows, or up to an
-    FPR of 0.1.
-    """
+    """Plot up to three times the fraction `share` of reviewed rows, or up to an FPR of 0.1."""
     end = 0.1 if share is None else min(1.0, 3.0 * share)
     inside = [replace(each, points=_up_to(each.points, end)) for each in curves]
     top = max(height for each in inside for _, height in each.points)
@@ -160,7 +149,7 @@ def _near(curves: Sequence[Line], share: float | None, dataset: str) -> Plot:
 
 
 def _up_to(points: Points, end: float) -> list[tuple[float, float]]:
-    """Return the points of a curve up to the FPR `end`, with an interpolated last point."""
+    """The last point is interpolated."""
     kept = [point for point in points if point[0] <= end]
     beyond = next((point for point in points if point[0] > end), None)
     if beyond is not None:
@@ -170,16 +159,12 @@ def _up_to(points: Points, end: float) -> list[tuple[float, float]]:
 
 
 class Setting(NamedTuple):
-    """A training parameter, and its value for each of the compared models."""
-
     name: str
     values: list[str]
 
 
 async def _differing(page: Page, models: Sequence[str]) -> tuple[list[str], list[Setting]]:
-    """Return the names of the models, and the training parameters in which they differ; no parameters for fewer than
-    two models.
-    """
+    """Return the models' names and the parameters in which they differ; none for fewer than two models."""
     read = await asyncio.gather(*(page.client.models[each].read() for each in models))
     told = [_settings(each) for each in read]
     known = list(dict.fromkeys(name for each in told for name in each))
@@ -189,7 +174,6 @@ async def _differing(page: Page, models: Sequence[str]) -> tuple[list[str], list
 
 
 def _settings(model: Model) -> dict[str, str]:
-    """Return the training parameters of a model as texts by name."""
     parameters = {
         name: value
         for name, value in model.algorithm.items()
@@ -220,7 +204,7 @@ def _value(value: object) -> str:
 
 @dataclass(frozen=True)
 class DrawnWindow:
-    """The metrics of a window of FPRs, with the charts of the areas and of their differences."""
+    """A window of FPRs, with charts of the areas and their differences."""
 
     of: ComparedWindow
     title: str
@@ -231,7 +215,6 @@ class DrawnWindow:
 
 
 def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
-    """Return the metrics of a window in words and charts."""
     areas = [estimate_of(names[each.model_id], each) for each in window.values]
     differences = [
         estimate_of(f"{names[each.first]} − {names[each.second]}", each)
@@ -248,9 +231,7 @@ def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
 
 
 def _verdict(window: ComparedWindow, names: Mapping[str, str]) -> str:
-    """Return a sentence on which model is significantly better than all others, and by how much it beats
-    the next one.
-    """
+    """Say which model is significantly better than all others, and by how much it beats the next one."""
     if window.winner is None:
         return "No model is significantly better than all others."
     next_one = min(

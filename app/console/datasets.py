@@ -73,7 +73,6 @@ MODES = ("append", "replace")
 
 @router.get("")
 async def list_datasets(page: PageDep) -> Response:
-    """Show the owner's datasets, newest first."""
     filters = ("search", "name", "latest")
     listed = await read_list(page, "/console/datasets", page.client.datasets.page, filters)
     return page.show("datasets.html", **listed)
@@ -81,13 +80,12 @@ async def list_datasets(page: PageDep) -> Response:
 
 @router.get("/new")
 async def read_form(page: PageDep) -> Response:
-    """Show the form that uploads a table."""
     return _show_form(page, page.query)
 
 
 @router.get("/new/namesake")
 async def find_namesake(page: PageDep) -> Response:
-    """Return a fragment of the form: whether a dataset already has the name that was entered for the new table."""
+    """Tell whether a dataset already has the entered name."""
     found: list[ListedDataset] = []
     if name := page.asked("name"):
         with suppress(ProblemError):  # the upload itself reports an invalid name
@@ -98,7 +96,6 @@ async def find_namesake(page: PageDep) -> Response:
 @router.post("")
 @needs("train")
 async def upload(page: PageDep) -> Response:
-    """Create a dataset from the table of the plain form, and show it; or show the form with the errors."""
     try:
         dataset_id = await send_form(page, "POST", at("/v1/datasets"))
     except ProblemError as error:
@@ -109,7 +106,6 @@ async def upload(page: PageDep) -> Response:
 @router.post("/check")
 @needs("train")
 async def check(page: PageDep) -> Response:
-    """Check the table of the plain form without storing it, and show what was found, or the errors."""
     try:
         found = await send_table(page, "POST", at("/v1/datasets", "validate"))
     except ProblemError as error:
@@ -119,7 +115,6 @@ async def check(page: PageDep) -> Response:
 
 @router.post("/sample")
 async def upload_sample(page: PageDep) -> Response:
-    """Create a dataset from the sample table, and show it."""
     made = await page.client.upload(
         samples.customers(),
         name=samples.NAME,
@@ -137,7 +132,7 @@ def _show_form(
     error: ProblemError | None = None,
     checked: dict[str, Any] | None = None,
 ) -> Response:
-    """Return the upload form with the entered values; with an error also its messages, or with what a check found."""
+    """Show entered values, and the messages of an error, or what a check found."""
     problem = None if error is None else error.problem
     shown = for_templates(page.request.app, sheets_of(problem, checked))
     return page.show(
@@ -161,9 +156,7 @@ async def read_dataset(dataset_id: str, page: PageDep) -> Response:
 
 @router.get("/{dataset_id}/now")
 async def read_dataset_now(dataset_id: str, page: PageDep) -> Response:
-    """Return the changing part of the dataset's page as an HTML fragment, which the browser requests while the table is
-    read.
-    """
+    """Return a fragment, which the browser requests while the table is read."""
     return await _show(page, dataset_id, "dataset_now.html")
 
 
@@ -176,7 +169,6 @@ async def read_profile(dataset_id: str, page: PageDep) -> Response:
 @router.post("/{dataset_id}/versions")
 @needs("train")
 async def upload_version(dataset_id: str, page: PageDep) -> Response:
-    """Accept a new version from the plain form."""
     try:
         made = await send_form(page, "POST", at("/v1/datasets", dataset_id, "versions"))
     except ProblemError as error:
@@ -186,9 +178,7 @@ async def upload_version(dataset_id: str, page: PageDep) -> Response:
 
 @router.post("/{dataset_id}/read")
 async def read_again(dataset_id: str, page: PageDep) -> Response:
-    """Submit another reading of the stored table, with the changed fields of the form, or with the ticked values of the
-    label as positive values.
-    """
+    """Read the table again with the form's changed fields, or with the ticked label values as positive."""
     table, form = page.client.datasets[dataset_id], await page.form()
     dataset = await table.refresh()
     try:
@@ -215,7 +205,6 @@ async def read_again(dataset_id: str, page: PageDep) -> Response:
 @router.post("/{dataset_id}/pairs")
 @needs("train")
 async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
-    """Accept the pairs of a dataset of items from the plain form."""
     try:
         await send_form(page, "PUT", at("/v1/datasets", dataset_id, "pairs"))
     except ProblemError as error:
@@ -238,7 +227,6 @@ async def refresh(dataset_id: str, page: PageDep) -> Response:
 
 @router.post("/{dataset_id}/delete")
 async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
-    """Delete one dataset version, and show the list or, if that is refused, the dataset with the error."""
     try:
         await page.client.datasets[dataset_id].delete()
     except ProblemError as error:
@@ -255,9 +243,7 @@ async def _show(
     error: ProblemError | None = None,
     ticked: list[str] | None = None,
 ) -> Response:
-    """Return a page or fragment of a dataset: its versions, preview, profile and models; with the error of a form, if
-    any.
-    """
+    """Show versions, preview, profile and models, and the error of a form."""
     table = page.client.datasets[dataset_id]
     dataset = await table.refresh()
     versions, preview, profile, models = await asyncio.gather(
@@ -305,9 +291,7 @@ async def _show(
 
 
 class LabelStep(NamedTuple):
-    """The question of a dataset's page which values of the label are positive: the label, its values, and the number of
-    counted rows.
-    """
+    """Which values of the label are positive: the label, its values, and the number of counted rows."""
 
     label: str
     values: list[CountedValue]
@@ -317,7 +301,7 @@ class LabelStep(NamedTuple):
 
 
 def _label_step(dataset: Dataset) -> LabelStep | None:
-    """Return the question which values are positive; None if the table cannot be read again with another answer."""
+    """Return None if the table cannot be read again with another answer."""
     if dataset.mode == "append" or dataset.kind != "bipartite":
         return None
     if dataset.status == "invalid":
@@ -335,14 +319,12 @@ def _label_step(dataset: Dataset) -> LabelStep | None:
 
 
 def _names_an_id(column: Column) -> bool:
-    """Return True if the column is named, or was read, as an identifier."""
+    """True by its name, or as it was read."""
     return column.role == "identifier" or _ID.search(column.name) is not None
 
 
 def _likely_groups(dataset: Dataset, profile: DatasetProfile | None) -> list[Column]:
-    """Return the columns that may be the group column, identifiers first. They are offered if rows are repeated and no
-    group column is set.
-    """
+    """Return possible group columns, identifiers first, if rows are repeated without a group column."""
     if dataset.mode == "append" or dataset.group or dataset.query or profile is None:
         return []
     if not profile.duplicates.repeated:
@@ -376,7 +358,7 @@ class ColumnPage(NamedTuple):
 
 
 def _columns(page: Page, dataset: Dataset, profiles: dict[str, ColumnProfile]) -> ColumnPage:
-    """Return the columns that the query selects; raises ProblemError for an unknown order or page."""
+    """Raises ProblemError for an unknown order or page."""
     powers = len(dataset.columns) > COLUMNS and any(each.auc for each in profiles.values())
     usual = "auc" if powers else "table"
     find, sort, asked = page.asked("find") or "", page.asked("sort") or usual, page.asked("page")
@@ -412,14 +394,13 @@ def _columns(page: Page, dataset: Dataset, profiles: dict[str, ColumnProfile]) -
 
 
 async def _if_ready(dataset: Dataset, read: Callable[[], Awaitable[R]]) -> R | None:
-    """Return what `read` returns for a ready dataset; None if the dataset is not ready or its file is missing."""
+    """Return None if the dataset is not ready or its file is missing."""
     if dataset.status != "ready":
         return None
     return (await attempt(read(), 404, 409, 503))[0]
 
 
 def _job_of(dataset: Dataset) -> str | None:
-    """Return the id of the unfinished job that reads the table or the pairs; None if there is none."""
     pairs = dataset.pairs
     if pairs is not None and pairs.status == "processing":
         return pairs.job_id
@@ -462,7 +443,6 @@ def _metric(value: float) -> str:
 
 
 def _day(value: object) -> str:
-    """Return a frequent value of a column of times, as a date."""
     return date(value) if isinstance(value, (int, float)) else str(value)
 
 
@@ -472,9 +452,7 @@ def _word(value: object) -> str:
 
 
 def _suggested(dataset: Dataset) -> dict[str, str]:
-    """Return the upload fields that would make the rejected values readable, as label values or missing values; none if
-    two columns need different ones.
-    """
+    """Return upload fields that make rejected values readable; none if two columns need different ones."""
     said = [item for each in dataset.warnings for item in (each.suggestion or {}).items()]
     found = dict(said)
     return found if all(found[name] == value for name, value in said) else {}
@@ -485,8 +463,9 @@ MAX_LEAKS = 3
 
 
 def _without_leaks(dataset: Dataset, profile: DatasetProfile | None) -> dict[str, str]:
-    """Return the `drop` field for each button that leaves out a column which probably leaks the label, by the button's
-    text. Columns that are already dropped stay dropped.
+    """Return `drop` fields by the text of a button, each without a column that probably leaks the label.
+
+    Columns that are already dropped stay dropped.
     """
     leaks = [] if profile is None else [each.name for each in profile.columns if each.leak]
     dropped = [column.name for column in dataset.columns if column.role == "dropped"]
@@ -501,7 +480,7 @@ FEW_ROWS = 10
 
 
 def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
-    """Return the notices that a person should check before training."""
+    """Say what a person should check before training."""
     found = []
     features = [column for column in dataset.columns if column.role == "feature"]
     if profile is not None:

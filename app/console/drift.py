@@ -1,6 +1,4 @@
-"""The drift since a model's validation, for the pages of an evaluation and of a batch: the cutoff, the probabilities,
-the scores, and the important columns.
-"""
+"""The drift since a model's validation, on pages of evaluations and batches: cutoff, probabilities, scores, columns."""
 
 from __future__ import annotations
 
@@ -42,8 +40,6 @@ class DriftedColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class DriftView:
-    """What the page shows of an evaluation's drift."""
-
     cutoff: str | None
     """What the cutoff was planned to do, and what it does now."""
     probabilities: str | None
@@ -56,7 +52,6 @@ class DriftView:
 
 
 async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
-    """Return what the page shows of an evaluation's drift."""
     features = drift.features
     dates = await _dates(page, found.model_id) if features else frozenset()
     return DriftView(
@@ -79,8 +74,6 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class BatchDriftView:
-    """What the page shows of a batch's drift."""
-
     of: BatchDrift
     scores: Markup | None
     """A chart of the deciles of the validation scores."""
@@ -89,7 +82,6 @@ class BatchDriftView:
 
 
 async def view_batch_drift(page: Page, model_id: str, drift: BatchDrift) -> BatchDriftView:
-    """Return what the page shows of the drift of a batch of the model."""
     dates = await _dates(page, model_id) if drift.features else frozenset()
     drawn = None
     if drift.scores is not None and drift.scores.bins:
@@ -106,7 +98,7 @@ async def view_batch_drift(page: Page, model_id: str, drift: BatchDrift) -> Batc
 
 
 def _scatter(features: Sequence[FeatureDrift]) -> Markup | None:
-    """Draw the PSI of the columns against their importance; None if importance was not measured."""
+    """Draw PSI against importance; None if that was not measured."""
     weighed = [
         Weighed(each.name, each.importance, each.psi.value, changed=each.changed)
         for each in features
@@ -121,21 +113,20 @@ def _scatter(features: Sequence[FeatureDrift]) -> Markup | None:
 
 
 def _range(low: float | None, high: float | None) -> str:
-    """Return a range of scores in words."""
     if low is None:
         return "all scores" if high is None else f"below {number(high)}"
     return f"{number(low)} or more" if high is None else f"{number(low)} to {number(high)}"
 
 
 async def _dates(page: Page, model_id: str) -> frozenset[str]:
-    """Return the names of the model's features that are dates; none for a deleted model."""
+    """There are none for a deleted model."""
     model, _ = await attempt(page.client.models[model_id].read(), 404)
     features = [] if model is None else model.features
     return frozenset(each.name for each in features if each.type == "datetime")
 
 
 async def _recalibrated(page: Page, found: Evaluation) -> str | None:
-    """Return a sentence if the evaluation tested an earlier calibration than the model has now; else None."""
+    """Say so if the evaluation tested an earlier calibration than the model has now."""
     metrics = found.metrics
     if not isinstance(metrics, EvaluatedCurve) or metrics.calibration is None:
         return None
@@ -156,7 +147,6 @@ async def _recalibrated(page: Page, found: Evaluation) -> str | None:
 
 
 def _column(of: FeatureDrift, is_date: bool) -> DriftedColumn:
-    """Return what the page shows of a column's drift."""
     psi = 0.0 if of.psi is None else of.psi.value or 0.0
     size = "large" if psi >= GREAT else "moderate" if psi >= SMALL else "small"
     drawn = None
@@ -167,7 +157,7 @@ def _column(of: FeatureDrift, is_date: bool) -> DriftedColumn:
 
 
 def _spell(of: FeatureBin, is_date: bool) -> str:
-    """Return the values of a bin in words: a category, a range of numbers or dates, or missing."""
+    """Return a category, a range of numbers or dates, or missing."""
     write = date if is_date else number
     match of.of:
         case "category":
@@ -184,9 +174,7 @@ def _spell(of: FeatureBin, is_date: bool) -> str:
 
 
 async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
-    """Return a sentence that compares the fraction of rows that the evaluation's cutoff flagged at validation with the
-    fraction on these rows; None without a cutoff.
-    """
+    """Compare the fraction of flagged rows at validation with that on these rows; None without a cutoff."""
     metrics, cutoff = found.metrics, found.cutoff
     if not isinstance(metrics, EvaluatedCurve) or cutoff is None or cutoff.threshold is None:
         return None
@@ -206,7 +194,6 @@ async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
 
 
 def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCutoff) -> float:
-    """Return the fraction of the evaluated rows that a cutoff flags."""
     share = metrics.positives / (metrics.positives + metrics.negatives)
     if drift.prevalence is not None and drift.prevalence.after.value is not None:
         share = drift.prevalence.after.value  # of weighted rows, too
@@ -214,13 +201,13 @@ def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCutoff) -> floa
 
 
 async def _rows(page: Page, found: Evaluation, alias: str) -> float | None:
-    """Return the number of rows in the memo of an alias's decision; None if it has none."""
+    """Return the rows in the memo of an alias's decision."""
     kept, _ = await attempt(page.client.models.read_alias(found.model_name, alias), 404)
     return None if kept is None or kept.memo is None else kept.memo.rows
 
 
 def _probabilities(drift: Drift) -> str | None:
-    """Return a sentence on how much the probabilities are too low or too high; None if that is not significant."""
+    """Say by how much probabilities are too low or too high, if significant."""
     for test in drift.probabilities or []:
         if test.of == "in_the_large" and test.changed and test.predicted > 0.0:
             ratio = test.observed / test.predicted

@@ -85,7 +85,7 @@ FIELDS = {
 
 
 async def offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[str, Offer]:
-    """Return the options of a form for models and datasets; empty if the key has no scope to submit the form."""
+    """Return nothing if the key has no scope to submit the form."""
     if not page.can("train"):
         return {}
     return {
@@ -97,23 +97,21 @@ async def offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[st
 def estimate_of(
     name: str, found: Measure | ComparedValue | ComparedPair | Interval
 ) -> Estimate | None:
-    """Return a named estimate for a chart; None if the metric has no value or no interval."""
+    """Return None if the metric has no value or no interval."""
     if found.value is None or found.low is None or found.high is None:
         return None
     return Estimate(name, found.value, found.low, found.high)
 
 
 def window_of(form: Fields) -> dict[str, float | str] | None:
-    """Return the window of FPRs from a form. Text that is not a number stays text, so that the API reports
-    the error.
-    """
+    """Text that is not a number stays text, so that the API reports the error."""
     given = number_or_text(form.get("fpr_max", ""))
     return None if given is None else {"fpr_min": 0.0, "fpr_max": given}
 
 
 async def _costs(page: Page, form: Fields) -> dict[str, Any] | None:
-    """Return the costs from a form, read in the notation of the model's training table. With a column of amounts, a
-    missed positive costs the entered number times its amount.
+    """Use the notation of the training table. With a column of amounts, a missed positive costs the number times its
+    amount.
     """
     entered = {name: form.get(name, "") for name in ("false_positive", "false_negative", "review")}
     dialect = None
@@ -129,16 +127,13 @@ async def _costs(page: Page, form: Fields) -> dict[str, Any] | None:
 
 @router.get("/evaluations")
 async def list_evaluations(page: PageDep) -> Response:
-    """Show the evaluations, and the form for a new one; if they all belong to one model, also its areas over the
-    time of the rows, or of the evaluations.
-    """
+    """If all belong to one model, show its areas over the time of the rows, or of the evaluations, too."""
     return await _evaluations(page)
 
 
 async def _evaluations(
     page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    """Return the page of evaluations with the form; for those of one model also the chart of its areas."""
     ref = page.asked("model_id")
     model_id, gone = await _find_model(page, ref)
     limit = MAX_EVALUATIONS_DRAWN if model_id else 50
@@ -185,9 +180,7 @@ async def _evaluations(
 
 
 async def _find_model(page: Page, ref: str | None) -> tuple[str | None, bool]:
-    """Return the id of a model, and True if it was deleted. The page reports an unknown model, unless it may have been
-    deleted: evaluations outlive their model.
-    """
+    """Return the id, and True if it was deleted: evaluations outlive their model. The page reports an unknown one."""
     if ref is None:
         return None, False
     try:
@@ -202,15 +195,13 @@ async def _find_model(page: Page, ref: str | None) -> tuple[str | None, bool]:
 
 
 async def _own_area(page: Page, model_id: str) -> float | None:
-    """Return the area under the curve at the model's validation; None if it has none."""
+    """Return the area at the model's validation."""
     metrics, _ = await attempt(page.client.models[model_id].read_metrics(), 404)
     return metrics.auc.value if isinstance(metrics, Metrics) else None
 
 
 def area(evaluation: Evaluation) -> Measure | None:
-    """Return the metric that a list shows of an evaluation: the AUC, or the metric in its place; None for several
-    labels.
-    """
+    """Return the AUC, or the metric in its place; None for several labels."""
     metrics = evaluation.metrics
     if metrics is None or isinstance(metrics, EvaluatedLabels):
         return None
@@ -218,9 +209,7 @@ def area(evaluation: Evaluation) -> Measure | None:
 
 
 def _vintages(evaluation: Evaluation) -> list[Dated]:
-    """Return the AUC of each period of an evaluation's rows. If no period has enough rows, that of all rows, over all
-    periods; empty without dates.
-    """
+    """Return the AUC by period of the rows; of all rows if no period has enough; empty without dates."""
     periods = [] if evaluation.periods is None else evaluation.periods.periods
     dated = [
         (_month(each.start), _month(each.end), each)
@@ -242,13 +231,12 @@ def _vintages(evaluation: Evaluation) -> list[Dated]:
 
 
 def _month(day: str) -> int:
-    """Return the month of a date in months since January 1970."""
+    """Count from January 1970."""
     year, month, _ = day.rsplit("-", 2)
     return 12 * (int(year) - 1970) + int(month) - 1
 
 
 def _draw_periods(evaluation: Evaluation) -> Markup | None:
-    """Draw the AUC by period of the rows' time; None without one."""
     if evaluation.periods is None:
         return None
     title = f"AUC by {evaluation.periods.unit}"
@@ -264,7 +252,6 @@ def _draw_periods(evaluation: Evaluation) -> Markup | None:
 
 
 def _areas(evaluated: list[Evaluation]) -> list[Estimate]:
-    """Return the areas of the evaluations, oldest first, as estimates for a chart."""
     oldest_first = sorted(evaluated, key=lambda each: each.created_at)
     found = ((exact(each.created_at), area(each)) for each in oldest_first)
     return [
@@ -277,7 +264,6 @@ def _areas(evaluated: list[Evaluation]) -> list[Estimate]:
 @router.post("/evaluations")
 @or_form(_evaluations, unless=[403])
 async def create_evaluation(page: PageDep) -> Response:
-    """Submit an evaluation."""
     form = await page.form()
     window, at_fpr = window_of(form), number_or_text(form.get("at_fpr", ""))
     made = await page.client.evaluate(
@@ -295,7 +281,6 @@ async def create_evaluation(page: PageDep) -> Response:
 
 @router.get("/evaluations/{evaluation_id}")
 async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
-    """Show an evaluation: its metrics on the dataset, and the changes since the model's validation."""
     evaluation = await page.client.evaluations.get(evaluation_id)
     found, drawn, top, evaluated, reliability = evaluation.data, None, None, None, None
     benefits: list[NetBenefit] = []
@@ -328,7 +313,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
 
 
 def _draw_benefits(found: list[NetBenefit]) -> Markup | None:
-    """Draw the decision curve up to the highest threshold at which a row is acted on."""
+    """The curve ends at the highest threshold at which a row is acted on."""
     acted = [each for each in found if each.flagged > 0.0] or found[:1]
     points = [
         charts.Benefit(
@@ -349,14 +334,12 @@ def _draw_benefits(found: list[NetBenefit]) -> Markup | None:
 
 @router.post("/evaluations/{evaluation_id}/delete")
 async def delete_evaluation(evaluation_id: str, page: PageDep) -> Response:
-    """Delete an evaluation, and show the list."""
     await page.client.evaluations[evaluation_id].delete()
     return page.go("/console/evaluations", deleted=evaluation_id)
 
 
 @router.post("/evaluations/{evaluation_id}/acknowledgement")
 async def acknowledge_evaluation(evaluation_id: str, page: PageDep) -> Response:
-    """Acknowledge what an evaluation found, and show it again."""
     form = await page.form()
     await page.client.evaluations[evaluation_id].acknowledge(form.get("reason", ""))
     return page.go(f"/console/evaluations/{path_segment(evaluation_id)}#acknowledge")
@@ -364,6 +347,5 @@ async def acknowledge_evaluation(evaluation_id: str, page: PageDep) -> Response:
 
 @router.post("/evaluations/{evaluation_id}/acknowledgement/withdraw")
 async def withdraw_acknowledgement(evaluation_id: str, page: PageDep) -> Response:
-    """Withdraw the acknowledgement of an evaluation, and show it again."""
     await page.client.evaluations[evaluation_id].withdraw_acknowledgement()
     return page.go(f"/console/evaluations/{path_segment(evaluation_id)}#acknowledge")

@@ -55,12 +55,11 @@ TOLERANCES = ("auc", "calibration")
 
 
 def alias_page(name: str, alias: str) -> str:
-    """Return the address of the pages of an alias."""
     return at("/console/monitoring", name, alias_segment(alias))
 
 
 async def read_settings(page: Page, name: str, alias: str) -> Feedback | None:
-    """Return the feedback settings of an alias; None if it has none. Raises ProblemError if there is no such alias."""
+    """Return None without settings. Raises ProblemError without such an alias."""
     found, problem = await attempt(
         page.client.models.read_feedback(name, alias_segment(alias)), 404
     )
@@ -70,24 +69,20 @@ async def read_settings(page: Page, name: str, alias: str) -> Feedback | None:
 
 
 async def read_suspended(page: Page, name: str, alias: str) -> Alias | None:
-    """Return the alias if its protection is suspended; otherwise None."""
+    """Return the alias only if its protection is suspended."""
     found, _ = await attempt(page.client.models.read_alias(name, alias_segment(alias)), 404)
     return None if found is None or found.break_glass_until is None else found
 
 
 @router.get("/{name}/{alias}/feedback")
 async def read_feedback(page: PageDep, name: str, alias: str) -> Response:
-    """Show the feedback settings of an alias, and what has been recorded."""
     return await _show(page, name, alias)
 
 
 async def _show(
     page: Page, name: str, alias: str, problem: Json | None = None, given: Fields | None = None
 ) -> Response:
-    """Return the page of the settings; with the API's problem and the entered values after an error.
-
-    After somebody else's change, the page shows the new settings instead of the entered values.
-    """
+    """After somebody else's change, the page shows the new settings instead of the entered values."""
     settings = await read_settings(page, name, alias)
     changed = problem is not None and problem["status"] == 412
     shown: Mapping[str, str] = given if given is not None and not changed else _entered(settings)
@@ -112,7 +107,6 @@ async def _show(
 
 
 def _entered(settings: Feedback | None) -> dict[str, str]:
-    """Return settings as the values of the form's fields."""
     if settings is None:
         return dict(NEW)
     found: dict[str, Any] = {
@@ -140,7 +134,7 @@ def _entered(settings: Feedback | None) -> dict[str, str]:
 @router.post("/{name}/{alias}/feedback")
 @or_form(_show, 404, 412, 422)
 async def set_feedback(page: PageDep, name: str, alias: str) -> Response:
-    """Replace the feedback settings of an alias. `revision` is that of the page; it is empty if there are none yet."""
+    """`revision` is that of the page; it is empty if there are none yet."""
     form = await page.form()
     await page.client.models.set_feedback(
         name,
@@ -152,9 +146,7 @@ async def set_feedback(page: PageDep, name: str, alias: str) -> Response:
 
 
 def _settings(form: Fields) -> Json:
-    """Return the body of the request for the entered values. What is no number stays text, so that the API reports the
-    error; what is empty has the API's default.
-    """
+    """What is no number stays text, so that the API reports the error; empty values have its defaults."""
     found: Json = {
         "keep": number_or_text(form.get("keep", "")),
         "days": _whole(form.get("days", "")),
@@ -186,13 +178,13 @@ def _filled(**values: Any) -> Json:
 
 
 def _whole(entered: str) -> Any:
-    """Return an entered whole number as int; anything else as `number_or_text` does."""
+    """Anything else is read by `number_or_text`."""
     found = number_or_text(entered)
     return int(found) if isinstance(found, float) and found.is_integer() else found
 
 
 def _names(entered: str) -> list[str] | None:
-    """Return names that are separated by commas; None if there are none."""
+    """Names are separated by commas."""
     written = " ".join(entered.splitlines())
     names = next(csv.reader([written], skipinitialspace=True), [])
     return [name.strip() for name in names if name.strip()] or None
@@ -200,7 +192,6 @@ def _names(entered: str) -> list[str] | None:
 
 @router.post("/{name}/{alias}/feedback/delete")
 async def delete_feedback(page: PageDep, name: str, alias: str) -> Response:
-    """Record no more decisions of an alias. `revision` is that of the page."""
     form = await page.form()
     try:
         await page.client.models.delete_feedback(
@@ -215,5 +206,4 @@ async def delete_feedback(page: PageDep, name: str, alias: str) -> Response:
 
 @router.get("/{name}/{alias}/download/{file_id}")
 async def download_decisions(page: PageDep, name: str, alias: str, file_id: str) -> Response:
-    """Return a file of decisions."""
     return page.download(at("/v1/decision-files", file_id, "content"))

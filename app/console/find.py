@@ -20,7 +20,7 @@ MOST = 8
 
 
 class Hit(NamedTuple):
-    """A search result: its address, its name, its kind, and what distinguishes it from others of the same name."""
+    """A search result: address, name, kind, and what distinguishes it from others of the same name."""
 
     address: str
     name: str
@@ -30,16 +30,13 @@ class Hit(NamedTuple):
 
 @router.get("")
 async def find(page: PageDep) -> Response:
-    """Show the pages, models and datasets whose names contain the text; without a text all pages, and the newest models
-    and datasets.
-    """
+    """Show matching pages, models and datasets; without a text all pages, and the newest resources."""
     text = (page.asked("q") or "").strip()[:100]
     template = "find_hits.html" if page.asked("part") else "find.html"
     return page.show(template, text=text, hits=await _hits(page, text))
 
 
 async def _hits(page: Page, text: str) -> list[Hit]:
-    """Return the pages, models and datasets whose names contain a text."""
     pages = [
         Hit(entry.address, entry.name, group.name if group.name != entry.name else "Page")
         for group in page.navigation()
@@ -74,5 +71,4 @@ async def _hits(page: Page, text: str) -> list[Hit]:
 
 
 def _rows_or_status(dataset: ListedDataset) -> str:
-    """Return the number of rows of a dataset, or its status if it is not ready."""
     return dataset.status if dataset.rows is None else counted(dataset.rows, "row", "rows")

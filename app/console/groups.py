@@ -28,7 +28,6 @@ NOTHING = "none"
 
 @router.get("/models/{ref}/groups")
 async def read_model_groups(page: PageDep, ref: str) -> Response:
-    """Show the groups of a model's protected columns at a threshold."""
     model = await page.client.models[ref].read()
     asked = _read_query(page)
     found, problem = await attempt(page.client.models[ref].groups_at(**asked), 404, 422, 429)
@@ -38,7 +37,6 @@ async def read_model_groups(page: PageDep, ref: str) -> Response:
 
 @router.get("/evaluations/{evaluation_id}/groups")
 async def read_evaluation_groups(page: PageDep, evaluation_id: str) -> Response:
-    """Show the groups of an evaluation at a threshold."""
     evaluation = await page.client.evaluations.get(evaluation_id)
     found, problem = await attempt(evaluation.groups_at(**_read_query(page)), 404, 422, 429)
     shown = _values(page, found, problem, f"/console/evaluations/{evaluation.data.id}/groups")
@@ -48,7 +46,6 @@ async def read_evaluation_groups(page: PageDep, evaluation_id: str) -> Response:
 
 
 def _read_query(page: Page) -> Json:
-    """Return the keywords of the API's request."""
     entered = page.asked("threshold") or ""
     threshold = sys.float_info.max if entered == NOTHING else number_or_text(entered)
     asked: Json = {"favourable": page.choice("favourable", tuple(SIDES))}
@@ -56,7 +53,6 @@ def _read_query(page: Page) -> Json:
 
 
 def _values(page: Page, found: Any, problem: Json | None, action: str) -> Json:
-    """Return what the template needs."""
     return {
         "found": found,
         "faults": place_faults(problem, {"threshold": FieldLabel("groups-threshold", "Threshold")}),

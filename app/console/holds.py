@@ -23,14 +23,12 @@ KINDS = {"dataset": "a dataset", "model": "a model", "owner": "everything of thi
 
 @router.get("")
 async def list_holds(page: PageDep) -> Response:
-    """Show the legal holds, and the form for a new one."""
     return await _show(page)
 
 
 async def _show(
     page: Page, problem: dict[str, Any] | None = None, given: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the list with the form; with the API's problem and the entered values after an error."""
     return page.show_form(
         "holds.html",
         problem,
@@ -44,7 +42,6 @@ async def _show(
 @router.post("")
 @or_form(_show, 404, 422)
 async def place(page: PageDep) -> Response:
-    """Place a legal hold."""
     form = await page.form()
     await page.client.holds.place(
         form.get("kind", ""),
@@ -56,7 +53,6 @@ async def place(page: PageDep) -> Response:
 
 @router.post("/{hold_id}/release")
 async def release(page: PageDep, hold_id: str) -> Response:
-    """Release a legal hold."""
     form = await page.form()
     await page.client.holds.release(hold_id, form.get("reason", ""))
     return page.go("/console/holds")

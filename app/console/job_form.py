@@ -97,9 +97,7 @@ _schemas: dict[str, Any] = {}
 
 
 def schemas_of(app: FastAPI) -> dict[str, Any]:
-    """Return the JSON Schemas of a training job (request and response), cached: building the whole API document takes
-    seconds.
-    """
+    """Cached: building the whole API document takes seconds."""
     if not _schemas:
         routes = [
             route
@@ -114,15 +112,13 @@ def schemas_of(app: FastAPI) -> dict[str, Any]:
 
 
 def values_of(app: FastAPI, schema: str, member: str) -> Mapping[str, str]:
-    """Return the values of a member with an `enum`, each with its description, or with itself if it has none."""
+    """Map the values of an `enum` to their descriptions, or to themselves."""
     found = schemas_of(app)[schema]["properties"][member]
     return dict(zip(found["enum"], found.get(LABELS, found["enum"]), strict=True))
 
 
 def asked_of(job: Job, app: FastAPI, *, defaults: bool) -> Json:
-    """Return the scalar parameters of a job's request; without `defaults`, only those that differ from
-    their defaults.
-    """
+    """Without `defaults`, return only parameters that differ from them."""
     shown, request = job.to_json(), schemas_of(app)["JobRequest"]["properties"]
     return {
         name: shown[name]
@@ -147,17 +143,15 @@ class Field:
 
     @property
     def id(self) -> str:
-        """The HTML id of the field."""
         return "f-" + self.path.replace(".", "-")
 
     @property
     def title(self) -> str:
-        """The label of the field."""
         return TITLES.get(self.path) or title(self.path)
 
     @property
     def options(self) -> list[str] | None:
-        """The allowed values, if the schema lists them; else None."""
+        """None if the schema does not list the values."""
         found: list[str] = []
         for kind in _kinds(self.schema):
             if kind.get("type") == "boolean":
@@ -172,7 +166,7 @@ class Field:
 
     @property
     def default(self) -> str:
-        """The default value as text; empty if there is none."""
+        """Empty if there is none."""
         if "default" not in self.schema:
             return ""
         value = self.schema["default"]
@@ -182,8 +176,6 @@ class Field:
 
 
 class JobForm:
-    """The form with its current values. `given` has the values by path; `kind` is the dataset's kind."""
-
     def __init__(
         self,
         given: Mapping[str, str],
@@ -226,7 +218,7 @@ class JobForm:
 
     @property
     def fields(self) -> list[Field]:
-        """All visible fields. That of protected columns is on the page only if it was sent."""
+        """The field of protected columns is on the page only if it was sent."""
         protected = [self.protected] if PROTECTED in self._given else []
         return [
             *(self.dataset, self.chosen, self.name),
@@ -235,7 +227,7 @@ class JobForm:
         ]
 
     def body(self) -> Json:
-        """Return the body for the API as JSON: the fields that are filled in."""
+        """Only fields that are filled in."""
         body: Json = {}
         for field in self.fields:
             if field.value.strip():
@@ -265,7 +257,7 @@ class JobForm:
         return Field(path, schema, self._given.get(path, "") if value is None else value, doc=doc)
 
     def _union(self, name: str) -> list[Field]:
-        """Return the field that chooses an option of a union, and the fields of the chosen option."""
+        """Return the field that chooses an option, and those of the chosen one."""
         union = self._schemas["JobRequest"]["properties"][name]
         union = next((kind for kind in _kinds(union) if "discriminator" in kind), union)
         by = union["discriminator"]["propertyName"]
@@ -295,7 +287,7 @@ class JobForm:
 
 
 def read_constraints(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the monotone constraints in a form: columns, each with its direction."""
+    """Map columns to directions."""
     below = MONOTONE + "."
     found = {
         name.removeprefix(below): way
@@ -321,7 +313,6 @@ def _put(body: Json, path: Sequence[str], value: object) -> None:
 
 
 def _read(field: Field) -> object:
-    """Return the JSON value of a field's text."""
     text = field.value.strip()
     if field.path.startswith("search.space."):
         return read_space(text, field.schema)
@@ -334,9 +325,7 @@ def _read(field: Field) -> object:
 
 
 def read_value(text: str, schema: Schema) -> object:
-    """Return text as the JSON value that the schema expects; unchanged if it does not fit, so that the API reports the
-    error.
-    """
+    """Text that does not fit the schema is unchanged, so that the API reports the error."""
     types = {kind.get("type") for kind in _kinds(schema)}
     if text.lower() in ("none", "null") and "null" in types:
         return None
@@ -358,9 +347,7 @@ def read_value(text: str, schema: Schema) -> object:
 
 
 def read_space(text: str, schema: Schema) -> object:
-    """Return the values that a search tries for a parameter. The text has values separated by commas, or `low to high`,
-    optionally followed by `log`.
-    """
+    """Read values separated by commas, or `low to high`, optionally followed by `log`."""
     found = _RANGE.fullmatch(text)
     if found is None:
         return [read_value(part.strip(), schema) for part in text.split(",") if part.strip()]
@@ -374,7 +361,6 @@ def read_space(text: str, schema: Schema) -> object:
 
 
 def as_curl(base: str, body: Json) -> str:
-    """Return the request as a shell command."""
     written = json.dumps(body, indent=2, ensure_ascii=False).replace("'", "'\\''")
     return (
         f"curl {base}v1/jobs \\\n"
@@ -385,7 +371,6 @@ def as_curl(base: str, body: Json) -> str:
 
 
 def as_python(base: str, body: Json) -> str:
-    """Return the request as Python code."""
     written = pprint.pformat(body, sort_dicts=False, width=76).replace("\n", "\n    ")
     return (
         "import os\n\nimport requests\n\n"

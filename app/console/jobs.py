@@ -65,13 +65,11 @@ class EventInWords(NamedTuple):
 
 
 def kinds_in_words(page: Page) -> Mapping[str, str]:
-    """Return the kinds of job, each with its name in words."""
     return values_of(page.request.app, "Job", "kind")
 
 
 @router.get("")
 async def list_jobs(page: PageDep) -> Response:
-    """Show the owner's jobs of a kind, newest first."""
     filters = ("kind", "state", "search", "dataset_id")
     listed = await read_list(page, "/console/jobs", page.client.jobs.page, filters)
     return page.show(
@@ -87,19 +85,18 @@ async def list_jobs(page: PageDep) -> Response:
 
 @router.get("/{job_id}")
 async def read_job(job_id: str, page: PageDep) -> Response:
-    """Show one job with its progress, events and outputs."""
     return await _show(page, job_id, "job.html")
 
 
 @router.get("/{job_id}/now")
 async def read_job_now(job_id: str, page: PageDep) -> Response:
-    """Show the changing part of the job's page as an HTML fragment, which the browser requests repeatedly."""
+    """Return a fragment, which the browser requests repeatedly."""
     return await _show(page, job_id, "job_now.html")
 
 
 @router.get("/{job_id}/events")
 async def follow(job_id: str, page: PageDep) -> Response:
-    """Stream the job's events from the API to a browser, after the last one that it received."""
+    """Stream events after the last one that the browser received."""
     headers = {"accept": "text/event-stream"}
     last = page.request.headers.get("last-event-id")
     if last is not None:
@@ -110,19 +107,17 @@ async def follow(job_id: str, page: PageDep) -> Response:
 
 @router.post("/{job_id}/cancel")
 async def cancel(job_id: str, page: PageDep) -> Response:
-    """Cancel the job; with `keep` end it early with the best result so far."""
+    """With `keep`, end the job early with the best result so far."""
     job, keep = page.client.jobs[job_id], True if (await page.form()).get("keep") else None
     return await _ask(page, job_id, job.cancel(keep=keep))
 
 
 @router.post("/{job_id}/retry")
 async def retry(job_id: str, page: PageDep) -> Response:
-    """Submit the same job again."""
     return await _ask(page, job_id, page.client.jobs[job_id].retry())
 
 
 async def _ask(page: Page, job_id: str, change: Awaitable[Job | AsyncJob]) -> Response:
-    """Make a change to a job and redirect to its page; show the page with the error if the API refuses the change."""
     try:
         job = await change
     except ProblemError as error:
@@ -135,7 +130,6 @@ async def _ask(page: Page, job_id: str, change: Awaitable[Job | AsyncJob]) -> Re
 async def _show(
     page: Page, job_id: str, template: str, error: ProblemError | None = None
 ) -> Response:
-    """Return a page or fragment of a job: progress, events, outputs, and the metrics of its model."""
     job = (await page.client.jobs.get(job_id)).data
     after = max(0, job.last_event - EVENTS)
     if (given := page.asked("events_after")) is not None:
@@ -179,14 +173,14 @@ async def _show(
 
 
 async def _metrics(page: Page, job: Job) -> tuple[Metrics | None, str | None]:
-    """Return the metrics of the job's model, or the API's message if there are none."""
+    """Return the metrics of the job's model, or why there are none."""
     if job.kind != "train" or job.state != "succeeded" or job.output is None:
         return None, None
     return await read_or_error(page.client.models[job.output.id].read_metrics())
 
 
 def _of_objective(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[Measure]:
-    """Yield the model's AUC, or the metric in its place, and the metric that the job's objective names."""
+    """Yield the AUC, or the metric in its place, and that of the objective."""
     kind, count = objective.get("metric"), objective.get("count")
     in_queries = {"average_precision": "map"}.get(str(kind), kind)
     lists = ("lists/auc", f"lists/{in_queries}@{count}" if count else f"lists/{in_queries}")
@@ -201,7 +195,7 @@ def _of_objective(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[Me
 
 
 def _best_over_time(job: Job, now: Progress) -> Markup | None:
-    """Draw the best candidate's value over the time of the job; None if there is no best candidate yet."""
+    """Return None if there is no best candidate yet."""
     if now.best is None or job.started_at is None:
         return None
     points = [(each.seconds, each.value) for each in now.improvements or []]
@@ -235,7 +229,6 @@ _OUTPUTS = {
 
 
 def _linked_outputs(job: Job) -> Iterator[LinkedOutput]:
-    """Yield the outputs of the job as links."""
     if job.output is not None and job.output.kind in _OUTPUTS:
         where, title = _OUTPUTS[job.output.kind]
         yield LinkedOutput(f"/console/{where}/{job.output.id}", title, job.output.id)
@@ -244,7 +237,7 @@ def _linked_outputs(job: Job) -> Iterator[LinkedOutput]:
 
 
 def _events_in_words(events: list[Event]) -> Iterator[EventInWords]:
-    """Yield events as sentences, newest first; of the progress events only the first of each step."""
+    """Newest first; of progress events only the first of each step."""
     found: list[EventInWords] = []
     before = None
     for event in events:
@@ -267,7 +260,6 @@ def _events_in_words(events: list[Event]) -> Iterator[EventInWords]:
 
 
 def _words_of(progress: Progress) -> str:
-    """Return a progress event in words."""
     parts = [" ".join(filter(None, (progress.phase, progress.algorithm)))]
     if progress.fold:
         parts.append(f"fold {progress.fold}")
@@ -281,7 +273,7 @@ def _words_of(progress: Progress) -> str:
 
 
 def _may_retry(job: Job) -> bool:
-    """Return True if a retry of the job may succeed."""
+    """Return True if a retry may succeed."""
     if job.state == "failed":
         may_pass = (job.error or {}).get("code") in _MAY_PASS
         return job.kind == "ingest_fetched" or _lacks_file(job) or may_pass
@@ -290,13 +282,12 @@ def _may_retry(job: Job) -> bool:
 
 
 def _lacks_file(job: Job) -> bool:
-    """Return True if the job failed because a file on the server, or the folder of these files, was missing."""
+    """Return True if a file on the server, or its folder, was missing."""
     code = (job.error or {}).get("code")
     return code == "file_not_found" or (job.kind == "ingest_files" and code == "unsupported")
 
 
 def _advice(job: Job) -> str | None:
-    """Return what to do next after a job without a result."""
     if job.state == "timed_out":
         if job.kind == "train":
             return (
@@ -328,17 +319,16 @@ def _advice(job: Job) -> str | None:
 
 
 async def again_address(page: Page, job: Job, *, newest: bool = False) -> str | None:
-    """Return the address of the training form filled with the parameters of this job; None if the form cannot represent
-    them. With `newest`, the dataset is the newest ready version of the job's dataset that has the same kind and label.
+    """Return the training form with this job's parameters; None if it cannot represent them.
+
+    With `newest`, the dataset is the newest ready version of the job's dataset that has the same kind and label.
     """
     fields = await again_fields(page, job, newest=newest)
     return None if fields is None else "/console/train?" + urlencode(fields)
 
 
 async def again_fields(page: Page, job: Job, *, newest: bool = False) -> dict[str, str] | None:
-    """Return the fields of the training form for the parameters of this job; None if the form cannot represent them.
-    With `newest`, the dataset is as for `again_address`.
-    """
+    """Return the fields of `again_address`."""
     if not page.can("train") or not page.can("read") or job.algorithm is None:
         return None
     name = job.algorithm["name"]
@@ -369,9 +359,7 @@ async def again_fields(page: Page, job: Job, *, newest: bool = False) -> dict[st
 
 
 async def _newest_like(page: Page, dataset_id: str | None) -> str | None:
-    """Return the id of the newest ready version of a dataset with the same kind and label; its own id if there is none,
-    or if the dataset was deleted.
-    """
+    """Return the newest ready version of the same kind and label, or the dataset itself."""
     if dataset_id is None:
         return None
     table = page.client.datasets[dataset_id]
@@ -388,7 +376,7 @@ async def _newest_like(page: Page, dataset_id: str | None) -> str | None:
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the training form's fields for nested parameters: the path with dots, and the text."""
+    """Yield nested parameters as the form's fields: the path with dots, and the text."""
     for name, each in value.items():
         here = f"{path}{name}"
         if here == "search.space":
@@ -407,7 +395,7 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
 
 
 def _tried(values: Any) -> str:
-    """Return the values that a search tries, as the text of the form's field."""
+    """Return the values that a search tries, as the form has them."""
     if isinstance(values, Mapping):
         return f"{values['low']} to {values['high']}{' log' if values.get('log') else ''}"
     return ", ".join(

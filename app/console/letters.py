@@ -40,7 +40,7 @@ TITLES = (("code", "Code"), ("text", "Text"), ("columns", "Features"), ("letter"
 
 @dataclass(frozen=True)
 class EditedCode:
-    """A reason code on the page: its text and its letter, and in words what it applies to."""
+    """A reason code: its text, its letter, and in words what it applies to."""
 
     code: str
     text: str
@@ -51,9 +51,9 @@ class EditedCode:
 
 @dataclass(frozen=True)
 class Draft:
-    """The reason codes that the page edits: the stored entries, their revision, and the entered values.
+    """The edited reason codes: the stored entries, their revision (empty without codes), and the entered values.
 
-    `revision` is empty for a name without codes. `is_drafted`: the entries are a proposal, and nothing is stored.
+    `is_drafted`: the entries are a proposal, and nothing is stored.
     """
 
     stored: Sequence[Json]
@@ -64,7 +64,7 @@ class Draft:
     new_columns: Sequence[str] = ()
 
     def entries(self) -> tuple[list[Json], dict[str, FieldLabel]]:
-        """Return the entries for the API, and the form fields by the API's name of the value that they fill."""
+        """Return entries for the API, and form fields by the API's names."""
         by_code = {each.code: (k, each) for k, each in enumerate(self.codes)}
         entries: list[Json] = []
         labels: dict[str, FieldLabel] = {}
@@ -94,14 +94,14 @@ class Draft:
 
 @router.get("/{ref}/letters")
 async def read_letters(page: PageDep, model: ModelDep) -> Response:
-    """Show the reason codes of a model's name with their letters; with a proposal of codes if the query asks for it."""
+    """Show a proposal of codes if the query asks for it."""
     draft = await _read_draft(page, model, None, is_drafted=bool(page.asked("draft")))
     return await _show(page, model, draft, await example_row(page, model))
 
 
 @router.post("/{ref}/letters")
 async def edit_letters(page: PageDep, ref: str) -> Response:
-    """Show the letter of the entered customer with the entered codes; or save the codes if the button says so."""
+    """Show the letter with the entered codes; or save them if the button says so."""
     form = await page.form()
     model = await page.client.models[ref].read()
     if not page.can("train", model.name):
@@ -136,7 +136,7 @@ CHANGED = {
 
 
 async def _read_draft(page: Page, model: Model, form: Fields | None, *, is_drafted: bool) -> Draft:
-    """Return the reason codes of the form's revision with the entered texts; without a form, the newest revision."""
+    """Use the entered texts; without a form, the newest revision."""
     revision = str(form.get("revision", "")) if form else ""
     if revision and not (revision.isascii() and revision.isdigit() and len(revision) < 10):
         rule = f"revision must be a revision of the reason codes, got {revision[:100]!r}"
@@ -162,7 +162,7 @@ async def _read_draft(page: Page, model: Model, form: Fields | None, *, is_draft
 
 
 def _propose(model: Model) -> list[Json]:
-    """Return one code for each feature, for contributions that raise the score."""
+    """Return one code for each feature that raises the score."""
     return [
         {"code": f"R{j:02d}", "text": each.name, "columns": [each.name], "direction": "raises"}
         for j, each in enumerate(model.features, start=1)
@@ -170,7 +170,6 @@ def _propose(model: Model) -> list[Json]:
 
 
 def _codes_of(stored: Sequence[Json], form: Fields | None) -> list[EditedCode]:
-    """Return the codes in their order, with the entered texts and letters."""
     by_code: dict[str, list[Json]] = {}
     for each in stored:
         by_code.setdefault(each["code"], []).append(each)
@@ -190,13 +189,12 @@ def _codes_of(stored: Sequence[Json], form: Fields | None) -> list[EditedCode]:
 
 
 def _entered(form: Fields | None, name: str, default: str = "") -> str:
-    """Return a value of the form, with line feeds alone as ends of lines."""
+    """Lines end with line feeds alone."""
     value = default if form is None else str(form.get(name, default))
     return value.replace("\r\n", "\n").strip()
 
 
 def _applies_to(entry: Mapping[str, Any]) -> str:
-    """Return in words the features, values and contributions that an entry applies to."""
     said = ", ".join(entry["columns"])
     low, high, missing = entry.get("min"), entry.get("max"), entry.get("missing")
     if low is not None:
@@ -223,7 +221,6 @@ async def _show(
     labels: Mapping[str, FieldLabel] | None = None,
     answer: LettersAnswer | None = None,
 ) -> Response:
-    """Return the page; with the API's problem, or with the letter of the customer."""
     faults: FormFaults = place_faults(problem, labels or {})
     n_fields = 3 * len(draft.codes) + len(model.features)
     return await show_tab(

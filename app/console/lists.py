@@ -40,8 +40,7 @@ async def read_list(
     columns: Sequence[str] = (),
     **given: str | None,
 ) -> dict[str, Any]:
-    """Read the page of a list that the query selects, in the query's order and with its filters, or with the given
-    ones.
+    """Read the page of a list that the query selects, in the query's order and with its (or the given) filters.
 
     Return the page, the filters, the address of the list with these filters, and the list's saved views. `columns` are
     the shown columns, which a view that is saved keeps.
@@ -67,9 +66,7 @@ async def read_list(
 def describe_filters(
     path: str, asked: Mapping[str, str | None], columns: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the filters for a list's template: their values, and the address with them and the columns that the
-    address names.
-    """
+    """Return the filters' values, and the address with them and with the columns that it names."""
     used = {name: value for name, value in asked.items() if value}
     query = urlencode([*used.items(), *(("columns", name) for name in columns)])
     address = f"{path}?{query}" if query else path
@@ -84,7 +81,6 @@ def describe_filters(
 
 @views_router.post("")
 async def save_view(page: PageDep) -> Response:
-    """Save the filters, the order and the columns of a list under a name, and show the list with them."""
     form = await page.form()
     of_list, name, query = (str(form.get(field, "")) for field in ("list", "name", "query"))
     saved = await page.client.views.save(path_segment(of_list), path_segment(name), query=query)
@@ -93,7 +89,6 @@ async def save_view(page: PageDep) -> Response:
 
 @views_router.post("/{of_list}/delete")
 async def delete_view(of_list: str, page: PageDep) -> Response:
-    """Delete a saved view, and show the list."""
     name = str((await page.form()).get("name", ""))
     await page.client.views.delete(path_segment(of_list), path_segment(name))
     return page.go(f"/console/{of_list}")
@@ -101,9 +96,7 @@ async def delete_view(of_list: str, page: PageDep) -> Response:
 
 @router.post("/{collection}")
 async def delete_chosen(collection: str, page: PageDep) -> Response:
-    """Delete the chosen entries and show the list, or show which deletions were refused, and why. An entry that no
-    longer exists counts as deleted.
-    """
+    """Show the list, or which deletions were refused, and why. What no longer exists counts as deleted."""
     if collection not in COLLECTIONS:
         raise refusal(404, "Not found", f"there is no list {collection[:100]!r}")
     chosen = list(dict.fromkeys((await page.form()).getlist("models")))
@@ -134,14 +127,13 @@ async def delete_chosen(collection: str, page: PageDep) -> Response:
 
 @trash_router.get("")
 async def show_trash(page: PageDep) -> Response:
-    """Show the trash, the last deleted resource first."""
+    """The last deleted resource is the first."""
     found = await page.client.trash.page(limit=50, after=page.asked("after"))
     return page.show("trash.html", found=found, gone=page.asked("gone"))
 
 
 @trash_router.post("/{item_id}/restore")
 async def restore_item(item_id: str, page: PageDep) -> Response:
-    """Restore a resource from the trash, and show its page."""
     restored = await page.client.trash.restore(item_id)
     collection = PAGES[restored.id.partition("_")[0]]
     return page.go(f"/console/{collection}/{restored.id}")
@@ -149,6 +141,6 @@ async def restore_item(item_id: str, page: PageDep) -> Response:
 
 @trash_router.post("/{item_id}/delete")
 async def delete_item(item_id: str, page: PageDep) -> Response:
-    """Delete a resource from the trash permanently, and show the trash."""
+    """It is permanent."""
     await page.client.trash.delete(item_id)
     return page.go("/console/trash", gone="1")

@@ -27,8 +27,8 @@ HOURS = ("1", "2", "4")
 
 
 class Shares(NamedTuple):
-    """The fractions of the validation rows that an alias flags: with its current model, with the page's model at the
-    same threshold, and with its previous model, if it had the same threshold there. None if unknown.
+    """The fractions of validation rows that an alias flags: now, with the page's model, and with its previous model at
+    the same threshold. None if unknown.
     """
 
     now: float | None
@@ -37,12 +37,12 @@ class Shares(NamedTuple):
 
 
 def needs_more(error: ProblemError) -> bool:
-    """Return True for a change of a protected alias that needs a reason, or a request."""
+    """True if a protected alias needs a reason, or a request."""
     return error.problem.get("code") in ("reason_required", "approval_required")
 
 
 async def read_shares(page: Page, model: Model, alias: Alias) -> Shares:
-    """Return the fractions that an alias flags; they are unknown for an alias without a cutoff."""
+    """They are unknown for an alias without a cutoff."""
     if alias.cutoff is None:
         return Shares(None, None, None)
     threshold = alias.cutoff.threshold
@@ -59,9 +59,7 @@ async def read_shares(page: Page, model: Model, alias: Alias) -> Shares:
 
 
 async def read_share(page: Page, model_id: str, threshold: float | None) -> float | None:
-    """Return the fraction of a model's validation rows that a threshold flags; None if the model or its curve does not
-    exist.
-    """
+    """Return the flagged fraction; None without the model or its curve."""
     if threshold is None:
         return 0.0
     asked = page.client.models[model_id].operating_point(threshold=threshold)
@@ -71,16 +69,12 @@ async def read_share(page: Page, model_id: str, threshold: float | None) -> floa
 
 @router.get("/{ref}/aliases")
 async def read_aliases(page: PageDep, ref: str) -> Response:
-    """Show the aliases, with their history."""
     return await _show_aliases(page, ref)
 
 
 async def _show_aliases(
     page: Page, ref: str, status: int = 200, problem: Json | None = None, entered: str = ""
 ) -> Response:
-    """Return the tab of aliases with their history and flagged fractions; with the API's problem and the entered name
-    after an error.
-    """
     model = await page.client.models[ref].read()
     models = page.client.models
     found = await models.alias_page(model.name, limit=MAX_ALIASES)
@@ -108,9 +102,7 @@ async def _show_aliases(
 
 @router.get("/{ref}/aliases/{alias}/change")
 async def confirm_change(page: PageDep, model: ModelDep, alias: str) -> Response:
-    """Show what an alias serves now and what it would serve, and ask for a reason: before it is pointed at this model,
-    or before the revision `to` is restored.
-    """
+    """Show what changes, and ask for a reason, before the alias points here, or the revision `to` is restored."""
     return await _show_change(page, model, alias, page.asked("keep") or "", page.asked("to") or "")
 
 
@@ -125,7 +117,6 @@ async def _show_change(
     problem: Json | None = None,
     reason: str = "",
 ) -> Response:
-    """Return the page that asks for confirmation; with the API's problem and the entered reason after an error."""
     preview, refused = await attempt(_preview(page, model, alias, keep, to), 404, 409, 422)
     if preview is None:
         return await _show_aliases(page, model.id, 422, refused)
@@ -134,9 +125,7 @@ async def _show_change(
 
 
 class SavedCutoff(NamedTuple):
-    """A cutoff that is to be saved to an alias: the address that its form is sent to, the hidden fields, the memo, and
-    the address of the panel with this cutoff.
-    """
+    """A cutoff to save: the address of its form, hidden fields, the memo, and the address of the panel with it."""
 
     action: str
     fields: Mapping[str, str]
@@ -146,8 +135,8 @@ class SavedCutoff(NamedTuple):
 
 @dataclass(frozen=True)
 class AliasChangeForm:
-    """The entered values of the page that shows a change before it is made: an alias that is pointed at the model of
-    the page and keeps `keep`, gets a cutoff, is restored to the revision `to`, or is deleted.
+    """The entered values of a change: the alias points here and keeps `keep`, gets a cutoff, is restored `to`, or is
+    deleted.
     """
 
     alias: str
@@ -166,9 +155,7 @@ async def show_preview(
     status: int = 200,
     problem: Json | None = None,
 ) -> Response:
-    """Return the page with what an alias serves now and after a change, and the form that makes the change; with the
-    API's problem after an error.
-    """
+    """Show what an alias serves before and after a change, and the form that makes it."""
     tab = "decide" if change.saving else "history"
     template = "model_alias_change.html"
     return await show_tab(
@@ -177,7 +164,6 @@ async def show_preview(
 
 
 async def _preview(page: Page, model: Model, alias: str, keep: str, to: str) -> AliasPreview:
-    """Return the API's preview of a change. Raises ProblemError."""
     models, segment = page.client.models, alias_segment(alias)
     if to:
         if not (to.isascii() and to.isdigit() and len(to) < 10):
@@ -245,7 +231,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}/aliases/{alias}/restore")
 async def restore_alias(page: PageDep, ref: str, alias: str) -> Response:
-    """Restore the revision `to` of an alias. `revision` is the newest revision on the page."""
+    """`revision` is the newest one on the page."""
     form = await page.form()
     to, reason = str(form.get("to", "")), str(form.get("reason", "")).strip()
     model = await page.client.models[ref].read()
@@ -283,10 +269,9 @@ async def restore_alias(page: PageDep, ref: str, alias: str) -> Response:
 
 
 async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
-    """Return the guarantee for the API that preserves the alias's current threshold, or its current fraction of flagged
-    rows.
+    """Return the guarantee that preserves the current threshold, or fraction of flagged rows.
 
-    Raises ProblemError if it has no cutoff, or no threshold can keep the fraction.
+    Raises ProblemError if the alias has no cutoff, or no threshold can keep the fraction.
     """
     found = await page.client.models.read_alias(name, alias)
     threshold = None if found.cutoff is None else found.cutoff.threshold
@@ -306,7 +291,7 @@ async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
 
 @router.get("/{ref}/aliases/{alias}/remove")
 async def confirm_removal(page: PageDep, ref: str, alias: str) -> Response:
-    """Show what an alias serves, and ask for a reason to delete it."""
+    """Ask for a reason."""
     return await _show_removal(page, ref, alias)
 
 
@@ -327,14 +312,14 @@ async def _show_removal(
 
 
 async def _preview_now(page: Page, model: Model, alias: str) -> AliasPreview:
-    """Return a preview of an alias that stays as it is. Raises ProblemError if there is no such alias."""
+    """Preview the alias unchanged. Raises ProblemError if there is no such alias."""
     found = await page.client.models.read_alias(model.name, alias_segment(alias))
     return await page.client.models.preview_alias(model.name, found.alias, found.model_id)
 
 
 @router.post("/{ref}/aliases/{alias}/remove")
 async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
-    """Delete an alias. `revision` is the revision on the page."""
+    """`revision` is the one on the page."""
     form = await page.form()
     model = await page.client.models[ref].read()
     reason = str(form.get("reason", "")).strip()
@@ -358,7 +343,7 @@ async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
 
 @router.post("/{ref}/aliases/{alias}/protection")
 async def protect_alias(page: PageDep, ref: str, alias: str) -> Response:
-    """Set or lift the protection of an alias. `revision` is the revision on the page."""
+    """`revision` is the one on the page."""
     form = await page.form()
     model = await page.client.models[ref].read()
     reason = str(form.get("reason", "")).strip()
@@ -384,7 +369,7 @@ async def protect_alias(page: PageDep, ref: str, alias: str) -> Response:
 
 @router.post("/{ref}/aliases/{alias}/break-glass")
 async def start_break_glass(page: PageDep, ref: str, alias: str) -> Response:
-    """Suspend the protection of an alias for some hours, or end the suspension if the form says `end`."""
+    """End the suspension if the form says `end`."""
     form = await page.form()
     model = await page.client.models[ref].read()
     hours = str(form.get("hours", "1"))
@@ -410,7 +395,6 @@ async def start_break_glass(page: PageDep, ref: str, alias: str) -> Response:
 
 @router.get("/{ref}/aliases/{alias}/evidence/{revision}")
 async def download_evidence(page: PageDep, model: ModelDep, alias: str, revision: str) -> Response:
-    """Return the evidence of a revision: the archive, or one of its files."""
     file = page.asked("file")
     where = at(
         "/v1/models", model.name, "aliases", alias_segment(alias), "revisions", revision, "evidence"

@@ -91,16 +91,13 @@ SIZE = 400.0
 
 
 def read_terms(page: Page) -> dict[str, str | None]:
-    """Return the entered costs, prevalence and columns, by name."""
     return {name: page.asked(name) for name in (*TERMS, *COST_COLUMNS)}
 
 
 def number_terms(
     terms: Mapping[str, str | None], dialect: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    """Return the entered terms for the API: numbers are read in the notation of the training table, as in scoring. Text
-    that is not a number stays text, so that the API reports the error.
-    """
+    """Read numbers in the notation of the training table; other text stays, so that the API reports the error."""
     found: dict[str, Any] = {}
     for name, text in terms.items():
         value = number_or_text(text or "", dialect) if name in TERMS else text
@@ -110,9 +107,7 @@ def number_terms(
 
 
 async def read_dialect(models: AsyncModels, ref: str, terms: Mapping[str, str | None]) -> Any:
-    """Return the notation of the numbers of a model's training table; None if only digits were entered, which mean the
-    same in each.
-    """
+    """Return the training table's notation; None if only digits were entered, which mean the same in each."""
     entered = [text for name in TERMS if (text := terms[name])]
     if all(_DIGITS.fullmatch(each.strip()) for each in entered):
         return None
@@ -120,7 +115,7 @@ async def read_dialect(models: AsyncModels, ref: str, terms: Mapping[str, str | 
 
 
 def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the errors of the costs, the prevalence and the columns, by field, as the API reports them."""
+    """Return errors of costs, prevalence and columns by field."""
     errors = (problem or {}).get("errors") or []
     named = [each.get("parameter") for each in errors]
     found = {
@@ -156,7 +151,7 @@ class ShownModel:
     cutoff_problem: Json | None = None
 
     def absent(self, part: str) -> str | None:
-        """Return the API's message if the model lacks a part, else None."""
+        """Return why the model lacks a part."""
         return next((each.detail for each in self.parts.absent if each.part == part), None)
 
 
@@ -168,7 +163,7 @@ async def read_parts(
     terms: Mapping[str, Any],
     cutoff: Mapping[str, Any] | None = None,
 ) -> ShownModel:
-    """Return a model with its parts, which are requested concurrently.
+    """Request the parts of a model concurrently.
 
     If the terms or the cutoff are invalid, the parts are requested without them, and the result has the errors.
     """
@@ -195,7 +190,8 @@ async def read_parts(
 
 @dataclass(frozen=True)
 class PanelQuery:
-    """The query of the decision panel as it was entered: a cutoff, or an alias that has one, and the review capacity.
+    """The entered query of the decision panel: a cutoff, or an alias that has one, and the review capacity.
+
     `place` names one of the cutoffs that the panel searches (`PLACES`). `why` (one of `WHY`) is the reason for the
     cutoff; `errors` are the errors by field.
     """
@@ -210,13 +206,13 @@ class PanelQuery:
 
     @property
     def share(self) -> float | None:
-        """Return the fraction of the rows that can be reviewed; None if it is absent or invalid."""
+        """The fraction of rows that can be reviewed; None if absent or invalid."""
         review, rows = _positive(self.review), _positive(self.rows)
         return None if review is None or rows is None or review > rows else review / rows
 
 
 def read_query(page: Page) -> PanelQuery:
-    """Return the decision panel's query parameters, with an error for each invalid one."""
+    """Each invalid parameter has an error."""
     cutoff, alias, review, rows = (
         page.asked(name) or "" for name in ("cutoff", "alias", "review", "rows")
     )
@@ -236,7 +232,7 @@ def read_query(page: Page) -> PanelQuery:
 
 
 def _number(entered: str) -> float | None:
-    """Return the entered finite number; None for other text."""
+    """Return None for text that is no finite number."""
     try:
         value = float(entered)
     except ValueError:
@@ -245,9 +241,7 @@ def _number(entered: str) -> float | None:
 
 
 def _positive(entered: str) -> float | None:
-    """Return the entered positive number of rows; None for other text. Only digits are allowed, because a separator may
-    mean thousands or decimals.
-    """
+    """Only digits are allowed, because a separator may mean thousands or decimals."""
     value = int(entered) if _DIGITS.fullmatch(entered.strip()) else 0
     return value if 0 < value <= MAX_REVIEWED else None
 
@@ -264,8 +258,6 @@ class SliderPositions:
 
 @dataclass(frozen=True)
 class ConfusionCounts:
-    """The confusion table at a cutoff."""
-
     true_positives: int
     false_negatives: int
     false_positives: int
@@ -273,9 +265,7 @@ class ConfusionCounts:
 
 
 class Workload(NamedTuple):
-    """The consequences of a cutoff for the expected rows: one line of counts that add up, and the sentences
-    below it.
-    """
+    """The consequences of a cutoff for the expected rows: one line of counts that add up, and sentences."""
 
     line: str
     rest: str
@@ -283,8 +273,6 @@ class Workload(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart of the decision panel: its name, its title, the drawing, and a description."""
-
     name: str
     title: str
     drawn: Markup
@@ -302,7 +290,7 @@ class SaveForm:
 
 @dataclass(frozen=True)
 class Panel:
-    """The contents of the decision panel: charts, a table of cutoffs, the initial cutoff, and the requested cutoff."""
+    """Charts, a table of cutoffs, the initial cutoff, and the requested one."""
 
     cutoffs: OperatingPoints
     table: Json
@@ -352,7 +340,7 @@ async def make_panel(
     query: PanelQuery,
     save: SaveForm | None = None,
 ) -> Panel:
-    """Return the decision panel of a model. `metrics` must be those of a model with a curve."""
+    """`metrics` must be those of a model with a curve."""
     cutoffs, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
     objective, terms = found.model.objective, read_terms(page)
     of = page.client.models[found.model.id]
@@ -441,7 +429,7 @@ async def _no_columns() -> dict[str, list[str]]:
 
 
 async def _columns(page: Page, model: Model) -> dict[str, list[str]]:
-    """Return the columns of the validation rows that can be an amount or a rule; empty if the dataset was deleted."""
+    """Return columns that can be an amount or a rule; none if the dataset was deleted."""
     dataset_id = model.validation.get("dataset_id") or model.dataset_id
     dataset, _ = await attempt(page.client.datasets[dataset_id].refresh(), 404)
     if dataset is None:
@@ -458,9 +446,7 @@ async def _columns(page: Page, model: Model) -> dict[str, list[str]]:
 
 
 def _costs_note(cutoff: Cutoff, rows: float) -> str:
-    """Return what does not depend on the cutoff: the costs of flagging none and all rows, and of today's rule; an empty
-    text without costs.
-    """
+    """Say what does not depend on the cutoff: costs of flagging none and all rows, and of today's rule."""
     cost = cutoff.cost
     if cost is None:
         return ""
@@ -490,9 +476,7 @@ async def _aliases(page: Page, name: str) -> list[AliasSummary]:
 def _at_own_thresholds(
     cutoffs: OperatingPoints, aliases: Sequence[AliasSummary]
 ) -> OperatingPoints:
-    """Return the cutoffs with an alias's exact threshold in place of the equivalent one: thresholds between two scores
-    flag the same rows.
-    """
+    """Use aliases' exact thresholds instead of equivalent ones: between two scores, all flag the same rows."""
     own = {each.alias: each.cutoff.threshold for each in aliases if each.cutoff is not None}
     places = {index: own.get(alias) for alias, index in (cutoffs.of_aliases or {}).items()}
     other = {
@@ -507,9 +491,7 @@ def _at_own_thresholds(
 
 
 def _verdict(cutoff: Cutoff, which: str) -> str:
-    """Return a sentence on how many positives a cutoff finds. console.js writes the same sentence while the slider
-    moves.
-    """
+    """Say how many positives a cutoff finds, as console.js does while the slider moves."""
     if cutoff.threshold is None:
         return f"{which} flags no rows."
     return (
@@ -520,14 +502,13 @@ def _verdict(cutoff: Cutoff, which: str) -> str:
 
 
 def _rate(interval: Interval | Difference) -> float:
-    """Return the value of a rate, which every cutoff has."""
+    """Every cutoff has a rate."""
     return cast(float, interval.value)
 
 
 def _start(cutoffs: OperatingPoints, query: PanelQuery) -> SliderPositions:
-    """Return the initial position of the slider, the reason for it, and the positions of the buttons.
-
-    The service found the named cutoffs on the full curve, of which the slider has only some points.
+    """Return the slider's initial position. Named cutoffs were found on the full curve; the slider has some points of
+    it.
     """
     points, places = cutoffs.points, {"ks": cutoffs.of_ks}
     if cutoffs.of_objective is not None:
@@ -558,9 +539,7 @@ def _start(cutoffs: OperatingPoints, query: PanelQuery) -> SliderPositions:
 
 
 def _exceeded(cutoffs: OperatingPoints, start: SliderPositions, query: PanelQuery) -> str:
-    """Return a sentence if the cheapest cutoff flags more rows than can be reviewed, else an empty text. console.js
-    writes the same sentence.
-    """
+    """Say so if the cheapest cutoff flags more rows than can be reviewed, as console.js does."""
     if query.share is None or cutoffs.least_cost is None:
         return ""
     least, rows = cutoffs.points[cutoffs.least_cost], cast(float, _positive(query.rows))
@@ -577,7 +556,7 @@ def _threshold(cutoff: Cutoff) -> float:
 
 
 def _table(cutoffs: OperatingPoints, metrics: Metrics, start: SliderPositions) -> Json:
-    """Return the cutoffs for the script: thresholds exactly, other values to six digits."""
+    """Return thresholds exactly, other values to six digits."""
     names = [name for name in _METRICS if _metric(cutoffs.points[0], name) is not None]
     return {
         "metrics": names,
@@ -600,7 +579,7 @@ def _table(cutoffs: OperatingPoints, metrics: Metrics, start: SliderPositions) -
 
 
 def _metric(cutoff: Cutoff, name: str) -> Any:
-    """Return a metric of a cutoff with its interval; None if it has none."""
+    """Return a metric with its interval; None if it has none."""
     of = cutoff.cost if name.startswith("saved_") else cutoff
     return None if of is None else getattr(of, name)
 
@@ -610,7 +589,6 @@ def _short(values: Sequence[float | None]) -> list[float | None]:
 
 
 def _counts(cutoff: Cutoff, metrics: Metrics) -> ConfusionCounts:
-    """Return the confusion table of a cutoff on the rows that the metrics are of."""
     caught = _round(_rate(cutoff.tpr) * metrics.positive_weight)
     flagged = _round(_rate(cutoff.fpr) * metrics.negative_weight)
     return ConfusionCounts(
@@ -622,14 +600,12 @@ def _counts(cutoff: Cutoff, metrics: Metrics) -> ConfusionCounts:
 
 
 def _round(value: float) -> int:
-    """Round a number as console.js does. The last term of a sum is the difference of rounded numbers, so that the terms
-    add up.
-    """
+    """Round as console.js does. The last term of a sum is a difference of rounded numbers, so that terms add up."""
     return math.floor(value + 0.5)
 
 
 def _workload(cutoff: Cutoff, rows: float, positive: str) -> Workload:
-    """Return the consequences of a cutoff for so many rows. console.js writes the same text while the slider moves."""
+    """console.js writes the same text while the slider moves."""
     positives = cutoff.prevalence * rows
     flagged, caught = _round(_rate(cutoff.flagged) * rows), _round(_rate(cutoff.tpr) * positives)
     return Workload(
@@ -640,7 +616,7 @@ def _workload(cutoff: Cutoff, rows: float, positive: str) -> Workload:
 
 
 def _pictures_of_cutoffs(cutoffs: OperatingPoints, chosen: Cutoff) -> list[Picture]:
-    """Return the charts whose points are the cutoffs: they depend on the costs and on the fraction of positives."""
+    """Draw charts of cutoffs, which depend on costs and on the fraction of positives."""
     points, prevalence = cutoffs.points, chosen.prevalence
     precise = [(_rate(c.tpr), c.precision.value) for c in points if c.precision.value is not None]
     found = plots.precision_recall(
@@ -683,7 +659,7 @@ def _pictures_of_cutoffs(cutoffs: OperatingPoints, chosen: Cutoff) -> list[Pictu
 
 
 def _cost(cutoff: Cutoff) -> float:
-    """Return the mean cost per row at a cutoff; without entered costs, each error costs 1."""
+    """Without entered costs, each error costs 1."""
     if cutoff.cost is not None:
         return cast(float, cutoff.cost.value)
     return (1.0 - cutoff.prevalence) * _rate(cutoff.fpr) + cutoff.prevalence * (
@@ -694,7 +670,7 @@ def _cost(cutoff: Cutoff) -> float:
 def _pictures_of_scores(
     cutoffs: OperatingPoints, index: int, found: ModelCurve | None
 ) -> list[Picture]:
-    """Return the histogram of the scores by class, with the cutoff marked; empty without a curve."""
+    """Mark the cutoff in the histogram by class; nothing without a curve."""
     if found is None:
         return []
     plot = plots.of_curve(found, "Scores by class")
@@ -713,7 +689,7 @@ def _pictures_of_scores(
 def _picture_of_probabilities(
     cutoffs: OperatingPoints, index: int, found: Calibration
 ) -> list[Picture]:
-    """Return the reliability diagram with the probability at the cutoff marked; empty without probabilities."""
+    """Mark the cutoff's probability in the reliability diagram."""
     if found.reliability is None or cutoffs.probabilities is None:
         return []
     at = cutoffs.probabilities[index]
@@ -731,7 +707,7 @@ def _picture_of_probabilities(
 
 
 def _drawn(shape: Roc, objective: Json, cutoff: Cutoff, *, log: bool) -> Markup:
-    """Return the ROC curve with its confidence band, the objective's window and the cutoff."""
+    """Draw the curve with its band, the objective's window and the cutoff."""
     points = [(point.fpr, point.tpr) for point in shape.points]
     window = None
     if objective["metric"] == "pauc":
@@ -754,7 +730,7 @@ def _drawn(shape: Roc, objective: Json, cutoff: Cutoff, *, log: bool) -> Markup:
 
 @router.get("/{ref}/cutoffs")
 async def read_cutoffs(page: PageDep, ref: str) -> Response:
-    """Return the table of cutoffs for other costs, and the charts that change with them; or the API's error."""
+    """Return cutoffs and charts for other costs, or the API's error."""
     on = page.asked("on") or "validation"
     how = {"on": on, "flagged": read_query(page).share}
     found = await read_parts(

@@ -62,7 +62,6 @@ _TAB_OF = {
 async def show_tab(
     page: Page, model: Model, template: str, tab: str, status: int = 200, **values: Any
 ) -> Response:
-    """Return a tab of a model's page, below the head that all of them have."""
     here = page.outside(model_page(model.id))
     came_by = str(page.request.path_params["ref"]).rpartition("@")
     alias = page.asked("alias") or (came_by[2] if came_by[1] else "")
@@ -93,7 +92,6 @@ async def show_tab(
 
 
 async def _suspended(page: Page, model: Model) -> list[AliasSummary]:
-    """Return the aliases of a model's name whose protection is suspended."""
     if not model.aliases:
         return []
     found = await page.client.models.alias_page(model.name, limit=200)
@@ -103,7 +101,7 @@ async def _suspended(page: Page, model: Model) -> list[AliasSummary]:
 async def show_part(
     page: Page, model: Model, name: str, status: int = 200, **values: Any
 ) -> Response:
-    """Return a part of a tab: a fragment for the script, else the tab with only this part."""
+    """Return a fragment for the script, else the tab with only this part."""
     template = f"model_{name}.html"
     if "hx-request" in page.request.headers:
         here = page.outside(model_page(model.id))
@@ -122,20 +120,20 @@ async def show_part(
 
 
 async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
-    """Return the API's answer and None; or None and the error text if the model has no such resource."""
+    """Return the answer and None; or None and the error text if there is no such resource."""
     found, problem = await attempt(asked, 404, 409, 422, 429)
     return found, None if problem is None else problem["detail"]
 
 
 @router.get("/{ref}/explain")
 async def read_explain(page: PageDep, model: ModelDep) -> Response:
-    """Show the explanations of the scores. Each part is requested after the page is loaded."""
+    """Each part is requested after the page is loaded."""
     return await show_tab(page, model, "model_explain.html", "explain", scorecards=SCORECARDS)
 
 
 @router.get("/{ref}/versions")
 async def read_versions(page: PageDep, model: ModelDep) -> Response:
-    """Show the newest versions of the model's name, each with a link to the same tab of its page."""
+    """Each version links to the same tab of its page."""
     found = await page.client.models.page(name=model.name, limit=MAX_VERSIONS)
     at = page.asked("tab")
     tab = "" if at not in TABS or at == next(iter(TABS)) else f"/{at}"
@@ -146,7 +144,6 @@ async def read_versions(page: PageDep, model: ModelDep) -> Response:
 
 @router.get("/{ref}/importance")
 async def read_importance(page: PageDep, model: ModelDep) -> Response:
-    """Show the importance of a model's features."""
     label = _label(page, model)
     found, words = await read_or_error(page.client.models[model.id].importance(label=label))
     chart = None
@@ -161,7 +158,6 @@ async def read_importance(page: PageDep, model: ModelDep) -> Response:
 
 @router.get("/{ref}/dependence")
 async def read_dependence(page: PageDep, model: ModelDep) -> Response:
-    """Show a model's mean scores by the values of a feature."""
     label = _label(page, model)
     feature = page.asked("feature")
     of = page.client.models[model.id]
@@ -193,7 +189,7 @@ async def read_dependence(page: PageDep, model: ModelDep) -> Response:
 
 
 def seconds(written: str) -> float:
-    """Return a date of the API as seconds since 1970. Raises ValueError."""
+    """Raises ValueError."""
     try:
         return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
     except ValueError:  # a typed time beyond the calendar is written as a number
@@ -210,7 +206,7 @@ def _word(value: object) -> str:
 
 
 def _label(page: Page, model: Model) -> str | None:
-    """Return the requested label of a model with several labels, by default the first one; None for other models."""
+    """Default to the first label; None for models without several labels."""
     if not model.labels:
         return None
     return page.asked("label") or model.labels[0].name
@@ -224,7 +220,7 @@ SCORECARDS = ("logistic", "scorecard", "additive")
 
 @router.get("/{ref}/scorecard")
 async def read_scorecard(page: PageDep, model: ModelDep) -> Response:
-    """Show a model in points: a table, and the curves of an additive model."""
+    """Show a table, and the curves of an additive model."""
     of, entered = page.client.models[model.id], {name: page.asked(name) for name in SCALE}
     asked = {name: number_or_text(value) for name, value in entered.items() if value}
     found, problem = await attempt(of.scorecard(**cast(Any, asked)), 422)
@@ -245,9 +241,7 @@ async def read_scorecard(page: PageDep, model: ModelDep) -> Response:
 
 
 def _curve_of(of: ScorecardCharacteristic) -> Markup | None:
-    """Draw the points of a scorecard's characteristic over its numbers or categories; None for a characteristic that is
-    linear in a number.
-    """
+    """Draw points over numbers or categories; None if they are linear in a number."""
     steps = [each for each in of.attributes if each.of == "values"]
     if steps:
         ends = [float(each.high) for each in steps[:-1] if not isinstance(each.high, str | None)]
@@ -259,7 +253,6 @@ def _curve_of(of: ScorecardCharacteristic) -> Markup | None:
 
 
 def _of_attribute(each: ScorecardAttribute) -> str:
-    """Return the values that an attribute of a scorecard covers, in words."""
     match each.of:
         case "category":
             return str(each.category)
@@ -276,7 +269,7 @@ def _of_attribute(each: ScorecardAttribute) -> str:
 
 @router.get("/{ref}/structure")
 async def read_structure(page: PageDep, model: ModelDep) -> Response:
-    """Show the structure of a model: a tree as drawing and text, rules as a table, anything else as JSON."""
+    """Show a tree as drawing and text, rules as a table, anything else as JSON."""
     of = page.client.models[model.id]
     found, shown = None, ""
     text, _ = await attempt(of.download("structure", format="text"), 422)
@@ -297,7 +290,7 @@ async def read_structure(page: PageDep, model: ModelDep) -> Response:
 
 
 def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
-    """Return the rules of boosted stumps, for each label if there are several."""
+    """There may be several labels."""
     if found.get("rules"):
         return [(None, found["rules"])]
     labels = found.get("labels") or []
@@ -306,7 +299,6 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
 
 @router.get("/{ref}/baselines")
 async def read_baselines(page: PageDep, model: ModelDep) -> Response:
-    """Show the model beside baselines on the same splits of the data."""
     found, words = await read_or_error(page.client.models[model.id].baselines())
     drawn: list[tuple[WindowBaselines | MetricBaselines, Markup]] = []
     better: list[str] = []
@@ -349,7 +341,7 @@ async def read_baselines(page: PageDep, model: ModelDep) -> Response:
 
 
 def _decides(window: WindowBaselines | MetricBaselines, found: Baselines) -> bool:
-    """Return True if this window, or this metric, is the model's objective."""
+    """Return True for the model's objective."""
     if isinstance(window, MetricBaselines) or found.metric is not None:
         return isinstance(window, MetricBaselines)
     decided_on = found.decided_on
@@ -358,18 +350,15 @@ def _decides(window: WindowBaselines | MetricBaselines, found: Baselines) -> boo
 
 @router.get("/{ref}/leaderboard")
 async def read_leaderboard(page: PageDep, model: ModelDep) -> Response:
-    """Show the candidates of `auto` for a model, best first."""
     found, words = await read_or_error(page.client.models[model.id].leaderboard())
     return await show_part(page, model, "leaderboard", found=found, words=words)
 
 
 @router.get("/{ref}/bounds")
 async def read_bounds(page: PageDep, model: ModelDep) -> Response:
-    """Show the generalisation bounds of a model."""
     found, words = await read_or_error(page.client.models[model.id].bounds())
     return await show_part(page, model, "bounds", found=found, words=words)
 
 
 def model_page(ref: str) -> str:
-    """Return the address of a model's page."""
     return f"/console/models/{quote(ref, safe='')}"

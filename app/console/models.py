@@ -73,7 +73,7 @@ _COOKIE, _YEAR = f"{cookies.PREFIX}columns", 365 * 86_400
 
 @router.post("/columns")
 async def choose_columns(page: PageDep) -> Response:
-    """Store the chosen columns of the list in a cookie, and show the list."""
+    """They are in a cookie."""
     form = await page.form()
     chosen = [name for name in COLUMNS if name in form.getlist("columns")]
     answer = page.go("/console/models")
@@ -90,7 +90,7 @@ async def choose_columns(page: PageDep) -> Response:
 
 
 def _columns(page: Page) -> Sequence[str]:
-    """Return the columns that the address names, as that of a saved view does; else those in the cookie."""
+    """Return the columns of the address, as a saved view has it; else those of the cookie."""
     asked = page.query.getlist("columns")
     if asked:
         return [name for name in COLUMNS if name in asked]
@@ -102,7 +102,7 @@ def _columns(page: Page) -> Sequence[str]:
 
 @router.get("")
 async def read_models(page: PageDep) -> Response:
-    """Show the models, newest first, filtered by a text in the name, a tag or an exact name."""
+    """Filter by a text in the name, a tag or an exact name; newest first."""
     path, filters = "/console/models", ("name", "search", "tag", "dataset_id")
     columns = _columns(page)
     shown: Json = {"columns": columns, "titles": COLUMNS}
@@ -117,7 +117,6 @@ async def read_models(page: PageDep) -> Response:
 
 @router.get("/{ref}")
 async def read_model(page: PageDep, ref: str) -> Response:
-    """Show a model's quality in words, and its curve with a slider."""
     query = read_query(page)
     _, reached_by_alias, alias = ref.rpartition("@")
     return await _show_decide(
@@ -127,11 +126,10 @@ async def read_model(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}")
 async def save_cutoff(page: PageDep, ref: str) -> Response:
-    """Show what saving a cutoff to an alias changes, and ask for a reason; save it if the form says `confirmed`. Or
-    show the panel again, with the error of the alias.
+    """Show what saving a cutoff to an alias changes; save it if the form says `confirmed`.
 
-    `threshold` is the cutoff, empty if it flags nothing. `keep` says what later versions keep. `revision` is the
-    revision on the page that was confirmed. The query is the panel's query.
+    After an error of the alias, show the panel again. `threshold` is the cutoff, empty if it flags nothing. `keep` says
+    what later versions keep. `revision` is the revision on the page that was confirmed. The query is the panel's query.
     """
     form = await page.form()
     alias, keep = str(form.get("alias", "")).strip(), str(form.get("keep", ""))
@@ -204,9 +202,7 @@ CHANGED = {
 
 
 async def _guarantee(page: Page, model: Model, threshold: str, keep: str) -> dict[str, float]:
-    """Return the guarantee of an alias that keeps a threshold, or the share of the rows that it flags. Raises
-    ProblemError.
-    """
+    """Keep a threshold, or the share of flagged rows. Raises ProblemError."""
     asked: Json = {"threshold": threshold}  # sent unchanged: the API reports the error
     point = await page.client.models[model.id].operating_point(**asked)
     share = cast(float, point.flagged.value)
@@ -220,7 +216,7 @@ async def _guarantee(page: Page, model: Model, threshold: str, keep: str) -> dic
 
 
 async def _check_terms(page: Page, model: Model, threshold: str) -> None:
-    """Raise ProblemError for a review capacity or costs that could not be saved with a cutoff."""
+    """Raise ProblemError for a capacity or costs that could not be saved."""
     if wrong := [each for name, each in read_query(page).errors.items() if name != "cutoff"]:
         raise refusal(422, "Invalid request", wrong[0])
     entered = {name: page.asked(name) for name in TERMS}
@@ -235,7 +231,7 @@ REASON = "reason"
 
 
 def _memo(form: Fields, asked: Mapping[str, str | None], dialect: Mapping[str, str] | None) -> Json:
-    """Return the memo of the decision for the API: the entered reason, the review capacity and the costs."""
+    """Return reason, review capacity and costs."""
     said = {REASON: str(form.get(REASON, "")).strip()}
     numbers = {
         name: number_or_text(asked[name] or "", dialect if name in TERMS else None)
@@ -249,9 +245,7 @@ def _memo(form: Fields, asked: Mapping[str, str | None], dialect: Mapping[str, s
 async def _show_decide(
     page: Page, ref: str, query: PanelQuery, status: int = 200, save: SaveForm | None = None
 ) -> Response:
-    """Return the tab with the decision panel of a model; with the entered values and the errors if a cutoff could not
-    be saved.
-    """
+    """Show the decision panel; with values and errors if a cutoff could not be saved."""
     on = page.asked("on") or "validation"
     by, at = page.asked("by"), page.asked("at")
     cutoff = None
@@ -297,7 +291,7 @@ async def _show_decide(
 
 @router.get("/{ref}/validation")
 async def read_validation(page: PageDep, ref: str) -> Response:
-    """Show the metrics of a model; comparisons, probabilities and bounds are loaded after the page."""
+    """Comparisons, probabilities and bounds are loaded after the page."""
     on = page.asked("on") or "validation"
     model = await page.client.models[ref].read(include=("metrics",), on=on)
     found = ShownModel(model, cast(ModelParts, model.included))
@@ -314,16 +308,12 @@ async def read_validation(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/history")
 async def read_history(page: PageDep, ref: str) -> Response:
-    """Show a model's lineage, parameters, files and aliases."""
     return await _show_history(page, ref)
 
 
 async def _show_history(
     page: Page, ref: str, status: int = 200, problem: Json | None = None
 ) -> Response:
-    """Return the tab with a model's lineage, parameters and files; with the API's problem if the model could not be
-    deleted.
-    """
     model = await page.client.models[ref].read()
     parameters = {
         name: value for name, value in model.algorithm.items() if name not in ("name", "members")
@@ -345,7 +335,7 @@ async def _show_history(
 
 @router.get("/{ref}/retrain")
 async def retrain(page: PageDep, model: ModelDep) -> Response:
-    """Go to the training form with the values of the job that made this model, on the newest version of its data."""
+    """Use the values of the model's job on the newest version of its data."""
     job = (await page.client.jobs.get(model.job_id)).data
     address = await again_address(page, job, newest=True)
     return page.go(address or f"/console/jobs/{job.id}")
@@ -353,7 +343,7 @@ async def retrain(page: PageDep, model: ModelDep) -> Response:
 
 @router.post("/{ref}/delete")
 async def delete_model(page: PageDep, ref: str) -> Response:
-    """Delete the model and show the list; or show its history, where the button is, with the error."""
+    """If it is refused, show the history, where the button is, with the error."""
     try:
         await page.client.models[ref].delete()
     except ProblemError as error:
@@ -365,7 +355,6 @@ async def delete_model(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/download/{name}")
 async def download(page: PageDep, ref: str, name: str) -> Response:
-    """Return a download: report, artifact, points of the curve, and others."""
     if name not in DOWNLOADS:
         raise refusal(404, "Not found", f"there is no download {name[:100]!r}")
     part, query = DOWNLOADS[name]

@@ -66,15 +66,12 @@ POPULATIONS: Mapping[str, str] = {
 
 
 class AliasRow(NamedTuple):
-    """An alias in use, and its feedback settings or None."""
-
     of: LiveAlias
     settings: Feedback | None
 
 
 @router.get("")
 async def read_monitoring(page: PageDep) -> Response:
-    """Show the open alarms, and the aliases in use with what is recorded of them."""
     client = page.client
     found = await client.overview(limit=MAX_ALIASES)
     aliases = found.live[:MAX_ALIASES]
@@ -90,7 +87,7 @@ async def read_monitoring(page: PageDep) -> Response:
 
 @router.get("/{name}/{alias}")
 async def read_monitor(page: PageDep, name: str, alias: str) -> Response:
-    """Show the monitor of an alias: alarms, periods, budget and what it can find; as it was known on a day `as_of`."""
+    """Show it as it was known on a day `as_of`."""
     return await _show_monitor(page, name, alias)
 
 
@@ -101,9 +98,7 @@ async def _show_monitor(
     problem: Json | None = None,
     entered: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return the page of the monitor; with the API's problem and the entered values if an alarm could not be
-    acknowledged.
-    """
+    """Show a problem and entered values if an alarm could not be acknowledged."""
     settings = await read_settings(page, name, alias)
     day = _day(page)
     at = None if day is None else datetime.combine(day + timedelta(days=1), time(), UTC)
@@ -132,7 +127,7 @@ async def _show_monitor(
 
 
 def _day(page: Page) -> date | None:
-    """Return the day of the query; None, with a notice on the page, if it is no day that the API can take."""
+    """Return None, with a notice, if it is no day that the API can take."""
     asked = page.asked("as_of")
     if asked is None:
         return None
@@ -147,14 +142,14 @@ def _day(page: Page) -> date | None:
 
 
 async def _names(page: Page, name: str) -> dict[str, str]:
-    """Return the newest versions of a model's name as `name:version`, by id."""
+    """Return newest versions as `name:version`, by id."""
     listed = await page.client.models.page(name=name, limit=200)
     return {each.id: f"{each.name}:{each.version}" for each in listed.data}
 
 
 class PeriodRow(NamedTuple):
-    """A period, its looks by family, and the counts of all its decisions. `known` and `positives` are None until the
-    outcomes are final, which they are at `final_at`.
+    """A period, its looks by family, and its counts. `known` and `positives` are None until outcomes are final, at
+    `final_at`.
     """
 
     of: MonitoredPeriod
@@ -165,24 +160,21 @@ class PeriodRow(NamedTuple):
 
     @property
     def ranking(self) -> Look | None:
-        """The look at the AUC."""
         return self.looks.get("ranking")
 
     @property
     def pending(self) -> int | None:
-        """The number of decisions without an outcome, once outcomes are final."""
+        """Decisions without an outcome, once outcomes are final."""
         if self.known is None:
             return None
         return max(0, sum(each.rows for each in self.of.versions) - self.known)
 
     @property
     def first_day(self) -> str:
-        """The first day of the period."""
         return self.of.start[:10]
 
     @property
     def last_day(self) -> str:
-        """The last day of the period."""
         end = datetime.fromisoformat(self.of.end) - timedelta(seconds=1)
         return end.date().isoformat()
 
@@ -196,7 +188,7 @@ class Gap(NamedTuple):
 
 
 def _with_gaps(periods: Sequence[PeriodRow]) -> list[PeriodRow | Gap]:
-    """Return periods, newest first, with one `Gap` instead of several neighbours without decisions."""
+    """Newest first; one `Gap` replaces several neighbours without decisions."""
     found: list[PeriodRow | Gap] = []
     for empty, group in groupby(periods, key=lambda each: not each.of.decisions):
         own = list(group)
@@ -220,7 +212,7 @@ def _period(of: MonitoredPeriod, monitor: AliasMonitor) -> PeriodRow:
 
 
 async def _validation(page: Page, periods: Sequence[PeriodRow]) -> dict[str, Interval]:
-    """Return the AUC on the validation rows by model, of the models that were tested last."""
+    """Return validation AUCs of the models that were tested last."""
     ids = [look.model_id for each in periods if (look := each.ranking) is not None]
     known = list(dict.fromkeys(id_ for id_ in ids if id_ is not None))[:MAX_MODELS]
     found = await asyncio.gather(
@@ -234,7 +226,7 @@ async def _validation(page: Page, periods: Sequence[PeriodRow]) -> dict[str, Int
 
 
 def _chart(periods: Sequence[PeriodRow], validation: Mapping[str, Interval]) -> Markup | None:
-    """Draw the AUC of each period beside the one that it is compared with; None if no period has one."""
+    """Draw each AUC beside the one it is compared with."""
     drawn: list[charts.Compared] = []
     for each in periods:
         look = each.ranking
@@ -260,9 +252,7 @@ def _chart(periods: Sequence[PeriodRow], validation: Mapping[str, Interval]) -> 
 
 @router.get("/{name}/{alias}/shadow")
 async def read_shadow(page: PageDep, name: str, alias: str) -> Response:
-    """Show the comparison of the alias with its challenger: the difference of the AUC, and what would be flagged
-    instead.
-    """
+    """Show the difference of the AUC, and what would be flagged instead."""
     settings = await read_settings(page, name, alias)
     found = await page.client.models.shadow(name, alias_segment(alias))
     names = await _names(page, name)
@@ -285,9 +275,7 @@ async def read_shadow(page: PageDep, name: str, alias: str) -> Response:
 
 
 def _shadow_chart(found: AliasShadow) -> Markup | None:
-    """Draw the difference of the AUC after each period with its limits, and the tolerance around 0; None if the models
-    were never compared.
-    """
+    """Draw the difference of the AUC with its limits, and the tolerance around 0."""
     tolerance = found.tolerance or 0.0
     equal = charts.Estimate("no difference", 0.0, -tolerance, tolerance)
     drawn = []
@@ -303,7 +291,6 @@ def _shadow_chart(found: AliasShadow) -> Markup | None:
 
 @alarms_router.post("/{alarm_id}/acknowledge")
 async def acknowledge_alarm(page: PageDep, alarm_id: str) -> Response:
-    """Acknowledge an alarm, and show the monitor of its alias."""
     form = await page.form()
     alarm = await page.client.alarms.get(path_segment(alarm_id))
     try:

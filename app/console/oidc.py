@@ -58,7 +58,7 @@ async def start(
     issuer: Annotated[str, Query(description="The issuer to sign in at.")] = "",
     next: Annotated[str, Query(description="The page to go to.")] = HOME,
 ) -> Response:
-    """Redirect the browser to the identity provider, with a cookie that completes the sign-in."""
+    """A cookie completes the sign-in."""
     from app.access.sign_in import STARTED_SECONDS
 
     where = inside(next)
@@ -84,9 +84,7 @@ async def start(
 
 @open_router.get("/callback")
 async def callback(request: Request, context: ContextDep) -> Response:
-    """Complete the sign-in of a browser that the provider leads back: set the cookie of the new session, and show a
-    page that leads on.
-    """
+    """Set the cookie of the new session, and show a page that leads on."""
     authenticator = authenticator_of(request)
     given = {name: request.query_params.get(name) for name in _ANSWER}
     found = {name: value for name, value in given.items() if value is not None}
@@ -115,7 +113,6 @@ async def callback(request: Request, context: ContextDep) -> Response:
 
 @open_router.post("/backchannel-logout")
 async def backchannel_logout(request: Request) -> Response:
-    """End the sessions that the provider's logout token names."""
     try:
         sign_ins = _sign_ins(request)
         fields = await read_fields(request, MAX_SIGN_IN_BYTES)
@@ -136,13 +133,12 @@ def _plain(error: ServiceError) -> dict[str, str]:
 
 @router.get("/owner")
 async def show_owners(page: PageDep) -> Response:
-    """Show the owners for which a person may act."""
     return page.show("owner.html", owners=await _owners(page))
 
 
 @router.post("/owner")
 async def choose_owner(page: PageDep, context: ContextDep) -> Response:
-    """Let the session act for another owner. It gets another token, so that forms of the former owner fail."""
+    """The session gets another token, so that forms of the former owner fail."""
     owner, owners = (await page.form()).get("owner", ""), await _owners(page)
     if owner not in owners:
         known = ", ".join(owners[:20]) or "none: only a person can choose"
@@ -163,7 +159,7 @@ async def _owners(page: Page) -> list[str]:
 
 
 def _sign_ins(request: Request) -> SignIns:
-    """Return the sign-ins of this process. Raises NotFound if no provider is configured."""
+    """Raises NotFound without a provider."""
     sign_ins = authenticator_of(request).sign_ins
     if sign_ins is None:
         raise NotFound("no identity provider is configured: sign in with an API key")
@@ -171,7 +167,7 @@ def _sign_ins(request: Request) -> SignIns:
 
 
 def _forget(request: Request, response: Response, cookie: str) -> None:
-    """Remove the cookie of a started sign-in, if this is the name of one."""
+    """Remove the cookie if this is the name of a started sign-in's."""
     if not _NAME.fullmatch(cookie):
         return
     path = root_path_of(request.scope) + PATH

@@ -35,7 +35,6 @@ ENTITY = {
 
 @router.get("")
 async def read_outcomes(page: PageDep) -> Response:
-    """Show the form that uploads outcomes."""
     page.check_scope("outcomes")
     return _show(page)
 
@@ -46,7 +45,6 @@ def _show(
     given: Mapping[str, str] | None = None,
     received: OutcomesReceived | None = None,
 ) -> Response:
-    """Return the page of the form; with what the API received, or with its problem and the entered values."""
     fields = _fields(page)
     return page.show_form(
         "outcomes.html",
@@ -69,7 +67,6 @@ def _fields(page: Page) -> dict[str, UploadField]:
 @router.post("")
 @needs("outcomes")
 async def send_outcomes(page: PageDep) -> Response:
-    """Send a file of outcomes to the API, and show what it received."""
     try:
         found = await _send(page)
     except ProblemError as error:
@@ -80,7 +77,7 @@ async def send_outcomes(page: PageDep) -> Response:
 
 
 async def _send(page: Page) -> OutcomesReceived:
-    """Stream the file of the form to the API. Raises ProblemError."""
+    """Raises ProblemError."""
     table = page.table
     if table is None or not await table.read_name():
         raise refusal(422, "Invalid request", "the form must contain a file")
@@ -98,21 +95,18 @@ async def _send(page: Page) -> OutcomesReceived:
 
 @erasures_router.get("")
 async def read_erasures(page: PageDep) -> Response:
-    """Show the requests to erase an entity, and the form for a new one."""
     return await _show_erasures(page)
 
 
 async def _show_erasures(
     page: Page, problem: Json | None = None, given: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the list with the form; with the API's problem and the entered values after an error."""
     found = await page.client.erasures.page(limit=50, after=page.asked("after"))
     return page.show_form("erasures.html", problem, ENTITY, found=found, entered=given or {})
 
 
 @erasures_router.get("/{erasure_id}")
 async def read_erasure(page: PageDep, erasure_id: str) -> Response:
-    """Show an erasure with its report."""
     return page.show("erasure.html", found=await page.client.erasures.get(erasure_id))
 
 
@@ -124,7 +118,7 @@ async def _no_body() -> AsyncIterator[bytes]:
 
 @erasures_router.get("/{erasure_id}/download/report")
 async def download_report(page: PageDep, erasure_id: str) -> Response:
-    """Download an erasure with its report as JSON: the proof."""
+    """The JSON is the proof."""
     answer = await page.api.send("GET", at("/v1/erasures", erasure_id), _no_body(), {})
     name = f'attachment; filename="{erasure_id}.json"'
     return Response(
@@ -135,7 +129,7 @@ async def download_report(page: PageDep, erasure_id: str) -> Response:
 @erasures_router.post("")
 @or_form(_show_erasures, 422)
 async def erase(page: PageDep) -> Response:
-    """Request the erasure of an entity. Its id is in the body, never in an address."""
+    """The id is in the body, never in an address."""
     form = await page.form()
     columns = [name.strip() for name in form.get("key_columns", "").split(",") if name.strip()]
     await page.client.erasures.create(

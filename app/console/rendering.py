@@ -38,7 +38,6 @@ _TIME = re.compile(
 
 @cache
 def environment() -> Environment:
-    """Return the environment of the templates, with the filters and names that they use."""
     made = load_templates(FOLDER / "templates")
     made.filters.update(
         number=number,
@@ -80,7 +79,6 @@ def environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return the HTML of a template; values are escaped."""
     return environment().get_template(template).render(**values)
 
 
@@ -111,10 +109,7 @@ _ID = re.compile(rf"\b({'|'.join(PAGES)})_([0-9a-f]{{28}})([0-9a-f]{{4}})\b")
 
 
 def linked(words: str, root: str) -> str:
-    """Return a text of the API with each id of a resource as a link to its page, shortened to its last characters.
-
-    `root` is the path prefix of the service.
-    """
+    """Link ids of resources, shortened to their last characters. `root` is the path prefix of the service."""
     link = Markup('<a class="id" href="{}/console/{}/{}" title="{}">…{}</a>')
     parts: list[str] = []
     at = 0
@@ -126,25 +121,24 @@ def linked(words: str, root: str) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return a p-value; a very small one as "< 0.0001", and a dash for None."""
+    """Very small ones are "< 0.0001"; None is a dash."""
     if value is None or not math.isfinite(value):
         return DASH
     return "< 0.0001" if value < 1e-4 else f"{value:.4f}" if value < 0.001 else f"{value:.3f}"
 
 
 def points(value: float) -> str:
-    """Return points of a scorecard rounded to a tenth, with a sign unless they are zero."""
+    """Round to a tenth, with a sign unless zero."""
     shown = f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
     return "0.0" if shown[1:] == "0.0" else shown
 
 
 def count(value: float | None) -> str:
-    """Return a whole number with commas between thousands."""
     return DASH if value is None else f"{value:,.0f}"
 
 
 def rows(value: float | None) -> str:
-    """Return a number of rows as a whole number. A share of a list may be a fraction of a row: "< 1"."""
+    """A share of a list may be a fraction of a row: "< 1"."""
     return "< 1" if value is not None and 0 < value < 1 else count(value)
 
 
@@ -154,7 +148,7 @@ def percent(fraction: float | None, digits: int = 1) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a value of a table as text; whole numbers have no decimal point, and times have no letters."""
+    """Whole numbers have no decimal point, and times no letters."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str) and (found := _TIME.fullmatch(value)):
@@ -163,9 +157,7 @@ def plain(value: object) -> str:
 
 
 def when(moment: str | None) -> str:
-    """Return a `<time>` element for a time of the API (ISO 8601): relative to now ("3 minutes ago"), with the exact
-    time as its title. console.js updates the text.
-    """
+    """Return a `<time>` relative to now ("3 minutes ago"), with the exact time as title; console.js updates it."""
     if moment is None:
         return DASH
     at = datetime.fromisoformat(moment).astimezone(UTC)
@@ -175,21 +167,18 @@ def when(moment: str | None) -> str:
 
 
 def uploaded(dataset_id: str) -> str:
-    """Return the upload time of a dataset, from its id. It distinguishes datasets of the same name, deleted ones
-    included.
-    """
+    """Use the id: it distinguishes datasets of the same name, also deleted ones."""
     at = datetime.fromtimestamp(time_of(dataset_id), UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def exact(moment: str) -> str:
-    """Return a time of the API in UTC, to the second."""
     at = datetime.fromisoformat(moment).astimezone(UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def ago(at: datetime, now: datetime) -> str:
-    """Return the distance of a past or future time from now, in the largest whole unit; beyond 30 days, the day in UTC.
+    """Return the distance in the largest whole unit; beyond 30 days, the day in UTC.
 
     console.js has the same rule, which a test compares with this one.
     """
@@ -212,7 +201,7 @@ def ago(at: datetime, now: datetime) -> str:
 
 
 def date(seconds: float) -> str:
-    """Return a date value of a table (seconds since 1970) as text in UTC, to the minute; at midnight only the day."""
+    """Return UTC to the minute; at midnight only the day."""
     try:
         at = datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
     except OverflowError:  # typed times may be outside the years 1 to 9999
@@ -221,12 +210,10 @@ def date(seconds: float) -> str:
 
 
 def clock(moment: str) -> str:
-    """Return the time of day of a time of the API, in UTC."""
     return datetime.fromisoformat(moment).astimezone(UTC).strftime("%H:%M:%S")
 
 
 def run_time(job: Job) -> str:
-    """Return how long a job ran until it ended."""
     if job.started_at is None or job.finished_at is None:
         return DASH
     started, ended = map(datetime.fromisoformat, (job.started_at, job.finished_at))
@@ -234,7 +221,6 @@ def run_time(job: Job) -> str:
 
 
 def size(bytes_: float | None) -> str:
-    """Return a number of bytes with a suitable unit; a dash for None."""
     if bytes_ is None:
         return DASH
     for unit in ("B", "kB", "MB", "GB"):
@@ -245,7 +231,6 @@ def size(bytes_: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a duration with a suitable unit; a dash for None."""
     if seconds is None:
         return DASH
     if 0 < seconds < 0.05:

@@ -38,7 +38,7 @@ MAX_REASONS = 10
 
 @router.get("/{ref}/score")
 async def read_score(page: PageDep, model: ModelDep) -> Response:
-    """Show the form that scores a row, filled with a row of the dataset if it still exists."""
+    """Fill the form with a row of the dataset if it still exists."""
     return await _show_score(
         page, model, await example_row(page, model), await cutoffs_of_aliases(page, model)
     )
@@ -46,7 +46,7 @@ async def read_score(page: PageDep, model: ModelDep) -> Response:
 
 @router.post("/{ref}/score")
 async def score_row(page: PageDep, ref: str) -> Response:
-    """Score the entered row, with reasons if the model can give them."""
+    """Add reasons if the model can give them."""
     form = await page.form()
     model = await page.client.models[ref].read()
     asked = {name: str(form.get(name, "")) for name in ("label", "compare")}
@@ -66,7 +66,7 @@ async def score_row(page: PageDep, ref: str) -> Response:
 
 
 async def cutoffs_of_aliases(page: Page, model: Model) -> dict[str, float | None]:
-    """Return the thresholds of the model's aliases, by alias; None for a cutoff that flags no row."""
+    """None is a cutoff that flags no row."""
     if model.labels or not model.aliases:
         return {}
     found = await page.client.models.alias_page(model.name, limit=MAX_ALIASES)
@@ -84,7 +84,6 @@ async def _show_score(
     answer: ScoredRow | None = None,
     asked: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return the part of the page with the form of one row; with the scored row `answer`, or the API's problem."""
     numbered = list(enumerate(model.features))
     return await show_part(
         page,
@@ -105,7 +104,7 @@ async def _show_score(
 def faults_of_row(
     problem: Mapping[str, Any] | None, features: Sequence[ModelFeature]
 ) -> dict[str, str]:
-    """Return the API's errors of a row by feature."""
+    """Return the API's errors by feature."""
     found = {
         _name_of(str(each.get("pointer", ""))): each["detail"]
         for each in (problem or {}).get("errors") or []
@@ -114,12 +113,11 @@ def faults_of_row(
 
 
 def _name_of(pointer: str) -> str:
-    """Return the last name of a JSON pointer."""
     return pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
 
 
 def _references(model: Model, cutoffs: Mapping[str, float | None]) -> dict[str, str]:
-    """Return the references that a score can be compared with: the form's values, and their texts."""
+    """Return the form's values and texts."""
     if model.labels:
         return {}
     found = {"negative": "the average negative row", "average": "the average training row"}
@@ -132,9 +130,7 @@ def _references(model: Model, cutoffs: Mapping[str, float | None]) -> dict[str, 
 
 
 async def example_row(page: Page, model: Model) -> dict[str, str]:
-    """Return the first row of the model's dataset as texts by feature; empty if the dataset was deleted or the key may
-    not read it.
-    """
+    """Return the first row of the model's dataset by feature; empty if it was deleted or may not be read."""
     if not page.can("read"):
         return {}
     try:
@@ -150,7 +146,7 @@ async def example_row(page: Page, model: Model) -> dict[str, str]:
 
 
 def _field(value: object, *, comma: bool = False) -> str:
-    """Return a feature's value as the text of a form field, with a decimal comma if `comma`."""
+    """Use a decimal comma if `comma`."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -160,16 +156,14 @@ def _field(value: object, *, comma: bool = False) -> str:
 
 
 def entered_fields(form: Fields, features: Sequence[ModelFeature]) -> dict[str, str]:
-    """Return the entered texts by feature; a row that was entered as JSON under the empty name."""
+    """A row that was entered as JSON has the empty name."""
     if "row" in form:
         return {"": str(form["row"])}
     return {each.name: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}
 
 
 def read_row(form: Fields, model: Model) -> Json:
-    """Return the entered row as JSON for the API. Text that is not a number stays text, so that the API reports the
-    error.
-    """
+    """Text that is not a number stays text, so that the API reports the error."""
     if "row" in form:
         try:
             # A number beyond float64 stays text: the API then names its feature.
@@ -197,7 +191,7 @@ def _no_number(written: str) -> None:
 
 
 def _value(text: str, kind: str, dialect: Mapping[str, str] | None) -> object:
-    """Return the entered text as the JSON value of a feature of this kind; None if it is empty."""
+    """Return None for empty text."""
     if not text:
         return None
     if kind == "boolean" and text in ("true", "false"):
@@ -208,8 +202,6 @@ def _value(text: str, kind: str, dialect: Mapping[str, str] | None) -> object:
 
 
 class RowReason(NamedTuple):
-    """One reason of a score: its text, the row's values that it concerns, its contribution, and its standard error."""
-
     text: str
     values: str
     part: float
@@ -247,7 +239,7 @@ class ScoredRow:
 
 
 async def _letter(page: Page, model: Model, row: Json, kind: str) -> str | None:
-    """Return the letter of a row; None if no reason has a letter, or the reference has none."""
+    """Return None if no reason has a letter, or the reference has none."""
     if kind not in ("negative", "average"):
         return None
     asked = page.client.models[model.id].letters([row], reference=cast(Any, kind))
@@ -265,7 +257,7 @@ async def _answer(
     compare: str,
     cutoffs: Mapping[str, float | None],
 ) -> ScoredRow:
-    """Return the score, its position on the curve, its probability, and the reasons if the model has any."""
+    """Add reasons if the model has any."""
     of = page.client.models[model.id]
     scores = await of.score_rows([row], interval=True)
     if isinstance(scores, LabelScores):
@@ -325,9 +317,7 @@ async def _answer(
 
 
 async def _explained(of: AsyncModel, scored: ScoredRow, row: Json, label: str) -> ScoredRow:
-    """Return the scored row with the reasons for one label of a model with several: compared with the mean training
-    row.
-    """
+    """Add reasons for one label of several, relative to the mean training row."""
     try:
         (found,) = (await of.explain([row], label=label)).explanations
     except ProblemError as error:
@@ -350,7 +340,7 @@ async def _explained(of: AsyncModel, scored: ScoredRow, row: Json, label: str) -
 def _reasons(
     told: Sequence[tuple[str, Sequence[str], float, float]], row: Mapping[str, object]
 ) -> list[RowReason]:
-    """Return reasons with the row's values, and a bar for each contribution."""
+    """Add the row's values, and a bar for each contribution."""
     greatest = max((abs(part) for _, _, part, _ in told), default=0.0)
     return [
         RowReason(

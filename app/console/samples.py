@@ -16,7 +16,7 @@ _CITIES = ("Aarhus", "Bergen", "Ghent", "Lyon", "Porto", "Turin")
 
 
 def customers(rows: int = ROWS, seed: int = 7) -> bytes:
-    """Return a CSV of customers, of whom about 30% have left; it has categories, missing values and an uninformative
+    """Return a CSV of customers, about 30 % of whom left, with categories, missing values and an uninformative
     column.
     """
     draw = random.Random(seed)  # noqa: S311  # rows, no secrets

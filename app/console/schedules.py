@@ -31,7 +31,6 @@ PAUSED = {
 
 
 def state_of(schedule: Schedule) -> tuple[str, str]:
-    """Return the state of a schedule: the class of its badge, and its label."""
     if schedule.paused_reason is None:
         return "ok", "active"
     badge = "revoked" if schedule.paused_reason == "requested" else "failed"
@@ -40,14 +39,12 @@ def state_of(schedule: Schedule) -> tuple[str, str]:
 
 @router.get("")
 async def list_schedules(page: PageDep) -> Response:
-    """Show the schedules, and the form for a new one."""
     return await _show(page)
 
 
 async def _show(
     page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    """Return the list with the form; with the API's problem and the entered values after an error."""
     return page.show_form(
         "schedules.html",
         problem,
@@ -62,7 +59,6 @@ async def _show(
 @needs("train")
 @or_form(_show, 404, 409, 422, 429)
 async def create_schedule(page: PageDep) -> Response:
-    """Create a schedule, and show the list; or the form with the errors."""
     form = await page.form()
     await page.client.schedules.create(form.get("dataset_id", ""), form.get("cron", ""))
     return page.go(PAGE)
@@ -71,7 +67,6 @@ async def create_schedule(page: PageDep) -> Response:
 @router.post("/{schedule_id}")
 @needs("train")
 async def update_schedule(page: PageDep, schedule_id: str) -> Response:
-    """Pause or resume a schedule."""
     form = await page.form()
     try:
         await page.client.schedules.update(schedule_id, paused=form.get("paused") == "yes")
@@ -85,6 +80,5 @@ async def update_schedule(page: PageDep, schedule_id: str) -> Response:
 @router.post("/{schedule_id}/delete")
 @needs("train")
 async def delete_schedule(page: PageDep, schedule_id: str) -> Response:
-    """Delete a schedule."""
     await page.client.schedules.delete(schedule_id)
     return page.go(PAGE)

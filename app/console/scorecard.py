@@ -39,13 +39,12 @@ Fields = dict[str, str]
 
 @router.get("/{ref}/bins")
 async def read_bins(page: PageDep, model: ModelDep) -> Response:
-    """Show the bins of a scorecard, with the fields that edit them."""
     return await _show(page, model, None)
 
 
 @router.post("/{ref}/bins")
 async def change_bins(page: PageDep, model: ModelDep) -> Response:
-    """Merge two bins in the fields; or train with the bins of the fields, and show the job or the errors."""
+    """Merge two bins; or train with the bins of the fields, and show the job or the errors."""
     given = {name: value for name, value in (await page.form()).items() if name != "csrf"}
     found = await page.client.models[model.id].bins()
     if not page.can("train", model.name):
@@ -80,7 +79,6 @@ async def _show(
     faults: Mapping[str, str] | None = None,
     problem: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Return the page, with the values of the fields if they were edited."""
     of = page.client.models[model.id]
     entered = {name: page.asked(name) for name in (*SCALE, "points")}
     scale = {name: number_or_text(value) for name in SCALE if (value := entered[name])}
@@ -125,7 +123,6 @@ async def _show(
 
 
 def bin_in_words(each: ScorecardBin) -> str:
-    """Return the values of a bin in words."""
     match each.of:
         case "missing":
             return "missing"
@@ -146,13 +143,12 @@ def _number(value: float | str | None) -> str:
 
 
 def _categories(of: BinnedFeature) -> list[tuple[str, int]]:
-    """Return the categories of a feature, each with the number of its group, from 1."""
+    """Return categories with the numbers of their groups, from 1."""
     groups = [each.categories or [] for each in of.bins if each.of == "categories"]
     return [(name, k) for k, group in enumerate(groups, start=1) for name in group]
 
 
 def _editable(found: ModelBins) -> list[bool]:
-    """Return whether each feature can be edited on the page."""
     left, editable = MAX_EDITED, []
     for each in found.features:
         n = len(_categories(each))
@@ -163,7 +159,6 @@ def _editable(found: ModelBins) -> list[bool]:
 
 
 def _fields_of(found: ModelBins) -> Fields:
-    """Return the fields that have the bins of the model."""
     fields: Fields = {}
     for j, each in enumerate(found.features):
         fields[f"monotone.{j}"] = each.monotone or ""
@@ -179,22 +174,20 @@ def _fields_of(found: ModelBins) -> Fields:
 
 
 def _edited(found: ModelBins, before: Fields, now: Mapping[str, str]) -> list[bool]:
-    """Return whether the fields of each feature differ from the bins of the model."""
+    """Tell which features' fields differ from the model."""
     names = {name for name, value in before.items() if now.get(name, value).strip() != value}
     return [any(name.split(".")[1] == str(j) for name in names) for j in range(len(found.features))]
 
 
 def _unfolded(edited: Sequence[bool], faults: Mapping[str, str]) -> list[bool]:
-    """Return whether the bins of each feature are shown at first: those of edited features and of wrong fields, or of
-    the first feature, which has the highest IV.
-    """
+    """Show bins of edited features and wrong fields at first, or those of the first, which has the highest IV."""
     wrong = {name.split(".")[1] for name in faults}
     shown_first = [each or str(j) in wrong for j, each in enumerate(edited)]
     return shown_first if any(shown_first) else [j == 0 for j in range(len(edited))]
 
 
 def _warnings(of: BinnedFeature) -> list[str]:
-    """Return what a person should look at in the bins of a feature."""
+    """Say what a person should look at in the bins."""
     found = []
     if (of.held_out_iv or of.iv).sparse:
         found.append("sparse bins")
@@ -205,7 +198,7 @@ def _warnings(of: BinnedFeature) -> list[str]:
 
 
 def _merge(found: ModelBins, given: Fields, asked: str) -> None:
-    """Merge a bin with the next one in the fields; `asked` is the number of the feature and that of the bin."""
+    """Merge a bin with the next one; `asked` has the numbers of the feature and of the bin."""
     place = [int(part) if part.isdecimal() else -1 for part in asked.split(".")[:2]]
     if len(place) < 2 or not 0 <= place[0] < len(found.features):
         return
@@ -228,7 +221,7 @@ def _merge(found: ModelBins, given: Fields, asked: str) -> None:
 
 
 def _read(found: ModelBins, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the parameters of the algorithm as fields of the training form, and the faults by field."""
+    """Return parameters as fields of the training form, and faults by field."""
     bins: dict[str, Any] = dict(found.refit.bins)
     special: dict[str, list[float]] = {}
     monotone: dict[str, str] = {}
@@ -263,7 +256,7 @@ def _read(found: ModelBins, given: Mapping[str, str]) -> tuple[dict[str, str], d
 def _groups(
     j: int, own: Sequence[tuple[str, int]], given: Mapping[str, str], faults: dict[str, str]
 ) -> list[list[str]]:
-    """Return the groups of a feature's categories by the numbers in the fields."""
+    """Group categories by the numbers in the fields."""
     by_number: dict[int, list[str]] = {}
     for i, (name, group) in enumerate(own):
         field = f"group.{j}.{i}"
@@ -276,7 +269,7 @@ def _groups(
 
 
 def _read_number(kind: str, text: str) -> float | None:
-    """Return a number or a date as the API takes it; None if it is not one."""
+    """Return None if the text is no number or date."""
     try:
         number = seconds(text) if kind == DATETIME else float(text)
     except ValueError:
@@ -285,7 +278,7 @@ def _read_number(kind: str, text: str) -> float | None:
 
 
 def _chart(of: BinnedFeature) -> Markup:
-    """Draw the WOE of a feature's bins with its intervals, on held-out rows if there are any."""
+    """Use held-out rows if there are any."""
     estimates = []
     for each in of.bins:
         counts = each.held_out or each.train

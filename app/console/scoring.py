@@ -53,7 +53,6 @@ LABELS = {
 
 @router.get("")
 async def list_batch_scores(page: PageDep) -> Response:
-    """Show the batch scores, and the form for new ones."""
     return await _list(page)
 
 
@@ -65,9 +64,7 @@ async def _list(
     of_rows: bool = False,
     checked: dict[str, Any] | None = None,
 ) -> Response:
-    """Return the page of batch scores with its forms: the entered values `given`, and the API's error if one was
-    refused or what a check found; `of_rows` if that was the form with a table.
-    """
+    """Show entered values, and an error or what a check found; `of_rows` if that was the form with a table."""
     listed = await read_list(page, "/console/batch-scores", page.client.batch_scores.page)
     offered: dict[str, Any] = {"cutoffs": {}}
     if page.can("read"):
@@ -101,7 +98,7 @@ async def _list(
 
 
 def _table_fields(page: Page) -> dict[str, UploadField]:
-    """Return the fields of an upload that also apply to a table to score: its dialect."""
+    """Only the dialect applies to a table to score."""
     taken = describe_form(page.request.app, "/v1/batch-scores")
     # These apply only to a table that they fit.
     unset = dict.fromkeys(("encoding", "delimiter"), "as in the training table, or detected")
@@ -114,7 +111,7 @@ def _table_fields(page: Page) -> dict[str, UploadField]:
 
 
 async def _cutoffs(page: Page, named: str) -> dict[str, float | None]:
-    """Return the thresholds of a model's aliases, by `name@alias`; empty if the model does not exist."""
+    """Return thresholds by `name@alias`; none for an unknown model."""
     if not named:
         return {}
     try:
@@ -127,7 +124,6 @@ async def _cutoffs(page: Page, named: str) -> dict[str, float | None]:
 
 @router.post("")
 async def score_dataset(page: PageDep) -> Response:
-    """Submit a batch score of a dataset."""
     form = await page.form()
     written = " ".join(str(form.get("keep", "")).splitlines())
     keep = [name.strip() for name in next(csv.reader([written], skipinitialspace=True), [])]
@@ -150,7 +146,7 @@ async def score_dataset(page: PageDep) -> Response:
 
 
 def _number(form: Fields, name: str) -> Any:
-    """Return the entered whole number as int. Other text stays text, so that the API reports the error."""
+    """Text that is no whole number stays text, so that the API reports the error."""
     found = number_or_text(str(form.get(name, "")))
     return int(found) if isinstance(found, float) and found.is_integer() else found
 
@@ -158,7 +154,6 @@ def _number(form: Fields, name: str) -> Any:
 @router.post("/rows")
 @needs("score")
 async def score_rows(page: PageDep) -> Response:
-    """Submit a batch score of an uploaded table, sent by the plain form."""
     try:
         made = await send_form(page, "POST", at("/v1/batch-scores"))
     except ProblemError as error:
@@ -171,7 +166,7 @@ async def score_rows(page: PageDep) -> Response:
 @router.post("/rows/check")
 @needs("score")
 async def check_rows(page: PageDep) -> Response:
-    """Check the table of the plain form without storing it, and show what was found, or the errors."""
+    """Nothing is stored."""
     try:
         found = await send_table(page, "POST", at("/v1/batch-scores", "validate"))
     except ProblemError as error:
@@ -183,7 +178,6 @@ async def check_rows(page: PageDep) -> Response:
 
 @router.get("/{batch_id}")
 async def read_batch_score(batch_id: str, page: PageDep) -> Response:
-    """Show the state, summary and downloads of a batch score."""
     batch = await page.client.batch_scores.get(batch_id)
     found = batch.data
     gone = await page.find_gone(found.model_id, found.dataset_id)
@@ -217,7 +211,7 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
 
 
 class Misfit(NamedTuple):
-    """The columns of a table that do not fit the model, and the form's query with which unknown columns are ignored."""
+    """The columns that do not fit the model, and the query with which unknown ones are ignored."""
 
     unknown: list[str]
     missing: list[str]
@@ -226,7 +220,7 @@ class Misfit(NamedTuple):
 
 
 def _misfit(batch: BatchScore) -> Misfit | None:
-    """Return the columns that do not fit the model; None if the batch has no such error."""
+    """Return None if the batch has no such error."""
     errors: Sequence[Mapping[str, Any]] = (batch.error or {}).get("errors") or []
     unknown, missing, not_there = (
         [each["column"] for each in errors if each.get("code") == code and "column" in each]
@@ -246,14 +240,13 @@ def _misfit(batch: BatchScore) -> Misfit | None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names separated by commas; a name with a comma or a quote is quoted."""
+    """Quote a name with a comma or a quote."""
     return ",".join(
         '"{}"'.format(name.replace('"', '""')) if set(name) & {",", '"'} else name for name in names
     )
 
 
 def _histograms(summary: BatchSummary) -> list[tuple[str, Markup]]:
-    """Return a chart of the scores of each label, with its name."""
     return [
         (
             each.name,
@@ -270,9 +263,7 @@ def _histograms(summary: BatchSummary) -> list[tuple[str, Markup]]:
 
 
 class FirstRow(NamedTuple):
-    """One of the rows with the highest scores. Each of its reasons has a text, a contribution to the score, and a
-    standard error.
-    """
+    """A row with a high score. Reasons have a text, a contribution to the score, and a standard error."""
 
     number: int | None
     kept: list[object]
@@ -283,8 +274,6 @@ class FirstRow(NamedTuple):
 
 
 class FirstRows(NamedTuple):
-    """The rows with the highest scores, and the names of their kept columns."""
-
     kept: list[str]
     rows: list[FirstRow]
     has_probability: bool
@@ -292,7 +281,7 @@ class FirstRows(NamedTuple):
 
 
 def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
-    """Return the first rows for the page; None for a model with several labels."""
+    """Return None for a model with several labels."""
     if summary.first is None:
         return None
     names = summary.columns
@@ -325,7 +314,7 @@ def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
 
 @router.get("/{batch_id}/result.{kind}")
 async def download(batch_id: str, kind: str, page: PageDep) -> Response:
-    """Return the scores as a file. A CSV has a decimal comma if the model's training table has one."""
+    """A CSV has a decimal comma if the training table has one."""
     more = {}
     if kind == "csv":
         found = (await page.client.batch_scores.get(path_segment(batch_id))).data
@@ -341,6 +330,5 @@ async def download(batch_id: str, kind: str, page: PageDep) -> Response:
 
 @router.post("/{batch_id}/delete")
 async def delete_batch_score(batch_id: str, page: PageDep) -> Response:
-    """Delete a batch score, and show the list."""
     await page.client.batch_scores[batch_id].delete()
     return page.go("/console/batch-scores")

@@ -1,6 +1,4 @@
-"""Signing in and out, and the base of all pages of the console: session, API client, templates, and the check of every
-change.
-"""
+"""Signing in and out, and the base of all pages: session, API client, templates, and the check of every change."""
 
 from __future__ import annotations
 
@@ -67,16 +65,12 @@ _READERS: Mapping[str, Callable[[AsyncClient, str], Awaitable[object]]] = {
 
 
 class NavLink(NamedTuple):
-    """A page in the navigation, and the scope that it needs."""
-
     address: str
     name: str
     scope: str | None = None
 
 
 class Group(NamedTuple):
-    """A group of pages in the navigation, and whether one of them is open."""
-
     name: str
     entries: Sequence[NavLink]
     current: NavLink | None = None
@@ -129,9 +123,7 @@ NAVIGATION = (
 
 
 class AddressQuery(QueryParams):
-    """The query of an address. It records the names that the page has read, so that the page can report unused
-    parameters.
-    """
+    """Records which parameters the page has read, so that it can report unused ones."""
 
     def __init__(self, given: QueryParams) -> None:
         super().__init__(given)
@@ -146,17 +138,15 @@ class AddressQuery(QueryParams):
         return super().__contains__(name)
 
     def get(self, name: Any, default: Any = None) -> Any:
-        """Return the last value of a parameter."""
         self.read.add(name)
         return super().get(name, default)
 
     def getlist(self, name: Any) -> list[str]:
-        """Return all values of a parameter."""
         self.read.add(name)
         return super().getlist(name)
 
     def unread(self) -> list[str]:
-        """Return the names of the parameters that have a value and were not read."""
+        """Return parameters with a value that were not read."""
         return [name for name, value in self.items() if value and name not in self.read]
 
 
@@ -179,18 +169,14 @@ class Page:
 
     @property
     def owner(self) -> str:
-        """The owner whose resources the page shows."""
         return self.caller.owner
 
     @property
     def scopes(self) -> frozenset[str]:
-        """The scopes of the caller."""
         return self.caller.scopes
 
     def can(self, scope: str, model_name: str | None = None) -> bool:
-        """Return True if the caller has this scope, for changes of models of this name if one is given: pages hide
-        actions that the caller may not do.
-        """
+        """Return True if the caller may act (on models of this name): pages hide actions that it may not do."""
         if model_name is None:
             return scope in self.scopes
         return self.caller.may_change(scope, model_name)
@@ -209,7 +195,6 @@ class Page:
         return f"{which} {', '.join(caller.roles)} {verb} not include {scope}."
 
     def navigation(self) -> list[Group]:
-        """Return the groups of the navigation, with the pages that the key may see."""
         path = self.request.url.path
         found = []
         for group in NAVIGATION:
@@ -223,20 +208,16 @@ class Page:
         return found
 
     def check_scope(self, scope: str | None) -> None:
-        """Raise Forbidden if the key lacks the route's scope. Routes for tables declare it, so that no table is
-        uploaded in vain.
-        """
+        """Raise Forbidden without the route's scope, so that no table is uploaded in vain."""
         if scope is not None and scope != ANY and scope not in self.scopes:
             raise Forbidden(f"this requires the scope {scope!r}; {self.caller.has()}")
 
     def asked(self, name: str) -> str | None:
-        """Return a query parameter; None if it is absent or empty."""
+        """Return None if it is absent or empty."""
         return self.query.get(name) or None
 
     def choice(self, name: str, known: Sequence[str]) -> str:
-        """Return a query parameter if it is one of the known values; else the first known value, with a notice on the
-        page for an unknown one.
-        """
+        """Return a known value; for an unknown one the first, with a notice on the page."""
         asked = self.asked(name)
         if asked is None or asked in known:
             return asked or known[0]
@@ -246,12 +227,12 @@ class Page:
         return known[0]
 
     def tell(self, words: str) -> None:
-        """Add a notice to the page about a query parameter that could not be used."""
+        """Add a notice about a query parameter that could not be used."""
         if self.request.method in _SAFE and words not in self.notices:
             self.notices.append(words)
 
     def _tell_unread(self) -> bool:
-        """Add notices to the page about the query parameters that were not read; returns True if there are any."""
+        """Add notices about unread parameters."""
         unread, known = self.query.unread(), sorted(map(str, self.query.read))
         for name in unread[:MAX_UNKNOWN]:
             words = f"{shown(name)} is not a parameter of this page and was ignored."
@@ -259,13 +240,13 @@ class Page:
         return bool(unread)
 
     async def find_gone(self, *ids: str | None) -> frozenset[str]:
-        """Return the ids of the deleted resources. A resource that the key may not read counts as existing."""
+        """A resource that the key may not read counts as existing."""
         known = [each for each in dict.fromkeys(ids) if each]
         gone = await asyncio.gather(*map(self._is_gone, known))
         return frozenset(id_ for id_, is_gone in zip(known, gone, strict=True) if is_gone)
 
     async def _is_gone(self, id_: str) -> bool:
-        """Return True if the API returns 404 for this resource."""
+        """The API must return 404."""
         read = _READERS.get(id_.partition("_")[0])
         try:
             if read is not None:
@@ -277,24 +258,25 @@ class Page:
         return False
 
     def trail(self) -> list[str]:
-        """Return the cursors of the pages of a list that lead to this one, the first page as "0"."""
+        """Return the cursors of the pages of a list that lead here, the first page as "0"."""
         asked = self.asked("trail")
         return asked.split(".")[-MAX_TRAIL:] if asked else []
 
     async def form(self) -> Fields:
-        """Return the fields of the form. Raises UnsupportedMedia, TooLarge or Malformed."""
+        """Raises UnsupportedMedia, TooLarge or Malformed."""
         if self._fields is None:
             self._fields = await read_fields(self.request, MAX_FORM_BYTES)
         return self._fields
 
     def filled(self) -> dict[str, str]:
-        """Return the filled-in fields of the form read so far, without the token."""
+        """Without the token."""
         fields = (self._fields or {}) if self.table is None else self.table.fields
         return {name: value for name, value in fields.items() if value and name != CSRF_FIELD}
 
     async def check_sender(self, *, of_table: bool) -> None:
-        """Raise Forbidden unless a page of this session sent the request. The token of a form is in its body; of a
-        form with a table, only the part before the table is read.
+        """Raise Forbidden unless a page of this session sent the request.
+
+        The token of a form is in its body; of a form with a table, only the part before the table is read.
         """
         given = self.request.headers.get(CSRF_HEADER)
         if of_table and media_type_of(self.request) == FORM:
@@ -306,7 +288,7 @@ class Page:
         self.check_token(given)
 
     def check_token(self, given: str) -> None:
-        """Raise Forbidden unless this is the session's token."""
+        """Raise Forbidden for another token."""
         if not sessions.is_csrf_token(self.token, given):
             raise _other_page(code="session_changed", headers={"X-Session-Changed": "yes"})
 
@@ -318,12 +300,12 @@ class Page:
         /,
         **values: Any,
     ) -> Response:
-        """Return a page with a form, and the API's problem at the fields if there is one."""
+        """Show a problem at the fields of the form."""
         status = 200 if problem is None else problem["status"]
         return self.show(template, status, faults=place_faults(problem, labels), **values)
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a page or a fragment made from a template. The page names unused query parameters."""
+        """The page names unused query parameters."""
         values |= {
             "page": self,
             "path": self.request.url.path,
@@ -336,21 +318,21 @@ class Page:
         return shown
 
     def download(self, path: ApiPath, **query: object) -> Response:
-        """Return the API's file at a path, or a page with its error."""
+        """Return a file of the API, or a page with its error."""
         return self.api.download(
             path, lambda error: self.show("error.html", error.status, error=error.problem), **query
         )
 
     def go(self, path: str, **query: str) -> Response:
-        """Return a redirect to another page of the console, with these query parameters."""
+        """Redirect to a page of the console."""
         return RedirectResponse(path + ("?" + urlencode(query) if query else ""), 303)
 
     def outside(self, path: str) -> str:
-        """Return a path of the console with the service's path prefix, if there is one."""
+        """Add the service's path prefix."""
         return root_path_of(self.request.scope) + path
 
     def leave_note(self, response: Response, name: str, path: str, note: Json) -> None:
-        """Set an encrypted cookie with a note for one page of this session, valid for a minute."""
+        """Set an encrypted cookie for one page of this session, valid for a minute."""
         response.set_cookie(
             name,
             self._cipher().encrypt(json.dumps(note, ensure_ascii=False)),
@@ -362,7 +344,7 @@ class Page:
         )
 
     def take_note(self, name: str) -> Json | None:
-        """Return the note in the request's cookie; None if there is none, or it is old or of another session."""
+        """Return None if the note is old or of another session."""
         try:
             text = self._cipher().decrypt(self.request.cookies.get(name, ""), _NOTE_SECONDS)
         except Undecryptable:
@@ -371,7 +353,7 @@ class Page:
         return note
 
     def show_note(self, template: str, name: str, path: str) -> Response:
-        """Return the page at a path that shows its note once: it does not appear when the page is loaded again."""
+        """The note does not appear when the page is loaded again."""
         shown = self.show(template, made=self.take_note(name))
         shown.delete_cookie(name, path=self.outside(path), httponly=True, samesite="strict")
         return shown
@@ -381,7 +363,7 @@ class Page:
 
 
 def answer(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """Return a page made from a template, with the console's content security policy.
+    """Render a page with the console's content security policy.
 
     The referrer policy is not `no-referrer`: a browser's forms would then have the origin `null`, which forms of
     another site can have, too.
@@ -395,9 +377,7 @@ def answer(request: Request, template: str, status: int = 200, **values: Any) ->
 async def show_problem(
     request: Request, problem: Mapping[str, Any], *, plain: bool = False
 ) -> Response:
-    """Return the page for an unknown address. It has the navigation if the browser is signed in, unless the database is
-    unavailable. A `plain` page never has it, and needs no database.
-    """
+    """Show an unknown address, with navigation if signed in. A `plain` page has none, and needs no database."""
     try:
         page = None if plain else await _find_page(request)
     except ServiceError:
@@ -409,7 +389,7 @@ async def show_problem(
 
 
 async def _find_page(request: Request) -> Page | None:
-    """Return the `Page` of a signed-in browser's request; None if it has no valid session. Raises TooMany."""
+    """Return None without a valid session. Raises TooMany."""
     token = request.cookies.get(COOKIE, "")
     if not token:
         return None
@@ -424,10 +404,10 @@ async def _find_page(request: Request) -> Page | None:
 
 
 class ConsoleRoute(APIRoute):
-    """A route of the console: it needs a session and, for a change, the session's own token; errors become pages."""
+    """A route that needs a session and, for a change, its token; errors become pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return FastAPI's handler, wrapped in the checks of session, scope and sender."""
+        """Check session, scope and sender first."""
         handle = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
@@ -475,7 +455,7 @@ class ConsoleRoute(APIRoute):
         return guarded
 
     async def check_sender(self, page: Page) -> None:
-        """Raise Forbidden unless a script or a form on a page of the session sent the request."""
+        """Raise Forbidden unless a page of the session sent the request."""
         await page.check_sender(of_table=scope_of(self.endpoint) is not None)
 
 
@@ -483,7 +463,7 @@ class PassingRoute(ConsoleRoute):
     """A route that passes the body to the API unread: the session's token must be in a header."""
 
     async def check_sender(self, page: Page) -> None:
-        """Raise Forbidden unless a script of the session's pages sent the request."""
+        """Only a script of the session's pages may send the request."""
         page.check_token(page.request.headers.get(CSRF_HEADER, ""))
 
 
@@ -506,8 +486,8 @@ Handler = Callable[..., Awaitable[Response]]
 def or_form(
     show: Handler, *statuses: int, unless: Sequence[int] = ()
 ) -> Callable[[Handler], Handler]:
-    """Return a decorator for the route of a form: if the API refuses the change with one of these statuses, or with any
-    but those of `unless`, `show` returns the page again, with the problem and the entered values.
+    """If the API refuses with one of these statuses (or any but `unless`), let `show` return the form with problem and
+    values.
     """
 
     def put(change: Handler) -> Handler:
@@ -576,22 +556,21 @@ class TableForm:
             self._first, self._begun = await anext(self._pieces, None), True
 
     async def read_token(self) -> str:
-        """Return the session's token if it comes before the table in the form; reads up to the table."""
+        """Read up to the table; the token must come before."""
         await self._begin()
         return self.fields.get(CSRF_FIELD, "")
 
     @property
     def fields(self) -> dict[str, str]:
-        """The fields read so far."""
         return self._reader.form.fields
 
     @property
     def file_name(self) -> str:
-        """The name of the file; empty if it has none, or is not reached yet."""
+        """Empty if the file has no name, or is not reached yet."""
         return self._reader.form.file_name or ""
 
     async def read_name(self) -> str:
-        """Return the name of the file; empty if it has none. Reads up to the table."""
+        """Read up to the table."""
         await self._begin()
         return self.file_name
 
@@ -603,7 +582,7 @@ class TableForm:
             yield piece
 
     async def passed_on(self, boundary: str) -> AsyncIterator[bytes]:
-        """Yield the form for the API: the table, and then the filled-in fields without the token."""
+        """Yield the table, and then the filled-in fields without the token."""
         yield _part(boundary, "file", await self.read_name()).encode()
         async for piece in self.read():
             yield piece
@@ -615,7 +594,7 @@ class TableForm:
 
 
 def _part(boundary: str, name: str, file_name: str | None = None) -> str:
-    """Return the header of a part of a multipart form. Names are quoted as the WHATWG specifies."""
+    """Names are quoted as the WHATWG specifies."""
     words = [name] if file_name is None else [name, file_name]
     quoted = [word.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22") for word in words]
     of_file = "" if file_name is None else f'; filename="{quoted[1]}"'
@@ -625,13 +604,12 @@ def _part(boundary: str, name: str, file_name: str | None = None) -> str:
 
 
 def client_of(request: Request) -> tuple[str, int] | None:
-    """Return address and port of the request's sender."""
     client: tuple[str, int] | None = request.scope.get("client")
     return client
 
 
 def refused(request: Request, error: ServiceError, where: str) -> Response:
-    """Return the sign-in page, with an error."""
+    """Return the sign-in page with an error."""
     request.scope["error_code"] = error.code
     shown = _sign_in_page(request, where, error.detail, error.status)
     shown.headers.update(error.headers)
@@ -641,21 +619,20 @@ def refused(request: Request, error: ServiceError, where: str) -> Response:
 def _sign_in_page(
     request: Request, where: str, message: str | None = None, status: int = 200
 ) -> Response:
-    """Return the page with the form for a key, and links to the identity providers."""
+    """Offer a form for a key, and links to identity providers."""
     sign_ins = authenticator_of(request).sign_ins
     issuers = () if sign_ins is None else sign_ins.issuers
     return answer(request, "sign_in.html", status, next=where, message=message, issuers=issuers)
 
 
 def _too_many(request: Request, error: TooMany) -> Response:
-    """Return the page for an address that has sent too many unknown cookies."""
     if "hx-request" in request.headers:
         return Response(status_code=error.status, headers=error.headers)
     return refused(request, error, HOME)
 
 
 def _ask_to_sign_in(request: Request) -> Response:
-    """Redirect a browser to the sign-in page, and back afterwards. For a fragment, the script reloads the page."""
+    """Redirect to the sign-in page, and back. For a fragment, the script reloads the page."""
     if "hx-request" in request.headers:
         shown = _PATH_OF.match(request.headers.get("hx-current-url", ""))
         here = shown["path"].removeprefix(root_path_of(request.scope)) if shown else HOME
@@ -689,9 +666,7 @@ async def read_sign_in(
         str | None, Query(description="The token of a link that signs in once.")
     ] = None,
 ) -> Response:
-    """Show the sign-in form. For a link, show a page with a button: opening it does not use it up. The token is in
-    the query, which no log contains.
-    """
+    """Show the form, or for a link a page with a button: opening it does not use it up. No log contains the query."""
     if link:
         return answer(request, "sign_in_link.html", link=link)
     return _sign_in_page(request, inside(next))
@@ -699,7 +674,7 @@ async def read_sign_in(
 
 @open_router.post("/sign-in")
 async def sign_in(request: Request, context: ContextDep) -> Response:
-    """Exchange a key or a link for a session, set its cookie, and redirect to the requested page."""
+    """Exchange a key or a link for a session."""
     where = HOME
     try:
         check_site(request)
@@ -715,9 +690,7 @@ async def sign_in(request: Request, context: ContextDep) -> Response:
 
 
 async def _follow(request: Request, context: Context, link: str) -> str:
-    """Return the token of a new session for a link. The link is checked by a read first, so that only a valid one takes
-    the database's write lock.
-    """
+    """Use a link up after a read: only a valid one takes the database's write lock."""
     try:
         caller = await authenticator_of(request).look_up(
             Credential.of("link", link), client_of(request)
@@ -729,7 +702,7 @@ async def _follow(request: Request, context: Context, link: str) -> str:
 
 
 async def _exchange(request: Request, context: Context, secret: str) -> str:
-    """Return the token of a new session for the key with this secret."""
+    """Return the token of a new session."""
     caller = await authenticator_of(request).look_up(
         Credential.of("key", secret), client_of(request)
     )
@@ -739,9 +712,7 @@ async def _exchange(request: Request, context: Context, secret: str) -> str:
 
 @router.post("/sign-out")
 async def sign_out(page: PageDep, context: ContextDep) -> Response:
-    """End the session. A person's page has a link to sign out at the identity provider, too: a redirect there would
-    break the policy for forms.
-    """
+    """A person's page links to the sign-out at the provider: a redirect would break the policy for forms."""
     caller: Caller = page.request.scope["caller"]
     with acting_as(actor_of(page.request, caller, f"{HOME}/sign-out")):
         await run_in_threadpool(context.db.writing, sessions.end, page.token)
@@ -756,14 +727,13 @@ async def sign_out(page: PageDep, context: ContextDep) -> Response:
 
 
 def _signed_in(request: Request, token: str, where: str) -> Response:
-    """Return the redirect to `where` with the cookie of the new session."""
+    """Set the cookie of the new session."""
     response = RedirectResponse(where, 303)
     remember(request, response, token)
     return response
 
 
 def remember(request: Request, response: Response, token: str) -> None:
-    """Set the cookie of a new session."""
     authenticator_of(request).known.expect(Credential.of("session", token))
     response.set_cookie(
         COOKIE,

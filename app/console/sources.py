@@ -33,14 +33,12 @@ TYPES = {
 
 @router.get("/from-source")
 async def read_form(page: PageDep) -> Response:
-    """Show the form that creates a dataset from a source."""
     return await _show_form(page, page.query)
 
 
 @router.post("/from-source")
 @needs("train")
 async def create(page: PageDep) -> Response:
-    """Create a dataset from a source, and show it; or show the form with the errors."""
     form = await page.form()
     given = page.filled()
     try:
@@ -57,12 +55,11 @@ async def create(page: PageDep) -> Response:
 
 
 def _fields(page: Page, given: Mapping[str, str]) -> list[str]:
-    """Return the fields of an upload that are filled in, without the name."""
+    """Return the fields that are filled in, without the name."""
     return [name for name in upload_fields(page.request.app) if name in given and name != "name"]
 
 
 def _source_of(given: Mapping[str, str], known: SourceList) -> dict[str, Any]:
-    """Return the source of the form, as the API takes it."""
     connection, separator, name = given.get("of", "").partition("/")
     if not separator:
         return {"url": given.get("url", "")}
@@ -87,7 +84,6 @@ def _query_of(known: SourceList, connection: str, name: str) -> SourceQuery | No
 async def _show_form(
     page: Page, given: Mapping[str, str], error: ProblemError | None = None
 ) -> Response:
-    """Return the form with the entered values, and with an error also its messages."""
     known = await page.client.datasets.sources()
     of = given.get("of", "")
     connection, _, name = of.partition("/")

@@ -1,6 +1,4 @@
-"""The first page: three steps if the owner has no data yet, else running jobs, recently ended jobs and what needs
-attention.
-"""
+"""The first page: three steps without data, else running and ended jobs, and what needs attention."""
 
 from __future__ import annotations
 
@@ -22,7 +20,6 @@ root_router = APIRouter(include_in_schema=False)
 
 @root_router.get("/")
 async def read_root() -> Response:
-    """Redirect a browser to the console."""
     return RedirectResponse("/console")
 
 
@@ -35,7 +32,6 @@ SHOWN = 10
 
 @router.get("/console")
 async def read_start(page: PageDep) -> Response:
-    """Show the current state of the owner's data and jobs."""
     if not page.can("read"):
         return page.show("start.html", is_empty=None)
     client, after = page.client, page.asked("after")
@@ -64,7 +60,7 @@ async def read_start(page: PageDep) -> Response:
 
 @router.get("/console/under-way")
 async def read_under_way(page: PageDep) -> Response:
-    """Return the unfinished jobs as a fragment. The page requests it again as long as there are any."""
+    """The page requests the fragment again as long as there are unfinished jobs."""
     return page.show(
         "under_way.html", running=await _under_way(page.client), kinds=kinds_in_words(page)
     )
@@ -78,9 +74,7 @@ async def _under_way(client: AsyncClient) -> list[Job]:
 
 
 def place_of(job: Job) -> tuple[str, str]:
-    """Return where a failed job is best explained, as a collection and an id: for a table's job the dataset, whose page
-    has the lines and columns of the errors.
-    """
+    """Return a collection and an id: for a table's job the dataset, whose page has the lines and columns of errors."""
     if job.kind in ("ingest", "ingest_files", "ingest_source") and job.dataset_id:
         return "datasets", job.dataset_id
     return "jobs", job.id

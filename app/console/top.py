@@ -54,7 +54,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class TopForm:
-    """The fields of the form as they were typed: the API reports their errors."""
+    """The fields as they were typed: the API reports their errors."""
 
     rate: str
     limit: str
@@ -65,7 +65,7 @@ class TopForm:
 
 @dataclass(frozen=True)
 class TopOfList:
-    """The top of a ranked list, for a page. Each query of the form has an answer, or an error in `faults`."""
+    """Each query of the form has an answer, or an error in `faults`."""
 
     entered: TopForm
     guaranteed: OperatingPoint | EvaluationOperatingPoint | None
@@ -85,9 +85,9 @@ async def read_top_of_list(
     *,
     grouped: bool = False,
 ) -> TopOfList:
-    """Return the top of the list of a model or of an evaluation, with the answers to the form.
+    """Return the top of the list, with answers to the form. `windows` are those of partial AUCs.
 
-    `windows` are the windows of partial AUCs. With `grouped`, a guarantee is also kept in each group of the evaluation.
+    With `grouped`, a guarantee is also kept in each group of the evaluation.
     """
     entered = TopForm(
         rate=page.choice("rate", ("fpr", "tpr")),
@@ -124,7 +124,7 @@ async def read_top_of_list(
 
 
 def _joined(*problems: Json | None) -> Json | None:
-    """Return several problems as one; None if there is none."""
+    """Return several problems as one."""
     found = [each for each in problems if each is not None]
     errors = [error for each in found for error in each.get("errors") or [each]]
     return {**found[0], "errors": errors} if found else None
@@ -133,7 +133,7 @@ def _joined(*problems: Json | None) -> Json | None:
 async def _metrics(
     of: AsyncModel | AsyncEvaluation, names: Sequence[str], more: str
 ) -> tuple[ModelMetricEstimates | EvaluationMetricEstimates | None, Json | None]:
-    """Return the metric estimates of a model or an evaluation, the entered metric first; or the API's problem."""
+    """The entered metric is the first."""
     read = cast(
         Callable[..., Awaitable[ModelMetricEstimates | EvaluationMetricEstimates]],
         of.metric_estimates,
@@ -148,7 +148,7 @@ async def _metrics(
 
 
 def _gains_chart(rows: Sequence[Gain]) -> Markup:
-    """Draw the recall over the reviewed fraction of the list, at the table's sizes."""
+    """Draw the recall over the reviewed fraction, at the table's sizes."""
     sizes = [row for row in rows if row.recall.value is not None]
     points = [(0.0, 0.0), *((row.share, row.recall.value or 0.0) for row in sizes)]
     limits = [
@@ -166,16 +166,14 @@ def draw_reliability(
     cursor: tuple[float, float | None] | None = None,
     metrics: tuple[str, str | None] | None = None,
 ) -> Markup:
-    """Draw a reliability diagram, with the region that its line stays in if the probabilities are correct."""
+    """Draw the region in which the line stays if the probabilities are correct, too."""
     plot = plots.of_reliability(found, "Reliability diagram", cursor=cursor)
     return charts.square(plot, size=size, metrics=metrics)
 
 
 @router.get("/{ref}/top")
 async def read_top(page: PageDep, model: ModelDep) -> Response:
-    """Show the top of a model's ranked list: its positives, a guaranteed cutoff, and metrics with tests against random
-    scores.
-    """
+    """Show positives, a guaranteed cutoff, and metrics with tests against random scores."""
     objective = model.objective
     windows = []
     if objective["metric"] == "pauc":
@@ -186,16 +184,13 @@ async def read_top(page: PageDep, model: ModelDep) -> Response:
 
 @router.get("/{ref}/calibration")
 async def read_calibration(page: PageDep, ref: str) -> Response:
-    """Show the calibration of a model, and the quality of its probabilities."""
     return await _show_calibration(page, ref)
 
 
 async def _show_calibration(
     page: Page, ref: str, status: int = 200, problem: Json | None = None, chosen: str = ""
 ) -> Response:
-    """Return the part of the page with a model's calibration and the form that fits it again; with the API's problem
-    after an error.
-    """
+    """Show the calibration and the form that fits it again, and a problem after an error."""
     model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].read_calibration())
     evaluated = None if found is None else found.reliability
@@ -222,9 +217,7 @@ async def _show_calibration(
 
 @router.post("/{ref}/calibration")
 async def recalibrate(page: PageDep, ref: str) -> Response:
-    """Submit a job that fits the calibration again, and show the job; before, show what is served now and ask for a
-    reason. `confirmed` is in the form of that page.
-    """
+    """Show what is served now and ask for a reason; if the form says `confirmed`, submit the job."""
     form = await page.form()
     dataset, reason = str(form.get("dataset_id", "")), str(form.get("reason", "")).strip()
     try:
@@ -253,9 +246,7 @@ async def recalibrate(page: PageDep, ref: str) -> Response:
 async def _confirm_calibration(
     page: Page, ref: str, dataset_id: str, status: int = 200, problem: Json | None = None
 ) -> Response:
-    """Return the page that asks for confirmation and a reason before a recalibration; or the form, with the error, if
-    there is no such dataset.
-    """
+    """Ask for a reason; or show the form, if there is no such dataset."""
     model = await page.client.models[ref].read()
     dataset, refused = await attempt(page.client.datasets.get(dataset_id), 404, 422)
     if dataset is None:
@@ -276,7 +267,7 @@ async def _confirm_calibration(
 
 
 def _served_as(model: Model, aliases: Sequence[AliasSummary]) -> Json:
-    """Return the aliases of a model, and the one for which a change of its calibration must be requested."""
+    """Return the aliases, and the one whose calibration must be changed by a request."""
     served_as = [each for each in aliases if each.model_id == model.id]
     asks = [each.alias for each in served_as if each.protected and not each.break_glass_until]
     return {"served_as": served_as, "asks": asks[0] if asks else None}
@@ -284,7 +275,7 @@ def _served_as(model: Model, aliases: Sequence[AliasSummary]) -> Json:
 
 @router.post("/{ref}/calibration/restore")
 async def restore_calibration(page: PageDep, ref: str) -> Response:
-    """Serve the calibration `version` again. `revision` is the current version on the page."""
+    """`revision` is the current version on the page."""
     form = await page.form()
     version, reason = str(form.get("version", "")), str(form.get("reason", "")).strip()
     model = await page.client.models[ref].read()

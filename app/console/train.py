@@ -25,19 +25,18 @@ router = APIRouter(prefix="/console/train", include_in_schema=False, route_class
 
 @router.get("")
 async def read_form(page: PageDep) -> Response:
-    """Show the training form; the address may set its fields."""
+    """The address may set fields."""
     return await _show(page, page.query)
 
 
 @router.post("/form")
 async def change_form(page: PageDep) -> Response:
-    """Return the training form with the fields of the chosen options and the API's errors."""
+    """Return the fields of the chosen options and the API's errors."""
     return await _show(page, await _preset(page), check=True)
 
 
 @router.post("/check")
 async def check(page: PageDep) -> Response:
-    """Return the API's check of the training job as a fragment."""
     form, dataset = await form_of(page, await _preset(page))
     checked = await _checked(page, form)
     return page.show("train_check.html", whole=False, dataset=dataset, **checked)
@@ -45,7 +44,6 @@ async def check(page: PageDep) -> Response:
 
 @router.post("")
 async def submit(page: PageDep) -> Response:
-    """Submit the training job, and show it; or show the form with the API's errors."""
     given = await _preset(page)
     form, _ = await form_of(page, given)
     try:
@@ -63,7 +61,7 @@ async def _preset(page: Page) -> dict[str, str]:
 
 
 async def form_of(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset | None]:
-    """Return the training form with the given values, and the chosen dataset, or None if it does not exist."""
+    """Return None for an unknown dataset."""
     dataset = None
     if given.get("dataset_id"):
         try:
@@ -89,9 +87,7 @@ async def form_of(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Datase
 
 
 def _constrained(form: JobForm, dataset: Dataset | None) -> dict[str, Any]:
-    """Return the columns that can have a monotone constraint, and those of them that have a field of their own: all of
-    a table of few columns, else those with a constraint.
-    """
+    """Return columns that can be monotone, and those with a field: all of a small table, else the constrained ones."""
     if dataset is None:
         return {"ordered": None}
     ordered = [
@@ -105,7 +101,6 @@ def _constrained(form: JobForm, dataset: Dataset | None) -> dict[str, Any]:
 
 
 def _about(seconds: float) -> str:
-    """Return an estimated duration in words."""
     if seconds < 1:
         return "less than a second"
     if seconds < 55:
@@ -119,7 +114,7 @@ def _about(seconds: float) -> str:
 
 
 async def _checked(page: Page, form: JobForm, error: ProblemError | None = None) -> dict[str, Any]:
-    """Return the API's check of the job, and the request in other forms."""
+    """Return the check, and the request in other forms."""
     body, sound = form.body(), None
     if error is None and form.dataset.value:
         try:
@@ -144,7 +139,7 @@ async def _checked(page: Page, form: JobForm, error: ProblemError | None = None)
 async def _show(
     page: Page, given: Mapping[str, str], *, check: bool = False, error: ProblemError | None = None
 ) -> Response:
-    """Return the page of the training form, checked by the API if `check`."""
+    """The API checks the form if `check`."""
     chosen = [given.get("dataset_id", ""), given.get("validation.dataset_id", "")]
     offered = await offer_datasets(page, chosen)
     form, dataset = await form_of(page, given)

@@ -18,8 +18,8 @@ from app.http.forms import FORM
 
 @dataclass(frozen=True)
 class Words:
-    """The page's texts for a field: its label, its purpose, and the meanings of its values and of no value. `suggests`
-    is the id of a list of suggestions on the page.
+    """A field's label, its purpose, and the meanings of its values and of none. `suggests` is the id of a list of
+    suggestions.
     """
 
     title: str
@@ -30,9 +30,7 @@ class Words:
 
 
 class UploadField(NamedTuple):
-    """A field: its label, its purpose, and its choices (the API's value and a text); without choices it is a text
-    field.
-    """
+    """A field: label, purpose, and choices (the API's value and a text); without choices it is a text field."""
 
     title: str
     note: str
@@ -167,7 +165,7 @@ SHEET = "sheet"
 
 
 def describe_form(app: FastAPI, path: str) -> Mapping[str, Any]:
-    """Return the JSON Schemas of the form fields of a table upload to a path of the API."""
+    """`path` is that of the API."""
     for route in app.routes:
         if isinstance(route, APIRoute) and route.path == path and "POST" in (route.methods or ()):
             content = (route.openapi_extra or {})["requestBody"]["content"]
@@ -177,9 +175,7 @@ def describe_form(app: FastAPI, path: str) -> Mapping[str, Any]:
 
 
 def upload_fields(app: FastAPI) -> dict[str, UploadField]:
-    """Return the fields of an upload by the API parameter that each one fills; fields with the page's own texts come
-    first.
-    """
+    """Return fields by API parameter; those with the page's own texts come first."""
     schemas = describe_form(app, "/v1/datasets")
     return {
         name: _field(name, schemas[name]) for name in sorted(schemas, key=[*WORDS, *schemas].index)
@@ -187,7 +183,6 @@ def upload_fields(app: FastAPI) -> dict[str, UploadField]:
 
 
 def _field(name: str, schema: Mapping[str, Any]) -> UploadField:
-    """Return the field of an upload for an API parameter and its JSON Schema."""
     plain = name.replace("_", " ").capitalize()
     words = WORDS.get(name, Words(plain, schema["description"]))
     choices = None
@@ -197,12 +192,11 @@ def _field(name: str, schema: Mapping[str, Any]) -> UploadField:
 
 
 def form_fields(fields: Mapping[str, UploadField]) -> dict[str, FieldLabel]:
-    """Return the fields with their labels, by the API parameter that each one fills."""
     return {name: FieldLabel(name, each.title) for name, each in fields.items()}
 
 
 def with_sheets(fields: Mapping[str, UploadField], sheets: Sequence[str]) -> dict[str, UploadField]:
-    """Return the fields; with the names of several `sheets` of a workbook, the sheet is one of them."""
+    """With several `sheets` of a workbook, the sheet is a field."""
     found = dict(fields)
     if len(sheets) > 1:
         found[SHEET] = found[SHEET]._replace(choices={name: name for name in sheets})
@@ -210,16 +204,14 @@ def with_sheets(fields: Mapping[str, UploadField], sheets: Sequence[str]) -> dic
 
 
 def sheets_of(error: Mapping[str, Any] | None, checked: Mapping[str, Any] | None) -> list[str]:
-    """Return the names of a workbook's sheets, from the API's error or its response to a check; else none."""
+    """Return sheet names from an error or a check."""
     errors = (error or {}).get("errors") or []
     of_book = checked or next((each for each in errors if each.get("sheets")), {})
     return of_book.get("sheets") or []
 
 
 def for_templates(app: FastAPI, sheets: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the template variables of a page that has the fields of an upload. With the names of several `sheets` of a
-    workbook, the sheet is chosen among the main fields.
-    """
+    """Return a template's variables. With several `sheets` of a workbook, the sheet is a main field."""
     fields = with_sheets(upload_fields(app), sheets)
     main = (*MAIN_FIELDS, SHEET) if len(sheets) > 1 else MAIN_FIELDS
     others = [name for name in fields if name not in (*main, *ROLE_FIELDS)]
@@ -227,7 +219,7 @@ def for_templates(app: FastAPI, sheets: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def said_of(dataset: Dataset, names: Iterable[str]) -> dict[str, str]:
-    """Return the fields of an upload, as texts, that describe the dataset's table as it was read."""
+    """Return the fields that describe the table as it was read."""
     known = dataset.to_json()
     known |= known["dialect"] or {}
     if known["labels"] is not None:
@@ -237,7 +229,7 @@ def said_of(dataset: Dataset, names: Iterable[str]) -> dict[str, str]:
 
 
 def _text_of(value: object) -> str:
-    """Return the value of an upload field as the API's text; empty for no value, and for the default."""
+    """Empty for no value, and for the default."""
     if isinstance(value, list):
         return joined(value) or ","
     if value is None or value is False:
@@ -246,9 +238,7 @@ def _text_of(value: object) -> str:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Return several names as one text, as the API expects them: separated by commas, and quoted if they
-    contain one.
-    """
+    """Separate names by commas, quoted if they contain one."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(list(names))
     return line.getvalue()
@@ -257,7 +247,7 @@ def joined(names: Iterable[str]) -> str:
 def changes_of(
     dataset: Dataset, form: Mapping[str, str], names: Collection[str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the fields of a form that differ from the dataset's fields, and the fields that were emptied."""
+    """Return the fields that differ from the dataset's, and those that were emptied."""
     said = said_of(dataset, names)
     given = {name: form[name].strip() for name in names if name in form}
     if given.get("kind") == "":

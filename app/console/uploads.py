@@ -25,14 +25,13 @@ ROW_PATHS = re.compile(r"/console/uploads/batch-scores(/[a-z]+)?")
 @needs("train")
 @takes_body("max_upload_bytes")
 async def upload_dataset(page: PageDep) -> Response:
-    """Stream a form with a table to the API."""
     return _pass_on(page, "POST", at("/v1/datasets"))
 
 
 @router.post("/datasets/validate")
 @needs("train")
 async def validate_dataset(page: PageDep) -> Response:
-    """Stream a form with a table to the API, which only checks it."""
+    """Nothing is stored."""
     return _pass_on(page, "POST", at("/v1/datasets", "validate"))
 
 
@@ -40,7 +39,6 @@ async def validate_dataset(page: PageDep) -> Response:
 @needs("train")
 @takes_body("max_upload_bytes")
 async def upload_version(dataset_id: str, page: PageDep) -> Response:
-    """Stream a new version of a dataset."""
     return _pass_on(page, "POST", at("/v1/datasets", dataset_id, "versions"))
 
 
@@ -48,7 +46,6 @@ async def upload_version(dataset_id: str, page: PageDep) -> Response:
 @needs("train")
 @takes_body("max_upload_bytes")
 async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
-    """Stream the pairs of a dataset of items."""
     return _pass_on(page, "PUT", at("/v1/datasets", dataset_id, "pairs"))
 
 
@@ -56,14 +53,13 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
 @needs("score")
 @takes_body("max_upload_bytes")
 async def upload_rows(page: PageDep) -> Response:
-    """Stream rows to score."""
     return _pass_on(page, "POST", at("/v1/batch-scores"))
 
 
 @router.post("/batch-scores/validate")
 @needs("score")
 async def validate_rows(page: PageDep) -> Response:
-    """Stream the first rows to score to the API, which only checks them."""
+    """Nothing is stored."""
     return _pass_on(page, "POST", at("/v1/batch-scores", "validate"))
 
 
@@ -74,15 +70,13 @@ def _pass_on(page: Page, method: str, path: ApiPath) -> Response:
 
 
 async def send_form(page: Page, method: str, path: ApiPath) -> str:
-    """Stream a plain form with a table to the API; returns the id of the new resource. Raises ProblemError."""
+    """Return the id of the new resource. Raises ProblemError."""
     made: str = (await send_table(page, method, path))["id"]
     return made
 
 
 async def send_table(page: Page, method: str, path: ApiPath) -> dict[str, Any]:
-    """Stream a plain form with a table to the API; returns the JSON of the response. Empty fields are left out. Raises
-    ProblemError.
-    """
+    """Leave out empty fields. Raises ProblemError."""
     if page.table is None:
         raise refusal(422, "Invalid request", "the form must contain a file")
     boundary = secrets.token_hex(16)

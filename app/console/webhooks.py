@@ -32,7 +32,6 @@ BADGES = {"queued": "waiting", "delivered": "ok", "failed": "failed"}
 
 
 def state_of(webhook: Webhook) -> tuple[str, str]:
-    """Return the state of a webhook: the class of its badge, and its label."""
     if not webhook.enabled:
         return "revoked", "disabled"
     return ("ok", "enabled") if webhook.failing_since is None else ("warn", "failing")
@@ -40,14 +39,12 @@ def state_of(webhook: Webhook) -> tuple[str, str]:
 
 @router.get("")
 async def list_webhooks(page: PageDep) -> Response:
-    """Show the webhooks, and the form for a new one."""
     return await _show_list(page)
 
 
 async def _show_list(
     page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    """Return the list with the form; with the API's problem and the entered values after an error."""
     return page.show_form(
         "webhooks.html",
         problem,
@@ -63,7 +60,6 @@ async def _show_list(
 @router.post("")
 @or_form(_show_list, 409, 422, 429)
 async def create_webhook(page: PageDep) -> Response:
-    """Create a webhook, and show its secret once."""
     form = await page.form()
     chosen = form.getlist("events")
     made = await page.client.webhooks.create(
@@ -74,12 +70,12 @@ async def create_webhook(page: PageDep) -> Response:
 
 @router.get("/made")
 async def read_made(page: PageDep) -> Response:
-    """Show a new secret once: it does not appear when the page is loaded again."""
+    """The secret does not appear when the page is loaded again."""
     return page.show_note("webhook_made.html", NOTE, NOTE_PATH)
 
 
 def _show_once(page: Page, made: WebhookWithSecret) -> Response:
-    """Redirect to the page that shows a new secret, which a cookie carries: the service stores nothing of it."""
+    """A cookie carries the secret: the service stores nothing of it."""
     response = page.go(NOTE_PATH)
     page.leave_note(response, NOTE, NOTE_PATH, {"id": made.id, "secret": made.secret})
     return response
@@ -87,7 +83,6 @@ def _show_once(page: Page, made: WebhookWithSecret) -> Response:
 
 @router.get("/{webhook_id}")
 async def read_webhook(page: PageDep, webhook_id: str) -> Response:
-    """Show a webhook with its deliveries."""
     return await _show(page, webhook_id)
 
 
@@ -122,7 +117,6 @@ async def _show(
 @router.post("/{webhook_id}")
 @or_form(_show, 422)
 async def update_webhook(page: PageDep, webhook_id: str) -> Response:
-    """Change, enable or disable a webhook."""
     form = await page.form()
     if "enabled" in form:
         await page.client.webhooks.update(webhook_id, enabled=form["enabled"] == "yes")
@@ -138,26 +132,22 @@ async def update_webhook(page: PageDep, webhook_id: str) -> Response:
 
 @router.post("/{webhook_id}/rotate")
 async def rotate_webhook(page: PageDep, webhook_id: str) -> Response:
-    """Give a webhook a new secret, and show it once."""
     return _show_once(page, await page.client.webhooks.rotate(webhook_id))
 
 
 @router.post("/{webhook_id}/ping")
 async def ping_webhook(page: PageDep, webhook_id: str) -> Response:
-    """Send a test event."""
     await page.client.webhooks.ping(webhook_id)
     return page.go(f"{PAGE}/{path_segment(webhook_id)}")
 
 
 @router.post("/{webhook_id}/deliveries/{event_id}/replay")
 async def replay_delivery(page: PageDep, webhook_id: str, event_id: str) -> Response:
-    """Send an event to a webhook again."""
     await page.client.webhooks.replay(webhook_id, event_id)
     return page.go(f"{PAGE}/{path_segment(webhook_id)}")
 
 
 @router.post("/{webhook_id}/delete")
 async def delete_webhook(page: PageDep, webhook_id: str) -> Response:
-    """Delete a webhook."""
     await page.client.webhooks.delete(webhook_id)
     return page.go(PAGE)

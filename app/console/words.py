@@ -1,5 +1,4 @@
-"""Labels of the API's parameters, states and metrics in forms and tables. The mark ⓘ (the macro `info`) shows the API's
-own name.
+"""Labels of the API's parameters, states and metrics. The mark ⓘ (the macro `info`) shows the API's own name.
 
 Templates have `title`, `metric` and `state` as filters and `METRICS` as a global.
 """
@@ -265,7 +264,7 @@ from the path.
 
 
 def change(action: str, path: str | None) -> str:
-    """Return a sentence that describes a change; for a command on the server, the command."""
+    """Describe a change in a sentence; for a command on the server, return the command."""
     said = CHANGES.get(action)
     if said is None or path is None:
         return action
@@ -286,16 +285,13 @@ class FieldLabel(NamedTuple):
 
 
 class FormFaults(NamedTuple):
-    """The API's errors for a form: the messages by field, and the labels of these fields. `problem` is the one above
-    the form if a part of it belongs to no field, else None.
-    """
+    """Messages by field, and labels of these fields. `problem` is above the form if a part belongs to no field."""
 
     words: Mapping[str, Sequence[str]]
     labels: Mapping[str, str]
     problem: Mapping[str, Any] | None
 
     def get(self, name: str) -> Sequence[str] | None:
-        """Return the error messages of a field."""
         return self.words.get(name)
 
 
@@ -334,9 +330,7 @@ def place_faults(problem: Mapping[str, Any] | None, fields: Mapping[str, FieldLa
 
 
 def _field_of(place: str, detail: str, fields: Mapping[str, FieldLabel]) -> FieldLabel | None:
-    """Return the field that an error belongs to: the one with the longest prefix of the pointer, or one below it that
-    the detail names.
-    """
+    """Return the field with the longest prefix of the pointer, or one below it that the detail names."""
     parts = place.split("/")
     for length in range(len(parts), 0, -1):
         if found := fields.get("/".join(parts[:length])):
@@ -375,20 +369,17 @@ def in_labels(
 
 
 def title(name: str) -> str:
-    """Return the label of a parameter, by its name or its path in a request; without a label, the name unchanged."""
+    """Use the name or the path in a request; without a label, return it unchanged."""
     last = name.rpartition(".")[2]
     return PARAMETERS.get(last, last)
 
 
 def state(name: str) -> str:
-    """Return the word for a state."""
     return STATES.get(name, name.replace("_", " "))
 
 
 def sentence(words: str) -> str:
-    """Return a remark in an API response as a sentence: with a full stop, and with a capital unless it begins with a
-    name.
-    """
+    """Add a full stop, and a capital unless the remark begins with a name."""
     first = words.split(" ", 1)[0]
     if first.isalpha() and first.islower():
         words = words[0].upper() + words[1:]

@@ -28,8 +28,8 @@ CONTENT_ENCODINGS = ("gzip", "zstd")
 
 @dataclass(frozen=True)
 class Format:
-    """The format of an upload: media type, content encoding, and of a CSV, from its Content-Type, `charset`, the
-    character set, and `header`, whether its first line has names (None: not stated).
+    """The format of an upload. `charset` and `header` (whether the first line has names; None: not stated) are a CSV's,
+    from its Content-Type.
     """
 
     content_type: str
@@ -39,9 +39,7 @@ class Format:
 
 
 def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
-    """Return the validated description of a table. Raises Invalid with every error. `also` are more fields that an
-    error may suggest.
-    """
+    """Validate a description. Raises Invalid with every error. `also` are more fields that an error may suggest."""
     errors = find_unknown(given, (*TableFields.model_fields, *also))
     fields, wrong = TableFields.read(given)
     errors += wrong
@@ -84,7 +82,7 @@ def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
 
 
 def describe_version(given: Mapping[str, str]) -> VersionFields:
-    """Return the validated description of a dataset version. Raises Invalid with every error."""
+    """Raises Invalid with every error."""
     why = "; a new version has the roles of its parent"
     errors = find_unknown(given, tuple(VersionFields.model_fields), why)
     fields, wrong = VersionFields.read(given)
@@ -101,8 +99,9 @@ def check_format(
     *,
     needs_header: bool = True,
 ) -> Format:
-    """Return the format of an upload from its headers. Raises UnsupportedMedia for an unsupported one, and with
-    `needs_header` for a CSV without a line of names. `also` are more supported types, for the message.
+    """Read the format from headers. Raises UnsupportedMedia, with `needs_header` also for a CSV without names.
+
+    `also` are more supported types, for the message.
     """
     check_length(content_type)
     media_type = content_type.partition(";")[0].strip().lower()
@@ -125,7 +124,7 @@ def check_format(
 
 
 def told_by_bytes(path: Path, stated: Format) -> Format:
-    """Return the actual format of a file, detected from its bytes. Raises UnsupportedMedia if none is detected."""
+    """Detect the actual format from the bytes. Raises UnsupportedMedia if none is detected."""
     if (foreign := find_foreign(path)) is not None:
         raise UnsupportedMedia(foreign)
     content_type, encoding = find_format(path, stated.content_type, stated.content_encoding)
@@ -139,7 +138,7 @@ def told_by_bytes(path: Path, stated: Format) -> Format:
 
 
 def check_encoding(content_encoding: str | None) -> str | None:
-    """Return the encoding if it is supported; None for a body without one."""
+    """Raises UnsupportedMedia."""
     encoding = (content_encoding or "identity").strip().lower()
     if encoding == "identity":
         return None
@@ -171,9 +170,7 @@ def refuse_clash(dialect: Mapping[str, str]) -> None:
 
 
 def find_dialect(description: Dialect, table: Format) -> dict[str, str] | None:
-    """Return the dialect of a text table, from the fields and the Content-Type; raises Invalid for fields that only a
-    CSV has.
-    """
+    """Combine the fields and the Content-Type of a text table. Raises Invalid for fields that only a CSV has."""
     dialect = description.dialect
     refuse_foreign(dialect, table)
     if table.charset is not None:

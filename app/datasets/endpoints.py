@@ -135,7 +135,7 @@ async def upload_dataset(sending: TableRequestDep) -> Response:
 
 
 async def _of_source(sending: TableRequest, body: bytes) -> Response:
-    """Return the response to a request with a source: create the dataset, or only check the request."""
+    """Create the dataset, or only check the request."""
     refuse_unknown(sending.request.query_params, [])
     context, owner = sending.context, sending.owner
     asked = parse_request(body)
@@ -169,9 +169,7 @@ async def _of_source(sending: TableRequest, body: bytes) -> Response:
 async def _create_unread(
     new: JobCreation, accept: Callable[[Session, datasets.StoredUpload], DatasetRow]
 ) -> Response:
-    """Return the response to a request for a dataset whose rows a job takes from a source: until then an empty file is
-    in the place of an upload.
-    """
+    """Create a dataset whose rows a job takes from a source; until then an empty file replaces an upload."""
     with new.context.blobs.writer("uploads") as writer:
         await run_in_threadpool(writer.sync)
 
@@ -374,7 +372,7 @@ async def put_pairs(
 def _accept_pairs(
     context: Context, owner: str, dataset_id: str, table: Received[None]
 ) -> dict[str, Any]:
-    """Store the received pairs and submit the job that reads them; returns the dataset's JSON."""
+    """Store the pairs and submit the job that reads them."""
     writer = table.writer
     writer.sync()  # the slow part, before the transaction
     upload = datasets.StoredUpload.of(writer.blob, table.format)
@@ -456,9 +454,7 @@ async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
 
 
 def _likely_mode(sending: TableRequestDep) -> str:
-    """Return the `mode` as far as the query tells, before the body is read: by default append, or, for a form, which
-    may still set it, the mode with fewer requirements.
-    """
+    """Return the `mode` before the body is read: append, or, for a form, which may set it, the less strict one."""
     of_form = sending.request.headers.get("content-type", "").lower().startswith(FORM)
     unsaid = VersionMode.REPLACE if of_form else VersionMode.APPEND
     return sending.request.query_params.get("mode", unsaid)

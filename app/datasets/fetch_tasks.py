@@ -73,9 +73,7 @@ class FetchPayload(Described):
 
 
 class FetchResult(IngestResult):
-    """The result of the reader, and the fetched files with their formats. `same_as` is the dataset that is refreshed if
-    it has the same table, else None.
-    """
+    """`same_as` is the refreshed dataset if it has the same table, else None."""
 
     same_as: str | None
     files: list[FetchedFile]
@@ -83,7 +81,7 @@ class FetchResult(IngestResult):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> FetchPayload:
-    """Return the payload without files. Raises Conflict if the dataset that is refreshed was deleted."""
+    """Return the payload without files. Raises Conflict if the refreshed dataset was deleted."""
     dataset = DATASETS.find_to_make(session, claim)
     before: Refreshed | None = None
     if dataset.refresh_of is not None:
@@ -104,7 +102,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 def fetch(
     settings: Settings, claim: Claim, payload: FetchPayload, fetching: Fetching
 ) -> FetchPayload:
-    """Return the payload with the files that the source has now. Raises SourceError, and FetchStopped."""
+    """Fetch the files that the source has now. Raises SourceError, and FetchStopped."""
     source = payload["source"]
     name = source["connection"]
     try:
@@ -131,7 +129,7 @@ def fetch(
 
 
 def run(payload: FetchPayload, callback: Callback) -> FetchResult:
-    """Read the files. Raises BadTable, Invalid, and SourceError for other columns than before."""
+    """Raises BadTable, Invalid, and SourceError for other columns than before."""
     files = [_with_format(payload, file) for file in payload["files"]]
     parts: list[PartFile] = [
         {
@@ -160,9 +158,7 @@ def run(payload: FetchPayload, callback: Callback) -> FetchResult:
 
 
 def _with_format(payload: FetchPayload, file: FetchedFile) -> FetchedFile:
-    """Return a file with its actual format, detected from its bytes. Raises UnsupportedMedia, and Invalid for several
-    formats, or for fields that its format does not have.
-    """
+    """Detect the actual format. Raises UnsupportedMedia, and Invalid for several formats or unfit fields."""
     path = Path(payload["workdir"]) / file["file"]
     stated = Format(file["content_type"] or "", file["content_encoding"])
     format_ = told_by_bytes(path, stated)
@@ -182,7 +178,7 @@ def _with_format(payload: FetchPayload, file: FetchedFile) -> FetchedFile:
 
 
 def _read_parts(payload: Json, callback: Callback) -> Json:
-    """Read several files one after the other, as the child jobs of an upload of several files do."""
+    """Read files one after the other, as the child jobs of an upload of several files do."""
     from app.ingest.parts import assemble, plan, read_part
 
     parts, workdir = payload["parts"], Path(payload["workdir"])
@@ -212,7 +208,7 @@ def _read_parts(payload: Json, callback: Callback) -> Json:
 
 
 def _second_half(callback: Callback, number: int, of: int) -> Callback:
-    """Return the callback of one of several steps that together are the second half of the job."""
+    """Map one of several steps to its share of the second half of the job."""
 
     def report(done: int, total: int, info: Any) -> None:
         share = min(done / total, 1.0) if total else 0.0
@@ -226,7 +222,7 @@ def _quiet(callback: Callback) -> Callback:
 
 
 def _types_of(columns: Sequence[Json]) -> list[ColumnType]:
-    """Return the names and types of the columns that are read. A column without values fits any type."""
+    """A column without values fits any type."""
     return [
         {"name": each["name"], "type": each["type"] if each["distinct"] else None}
         for each in columns
@@ -235,7 +231,7 @@ def _types_of(columns: Sequence[Json]) -> list[ColumnType]:
 
 
 def check_columns(connection: str, before: Sequence[ColumnType], columns: Sequence[Json]) -> None:
-    """Raise SourceError for a source that has other columns, or columns of other types, than when it was last read."""
+    """Raise SourceError for columns, or types, other than when the source was last read."""
     old = {each["name"]: each["type"] for each in before}
     new = {each["name"]: each["type"] for each in _types_of(columns)}
     wrong = [f"{name!r} is missing" for name in old if name not in new]
@@ -256,8 +252,8 @@ def check_columns(connection: str, before: Sequence[ColumnType], columns: Sequen
 
 
 def publish(blobs: Publisher, claim: Claim, result: FetchResult) -> PublishedOutput:
-    """Store the table, and the fetched files in the place of an upload, so that they can be read again. Nothing is
-    stored if the refreshed dataset has the same table.
+    """Store the table, and the fetched files as an upload, to be read again; nothing if the table is the refreshed
+    one's.
     """
     read = {"source": result["source"], "sha256": result["source"]["sha256"]}
     if result["same_as"] is not None:
@@ -286,7 +282,7 @@ def publish(blobs: Publisher, claim: Claim, result: FetchResult) -> PublishedOut
 
 
 def _upload_of(claim: Claim, files: Sequence[FetchedFile], stored: Sequence[Blob]) -> list[Any]:
-    """Return the rows of an upload of several files that has become the dataset: the upload, and its parts."""
+    """Return the rows of the upload that has become the dataset, and of its parts."""
     upload_id, now = new_id("up"), time.time()
     upload = Upload(
         id=upload_id,
@@ -314,7 +310,7 @@ def _upload_of(claim: Claim, files: Sequence[FetchedFile], stored: Sequence[Blob
 
 
 def complete(session: Session, claim: Claim, result: FetchResult, made: PublishedOutput) -> None:
-    """End the job. One that has read the same rows again has the dataset that it was to refresh."""
+    """End the job. After the same rows, the job has the dataset that it was to refresh."""
     complete_output(session, claim, result, made)
     if result["same_as"] is not None:
         jobs.set_dataset(session, claim.owner, claim.job_id, result["same_as"])

@@ -1,5 +1,5 @@
-"""The fields of an upload, each declared once. The parameters of every route for a table, the stored dataset, the
-payload of a reader, and the console's forms are derived from the declarations.
+"""The fields of an upload, each declared once: for all routes, the stored dataset, the reader's payload and the
+console.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ _NO_ITEMS = dict.fromkeys((_BIPARTITE, _MULTILABEL, _GRADED), "items require kin
 
 
 class RoleFields(TextFields):
-    """The upload fields that are columns of the database table `datasets`: the reader completes some, and jobs use
-    them.
-    """
+    """The upload fields that are columns of the table `datasets`; the reader completes some."""
 
     name: Annotated[str, NameField()] = Field(
         default="table", description="Name of the dataset. Default: `table`."
@@ -137,33 +135,26 @@ class ReadingFields(TextFields):
 
 
 class TableFields(Dialect, ReadingFields, RoleFields):
-    """The fields that describe a table."""
-
     @classmethod
     def of(cls, dataset: Dataset) -> TableFields:
-        """Return the fields of a stored dataset. For a ready dataset they include the values that the service detected:
-        label, positive value, item, order of dates.
-        """
+        """For a ready dataset they include what was detected: label, positive value, item, order of dates."""
         roles = {name: getattr(dataset, name) for name in RoleFields.model_fields}
         if dataset.labels is not None:
             roles["labels"] = [each["name"] for each in dataset.labels]
         return cls.model_construct(**roles, **dataset.reading, **(dataset.dialect or {}))
 
     def roles(self) -> dict[str, Any]:
-        """Return the values for the columns of the dataset's database row; several labels as JSON documents."""
+        """Return the values for the dataset's row; several labels as JSON documents."""
         roles = {name: getattr(self, name) for name in RoleFields.model_fields}
         if self.labels is not None:
             roles["labels"] = [{"name": name} for name in self.labels]
         return roles
 
     def reading(self) -> dict[str, Any]:
-        """Return the JSON document that defines how columns are read."""
         return {name: getattr(self, name) for name in ReadingFields.model_fields}
 
     def columns(self) -> Iterator[tuple[str, str]]:
-        """Yield each table column that a field refers to, except those only marked: the field, and the column's
-        name.
-        """
+        """Yield each column that a field refers to, except those only marked: the field, and the column's name."""
         for field, type_ in type(self).types().items():
             value = getattr(self, field)
             if value is None or not isinstance(type_, ColumnField | ColumnsField):

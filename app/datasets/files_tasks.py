@@ -51,9 +51,7 @@ class PartFile(Bytes):
 
 
 class ReadPart(TypedDict):
-    """A finished child job: the files that it made from a part. Number 0 is the table that the parts are
-    appended to.
-    """
+    """The files that a finished child job made from a part. Number 0 is the table that the parts are appended to."""
 
     number: int
     rows: int
@@ -74,7 +72,7 @@ class PartsPayload(Described):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> PartsPayload:
-    """Return the payload: the files of the parts, and the results of the parts that have been read."""
+    """Return the parts, and the results of those that have been read."""
     parent = find_parent_table(session, claim)
     dataset = DATASETS.find_to_make(session, claim)
     parts = files_of(session, settings, claim)
@@ -95,7 +93,6 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def _read_part(finished: Json) -> ReadPart:
-    """Return the part that a finished child job has read."""
     result = finished["result"]
     return {
         "number": finished["spec"]["number"] or 0,
@@ -112,7 +109,7 @@ def files_of(
     claim: Claim,
     number: int | None = None,
 ) -> list[PartFile]:
-    """Return the files of an upload's parts in the order of their numbers; with `number`, only that part's."""
+    """Return the parts in order; with `number`, only that one."""
     return [
         {
             "number": part.number,
@@ -128,9 +125,7 @@ def files_of(
 
 
 def path_of(settings: Settings, owner: str, part: UploadPart) -> str:
-    """Return the path of a part's bytes; raises Conflict for a file on the server if the service no longer reads such
-    files.
-    """
+    """Raises Conflict for a file on the server if the service no longer reads such files."""
     if part.upload_key is not None:
         return BlobKey(part.upload_key)
     if settings.files_dir is None or part.path is None:
@@ -142,7 +137,7 @@ def path_of(settings: Settings, owner: str, part: UploadPart) -> str:
 
 
 def folder_of(files_dir: Path, owner: str) -> Path:
-    """Return the folder of an owner's files on the server. No owner can name another owner's files."""
+    """No owner can name another owner's files."""
     return files_dir / owner
 
 
@@ -157,16 +152,15 @@ def manifest_of(parts: Collection[UploadPart]) -> bytes:
 
 
 def hash_of(parts: Sequence[str | None]) -> str | None:
-    """Return the content hash of a table of parts, computed from their hashes as if each part had been appended to the
-    ones before. None if a part's hash is unknown.
-    """
+    """Hash a table of parts as if each had been appended to the ones before. None if a part's hash is unknown."""
     known = [sha256 for sha256 in parts if sha256 is not None]
     return reduce(hash_appended, known) if len(known) == len(parts) else None
 
 
 def run(payload: PartsPayload, callback: Callback) -> IngestResult | FanOutResult:
-    """Return a request for child jobs that read all parts with the types of the first rows. Afterwards, join the parts,
-    or request that they are read again if the types were wrong.
+    """Request child jobs that read all parts with the types of the first rows. Afterwards, join the parts.
+
+    If the types were wrong, the parts are read again.
     """
     from app.ingest.parts import assemble, plan
 

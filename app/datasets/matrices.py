@@ -50,11 +50,11 @@ class Columns:
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory. X has shape (rows, features), Fortran order and NaN for missing values. y is 1 for positive
-    rows, or the grades; without a label it is 0. Weights, hashed groups, times and hashed queries are optional. Queries
-    are groups, too.
+    """A table in memory. X has shape (rows, features), Fortran order, NaN for missing values and positions among
+    `categories`.
 
-    In a categorical column X holds positions among `categories`.
+    y is 1 for positive rows, or the grades; without a label it is 0. Weights, hashed groups, times and hashed queries
+    are optional. Queries are groups, too.
     """
 
     X: Floats
@@ -68,25 +68,22 @@ class Table:
 
     @property
     def coded(self) -> CodedTable | ColumnTable:
-        """The features with their names and categories, as rankers accept them."""
-
         return CodedTable(self.X, self.names, self.categories)
 
     def column(self, feature: int) -> Floats:
-        """Return the values of a feature, float64 of shape (rows,)."""
         return self.X[:, feature]
 
     def blocks(self, rows: int) -> Iterator[Table]:
-        """Yield the rows in order, in blocks of about `rows` rows."""
+        """Yield the rows in blocks of about `rows`."""
         for start in range(0, len(self.X), rows):
             yield self.with_features(self.X[start : start + rows], slice(start, start + rows))
 
     def take(self, rows: Rows) -> Table:
-        """Return a copy of some rows, in the given order."""
+        """Copy some rows, in the given order."""
         return self.with_features(take_rows(self.X, rows), rows)
 
     def part(self, rows: Rows) -> Table:
-        """Return some rows (ascending and unique) as a separate table, for training or evaluation."""
+        """Return some rows (ascending and unique) as a separate table."""
         return self.take(rows)
 
     def with_features(self, X: Any, rows: Rows | slice) -> Table:
@@ -103,10 +100,7 @@ class Table:
         )
 
     def known_to(self, rows: Rows | None = None) -> Table:
-        """Return the table with only the categories that occur in some rows; other categories become missing values.
-
-        By default these are the rows of weight above 0, which a ranker is trained on.
-        """
+        """Keep only the categories of some rows (by default those of weight above 0); others become missing values."""
 
         if rows is None and self.weight is not None:
             rows = np.flatnonzero(self.weight > 0)
@@ -114,14 +108,14 @@ class Table:
         return replace(self, X=X, categories=categories)
 
     def coded_as(self, other: Table) -> Table:
-        """Return the table coded with the categories of another table; other categories become missing values."""
+        """Use the categories of another table; others become missing values."""
 
         X, categories = to_matrix(self.coded, other.categories)
         return replace(self, X=X, categories=categories)
 
 
 def take_rows(X: Floats, rows: Rows) -> Floats:
-    """Return a copy of some rows in Fortran order; `X[rows]` would be in another order, and copied again."""
+    """Copy some rows in Fortran order; `X[rows]` would be in another order, and copied again."""
     taken = np.empty((len(rows), X.shape[1]), order="F")
     for feature in range(X.shape[1]):
         np.take(X[:, feature], rows, out=taken[:, feature])
@@ -136,15 +130,14 @@ READ_AHEAD_BYTES = 1 << 24
 
 
 def max_bytes_taken(memory_bytes: int) -> int:
-    """Return the number of bytes of a stored table's features that a job with this memory may load at once."""
+    """Return how many bytes of a stored table's features a job may load at once."""
     return min(MAX_BYTES_TAKEN, memory_bytes // 8)
 
 
 @dataclass(frozen=True)
 class StoredTable(Table):
-    """A table whose features stay in their file: `X` is a `ColumnTable`, which reads single columns or a few rows.
-
-    A part of at most `max_bytes` of features is copied to memory.
+    """A table whose features stay in their file: `X` is a `ColumnTable`. Parts of at most `max_bytes` are copied to
+    memory.
     """
 
     X: Any
@@ -152,23 +145,20 @@ class StoredTable(Table):
 
     @property
     def coded(self) -> ColumnTable:
-        """The features in the form that rankers accept if they read columns."""
         table: ColumnTable = self.X
         return table
 
     def column(self, feature: int) -> Floats:
-        """Return the values of a feature, float64 of shape (rows,)."""
         values = np.empty(self.coded.source.n_rows)
         self.coded.read(feature, values)
         return values if self.coded.is_taken is None else values[self.coded.is_taken]
 
     def blocks(self, rows: int) -> Iterator[Table]:
-        """Yield the rows in order, one row group at a time."""
+        """Yield one row group at a time."""
         for (block,) in blocks_of([self]):
             yield block
 
     def take(self, rows: Rows) -> Table:
-        """Return a copy of some rows in memory, in the given order."""
         if are_ascending(rows):
             X = self.source.read_rows(self.source_rows(rows))
         else:
@@ -183,13 +173,11 @@ class StoredTable(Table):
         return self.with_features(X, rows)
 
     def source_rows(self, rows: Rows) -> Rows:
-        """Return the positions in the file of some rows of the table (ascending and unique)."""
+        """Return positions in the file."""
         return rows if self.coded.is_taken is None else find_nth(self.coded.is_taken, rows)
 
     def part(self, rows: Rows) -> Table:
-        """Return some rows (ascending and unique) as a table: in memory if it fits, else one that reads
-        from the file.
-        """
+        """Return a table in memory if it fits, else one that reads from the file."""
         if len(rows) <= self.max_rows:
             return self.take(rows)
         if not are_ascending(rows):
@@ -205,34 +193,31 @@ class StoredTable(Table):
         return self.max_bytes // (8 * len(self.names))
 
     def known_to(self, rows: Rows | None = None) -> Table:
-        """Return the table with only the categories that occur in rows of weight above 0."""
+        """By default the rows are those of weight above 0."""
         if rows is not None:
             raise ValueError("a stored table knows the categories of its rows of weight above 0")
         learnt = self.coded if self.weight is None else self.coded.take(self.weight > 0)
         return self._coded_by(learnt.keep_present().categories)
 
     def coded_as(self, other: Table) -> Table:
-        """Return the table coded with the categories of another table; other categories become missing values."""
         return self._coded_by(other.categories)
 
     def _coded_by(self, categories: Categories) -> StoredTable:
         return replace(self, X=self.coded.with_categories(categories), categories=categories)
 
     def recode(self, X: Floats) -> None:
-        """Convert the file's category indices in `X`, in place, to the indices of this table's categories."""
+        """Convert the file's category indices in `X`, in place, to this table's."""
         for feature in range(X.shape[1]):
             self.coded.recode(feature, X[:, feature])
 
     @property
     def source(self) -> ParquetColumns:
-        """The columns of the file."""
         source = self.coded.source
         assert isinstance(source, ParquetColumns)
         return source
 
 
 def are_ascending(rows: Rows) -> bool:
-    """Return True if each row is greater than the one before."""
     return all(
         bool((np.diff(rows[max(start - 1, 0) : start + ROWS_AT_ONCE]) > 0).all())
         for start in range(0, len(rows), ROWS_AT_ONCE)
@@ -240,9 +225,7 @@ def are_ascending(rows: Rows) -> bool:
 
 
 def blocks_of(tables: Sequence[StoredTable]) -> Iterator[list[Table]]:
-    """Yield, for each row group of the file, the rows of each of several tables that share it; the file is
-    read once.
-    """
+    """Yield, for each row group, the rows of several tables that share one file, which is read once."""
     done = [0] * len(tables)
     for start, X in tables[0].source.read_groups():
         blocks = []
@@ -264,19 +247,10 @@ def store_table(
     memory_bytes: int,
     on_read: Callable[[str], None] | None = None,
 ) -> StoredTable:
-    """Return a typed table whose features are read from the file on demand; binned codes will be cached in `folder`.
+    """Return a table whose features are read from the file on demand; other columns are in memory.
 
-    Labels, weights, groups and times are in memory. The file is named by its content.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-    columns : Columns
-    folder : pathlib.Path
-    memory_bytes : int
-        Memory that the job may use.
-    on_read : callable (str), optional
-        See `ParquetColumns`.
+    Binned codes are cached in `folder`; the file is named by its content. `memory_bytes` is what the job may use.
+    `on_read`: see `ParquetColumns`.
     """
     rest = read_table(path, replace(columns, features=()))
     source = ParquetColumns(path, columns.features, path.name.encode(), on_read)
@@ -290,7 +264,7 @@ def store_table(
 
 
 def read_table(path: Path, columns: Columns) -> Table:
-    """Read a typed table, row group by row group: memory holds the matrix and one row group."""
+    """Read by row groups: memory holds the matrix and one of them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -335,9 +309,7 @@ def read_table(path: Path, columns: Columns) -> Table:
 
 
 def read_times(path: Path, name: str, *, complete: bool = True) -> Floats:
-    """Read a column of times as numbers, ascending with time. Raises Invalid for a missing time; if the column need not
-    be `complete`, it is NaN.
-    """
+    """Read times as ascending numbers. Raises Invalid for a missing time; unless `complete`, it is NaN."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -362,7 +334,6 @@ def read_times(path: Path, name: str, *, complete: bool = True) -> Floats:
 
 
 def _no_times(name: str, found: str) -> Invalid:
-    """Return the error for a time column that cannot order the rows."""
     rule = "it must contain numbers or ISO 8601 dates, such as 2026-01-31 or 2026-01-31T12:00:00Z"
     detail = f"the time column {name!r} cannot order the rows: {found}; {rule}"
     return Invalid(
@@ -373,9 +344,7 @@ def _no_times(name: str, found: str) -> Invalid:
 
 
 class ParquetColumns(ColumnSource):
-    """The columns of a typed table as float64, as rankers read them; each is read on demand.
-
-    The file is opened once, and its metadata is read once. If columns are read in order, several are read ahead.
+    """The columns of a typed table as float64, each read on demand; in order, several are read ahead.
 
     Parameters
     ----------
@@ -426,7 +395,7 @@ class ParquetColumns(ColumnSource):
         )
 
     def read(self, column: int, values: Floats) -> None:
-        """Read a column into an array; see `core.base.columns.ColumnSource`."""
+        """See `core.base.columns.ColumnSource`."""
         place = column - self._ahead_first
         if not 0 <= place < self._ahead.shape[1]:
             is_next = column == self._ahead_first + max(self._ahead.shape[1], 1)
@@ -442,7 +411,7 @@ class ParquetColumns(ColumnSource):
         values[:] = self._ahead[:, place]
 
     def _read(self, first: int, X: Floats) -> None:
-        """Read as many columns into `X` as it has, beginning with column `first`."""
+        """Read as many columns into `X` as it has, from column `first` on."""
         names, start = self.names[first : first + X.shape[1]], 0
         for number in range(self._file.num_row_groups):
             part = self._file.read_row_group(number, columns=list(names), use_threads=False)
@@ -456,13 +425,11 @@ class ParquetColumns(ColumnSource):
             X[:, feature] = column.to_numpy() if book is None else book.encode(column)
 
     def keep(self, rows: Rows) -> None:
-        """Load some rows (ascending and unique) into memory. Until the next call, `read_rows` does not read the file
-        for them.
-        """
+        """Load some rows (ascending and unique). Until the next call, `read_rows` does not read the file for them."""
         self._kept = rows, self.read_rows(rows)
 
     def read_rows(self, rows: Rows) -> Floats:
-        """Return all features of some rows (ascending and unique), float64 of shape (n, n_features)."""
+        """Return some rows (ascending and unique), shape (n, n_features)."""
         kept, X = self._kept
         found = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
         if len(kept) and bool((kept[found] == rows).all()):
@@ -474,9 +441,7 @@ class ParquetColumns(ColumnSource):
         return X
 
     def read_groups(self, rows: Rows | None = None) -> Iterator[tuple[int, Floats]]:
-        """Yield each row group that contains at least one of some rows (ascending): the position of its first row, and
-        its features.
-        """
+        """Yield each row group with some of these rows (ascending): the position of its first row, and its features."""
         start = 0
         for number in range(self._file.num_row_groups):
             stop = start + self._file.metadata.row_group(number).num_rows
@@ -496,13 +461,13 @@ class ParquetColumns(ColumnSource):
 
 
 class _CodeBook:
-    """Numbers the distinct texts of a column in the order of their first occurrence."""
+    """Numbers the distinct texts in order of first occurrence."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def encode(self, column: pa.ChunkedArray) -> Floats:
-        """Return the numbers of the texts in a row group; NaN for a missing text."""
+        """Return NaN for missing texts."""
         numbers = []
         for chunk in column.chunks:
             texts = chunk.dictionary.to_pylist()
@@ -518,7 +483,7 @@ class _CodeBook:
         return tuple(texts)
 
     def sort(self, codes: Floats) -> tuple[str, ...]:
-        """Return the texts in ascending order; convert the numbers in `codes`, in place, to positions in this order."""
+        """Return the texts in ascending order; convert the numbers in `codes` in place."""
         texts = sorted(self._numbers)
         position = np.empty(len(texts) + 1)
         position[[self._numbers[text] for text in texts]] = np.arange(len(texts))

@@ -77,9 +77,7 @@ _IGNORED = ("_", ".")
 
 
 async def fetch(connection: Connection, url: str, folder: Path, fetching: Fetching) -> FetchedRows:
-    """Download the objects of a URL to files in a folder, until the worker stops the step or its time is up. Raises
-    SourceError, and FetchStopped.
-    """
+    """Download until the worker stops the step or its time is up. Raises SourceError, and FetchStopped."""
     store = _Store(connection, fetching)
     task = asyncio.current_task()
     assert task is not None
@@ -100,7 +98,7 @@ async def fetch(connection: Connection, url: str, folder: Path, fetching: Fetchi
 
 
 def probe(connection: Connection) -> str | None:
-    """Return why the objects of a store cannot be listed, without the query of a URL; None if they can."""
+    """Return why the objects cannot be listed, without the query of a URL; None if they can."""
     try:
         client = open_bucket(connection.bucket, follows=False)
         next(iter(obstore.list(client, chunk_size=1)), None)
@@ -110,22 +108,18 @@ def probe(connection: Connection) -> str | None:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of an error of obstore, without the query of a URL, which may have a signature."""
+    """Return the first line without the query of a URL, which may have a signature."""
     return re.sub(r"\?\S*", "?…", str(error).strip().partition("\n")[0][:500])
 
 
 def _status_of(error: BaseException) -> int | None:
-    """Return the status of the response that an error of obstore reports, which has it only in its message; None if
-    there was no complete response.
-    """
+    """Return the status, which obstore has only in messages; None if there was no complete response."""
     found = _STATUS.search(str(error)[:4_000])
     return None if found is None else int(found[1])
 
 
 def _is_lasting(error: BaseException) -> bool:
-    """Return True for an error of obstore that repeating the request does not cure: a response that refuses it, a
-    redirection to another region, and a server that does not have this part of the API.
-    """
+    """Return True if repeating the request does not help: a refusal, another region, or a missing part of the API."""
     status = _status_of(error)
     if status is not None:
         return (status < 500 and status not in _AGAIN) or status == 501
@@ -212,7 +206,6 @@ class _Store:
         self._stamp: object = None
 
     def url_of(self, path: str) -> str:
-        """Return the URL of an object, from its path below the prefix."""
         return f"{self._connection.prefix}{path}"
 
     def path_of(self, url: str) -> str:
@@ -220,7 +213,6 @@ class _Store:
         return url.removeprefix(self._connection.prefix).rstrip("/")
 
     async def head(self, url: str, *, is_known: bool = False) -> ObjectMeta:
-        """Return size, ETag and version of an object. `is_known`: it was listed. Raises SourceError."""
         path = self.path_of(url)
 
         async def look(client: Any) -> ObjectMeta:
@@ -237,9 +229,7 @@ class _Store:
         return meta
 
     async def list(self, url: str) -> list[ObjectMeta]:
-        """Return the tables below a URL in the order of their keys. Raises SourceError if there are none, too many, or
-        objects that are no tables.
-        """
+        """Return the tables below a URL by key. Raises SourceError if there are none, too many, or other objects."""
         path = self.path_of(url)
 
         async def pages(client: Any) -> list[ObjectMeta]:
@@ -282,7 +272,7 @@ class _Store:
 
     @staticmethod
     def _is_table(meta: ObjectMeta, prefix: str) -> bool:
-        """Return False for an empty object, and for one that, or a folder of which, has a name of another use."""
+        """Return False for an empty object, and for names with another use, also of a folder."""
         steps = meta["path"].removeprefix(prefix).split("/")
         return meta["size"] > 0 and not any(
             step.startswith(_IGNORED) and not is_partition(step) for step in steps
@@ -291,8 +281,9 @@ class _Store:
     async def download(
         self, meta: ObjectMeta, file: BinaryIO, report: Callable[[int], object], before: int
     ) -> str:
-        """Write the bytes of an object to a file; returns their SHA-256. `report` gets the bytes so far, from `before`
-        on. Raises SourceError if the object has changed.
+        """Write an object to a file; returns its SHA-256. Raises SourceError if it has changed.
+
+        `report` gets the bytes so far, from `before` on.
         """
         digest, size = hashlib.sha256(), meta["size"]
         pending: list[asyncio.Task[bytes]] = []
@@ -317,7 +308,7 @@ class _Store:
             await asyncio.gather(*pending, return_exceptions=True)
 
     async def _range(self, meta: ObjectMeta, start: int, end: int) -> bytes:
-        """Return a range of an object that has not changed since `meta`. Raises SourceError."""
+        """Raises SourceError if the object has changed since `meta`."""
         path, etag = meta["path"], meta["e_tag"]
 
         async def get(client: Any) -> bytes:
@@ -346,7 +337,7 @@ class _Store:
         *,
         is_known: bool = False,
     ) -> Result:
-        """Run a request, and again while the store is away. `is_known`: the object was there. Raises SourceError."""
+        """Repeat a request while the store is away. `is_known`: the object was there. Raises SourceError."""
         until = time.monotonic() + min(PATIENCE_SECONDS, self._fetching.seconds_left)
         delay = FIRST_DELAY
         while True:
@@ -391,7 +382,7 @@ class _Store:
         return self._client
 
     def _has_new_credentials(self) -> bool:
-        """Return True if the file with the credentials has changed since they were read; they are then read again."""
+        """Read the file again if it has changed."""
         if self._look() == self._stamp:
             return False
         self._client = None

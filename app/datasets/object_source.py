@@ -23,12 +23,8 @@ _URL = re.compile(r"[a-z0-9]+://[a-z0-9][a-z0-9._-]*(/[\w!.'()&$@=;:+, -]+)*/?")
 
 
 class ObjectSource:
-    """The objects of a store, by their URL."""
-
     def describe(self, connections: Connections, given: Mapping[str, Any]) -> DatasetSource:
-        """Return the source of a request as the dataset stores it. Raises Invalid for a URL that is not below the
-        prefix of a connection.
-        """
+        """Raises Invalid for a URL that is not below the prefix of a connection."""
         url = given["url"]
         connection = connection_of(connections, url)
         if not url.endswith("/"):
@@ -38,14 +34,14 @@ class ObjectSource:
     def fetch(
         self, connection: Connection, source: DatasetSource, folder: Path, fetching: Fetching
     ) -> FetchedRows:
-        """Download the objects to files in a folder. Raises SourceError, and FetchStopped."""
+        """Raises SourceError, and FetchStopped."""
         found: FetchedRows = asyncio.run(
             _download().fetch(connection, source["url"], folder, fetching)
         )
         return found
 
     def probe(self, connection: Connection) -> str | None:
-        """Return why the objects of a connection cannot be listed; None if they can."""
+        """Return why the objects cannot be listed; None if they can."""
         problem: str | None = _download().probe(connection)
         return problem
 
@@ -54,13 +50,14 @@ SOURCE = ObjectSource()
 
 
 def _download() -> ModuleType:
-    """Return the module that connects. It is imported by name: a process that only checks URLs needs no obstore."""
+    """Import by name: a process that only checks URLs needs no obstore."""
     return import_module("app.datasets.object_download")
 
 
 def connection_of(connections: Connections, url: str) -> Connection:
-    """Return the connection with the longest prefix of a URL. Raises Invalid if there is none, and for a URL that is
-    not written plainly: with a query, a fragment, percent signs, empty steps, `.` or `..`.
+    """Return the connection with the longest prefix of a URL. Raises Invalid if there is none.
+
+    Also for a URL that is not written plainly: with a query, a fragment, percent signs, empty steps, `.` or `..`.
     """
     if _URL.fullmatch(url) is None or {".", ".."} & set(url.split("/")):
         raise invalid(

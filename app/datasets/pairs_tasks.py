@@ -30,7 +30,6 @@ class PairsOutput(UploadOutput[DatasetPairs]):
     """The job output `pairs`: the pairs of a dataset."""
 
     def deleted(self, id_: str) -> Conflict:
-        """Return the error for pairs that were deleted."""
         return Conflict(
             f"dataset {id_} has no pairs that are waiting to be read", code="dataset_deleted"
         )
@@ -53,15 +52,12 @@ class PairsPayload(Work, BoundedBytes):
 
 
 class PairsResult(WrittenTable):
-    """The result of the reader of pairs."""
-
     pairs: int
     items: int
     weighted: bool
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> PairsPayload:
-    """Return the payload of the reader: the upload and the table of items."""
     pairs = PAIRS.find_to_make(session, claim)
     dataset = repository.find(session, claim.owner, pairs.id)
     if dataset is None or dataset.table_key is None:
@@ -77,7 +73,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def run(payload: PairsPayload, callback: Callback) -> PairsResult:
-    """Read the uploaded pairs and write them as row numbers of the items."""
+    """Write the pairs as row numbers of the items."""
     from app.ingest.pairs import ingest_pairs
 
     found = ingest_pairs(payload, callback) | {"workdir": payload["workdir"]}
@@ -85,7 +81,7 @@ def run(payload: PairsPayload, callback: Callback) -> PairsResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: PairsResult) -> PublishedOutput:
-    """Store the file of the pairs; returns the values of its row."""
+    """Return the values of the row of the pairs."""
     columns = publish_table(blobs, result)
     columns |= {
         "pairs": result["pairs"],

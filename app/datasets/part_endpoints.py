@@ -164,7 +164,7 @@ def _refuse_fields(given: Mapping[str, str]) -> None:
 
 
 def _close(context: Context, owner: str, upload_id: str, n_parts: int) -> tuple[Json, bool]:
-    """Create the dataset of an upload's parts; returns its JSON, and True if it is new."""
+    """Return the dataset's JSON, and True if it is new."""
     with context.blobs.writer("uploads") as writer:
         writer.write(context.db.reading(parts.manifest, owner, upload_id))
         writer.sync()  # the slow part, before the transaction
@@ -181,7 +181,7 @@ def _close(context: Context, owner: str, upload_id: str, n_parts: int) -> tuple[
 def _add(
     context: Context, owner: str, upload_id: str, number: int, table: Received[None]
 ) -> tuple[int, Json]:
-    """Add a received file to an upload as a part; returns the status code and the part's JSON."""
+    """Return the status code and the part's JSON."""
     writer = table.writer
     writer.sync()  # the slow part, before the transaction
     received = datasets.StoredUpload.of(writer.blob, table.format)

@@ -30,8 +30,6 @@ PIECES = "parts"
 
 
 class PartPayload(Described):
-    """The payload of the reader of a part."""
-
     part: PartFile
     parent: ParentTable | None
     guess: Json
@@ -39,8 +37,6 @@ class PartPayload(Described):
 
 
 class PieceFile(TypedDict):
-    """A file in the work folder, and its SHA-256."""
-
     path: str
     sha256: str
 
@@ -54,7 +50,6 @@ class PartResult(TypedDict):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> PartPayload:
-    """Return the payload of the reader: the part, and the types of the columns."""
     assert claim.parent_id is not None
     spec, part = claim.spec["parent"], claim.spec["part"]
     whole = replace(claim, spec=spec, job_id=claim.parent_id)
@@ -98,14 +93,14 @@ def _file_of(parent: ParentTable) -> PartFile:
 
 
 def run(payload: PartPayload, callback: Callback) -> PartResult:
-    """Read the part, and write its rows and their statistics to files."""
+    """Write the part's rows and their statistics to files."""
     from app.ingest.parts import read_part
 
     return cast(PartResult, read_part(payload, callback))
 
 
 def publish(blobs: Publisher, claim: Claim, result: PartResult) -> dict[str, str]:
-    """Store the files of a part; returns the key of each by its name."""
+    """Return the key of each file by its name."""
     return {
         name: blobs.publish(Path(file["path"]), PIECES, file["sha256"]).key
         for name, file in result["files"].items()
@@ -113,7 +108,7 @@ def publish(blobs: Publisher, claim: Claim, result: PartResult) -> dict[str, str
 
 
 def complete(session: Session, claim: Claim, result: PartResult, published: dict[str, str]) -> None:
-    """Complete the child job. The parent joins the parts after the last one."""
+    """The parent joins the parts after the last one."""
     found = {"rows": result["rows"], "sha256": result["sha256"], child_jobs.OWNED: True}
     child_jobs.finish(session, claim, found, published)
 

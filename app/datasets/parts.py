@@ -51,9 +51,7 @@ _MAX_LISTED_FILES = 10 * MAX_PARTS
 def open_upload(
     session: Session, settings: Settings, owner: str, given: Mapping[str, str]
 ) -> Upload:
-    """Create an upload without parts. Raises Invalid for a wrong description of the table, NotFound or Conflict if it
-    cannot be a version of the other dataset, or if there are too many.
-    """
+    """Raises Invalid for a wrong description, NotFound or Conflict for an impossible version, or too many uploads."""
     if VERSION_OF in given or MODE in given:
         parent_id, new = _version_of(given)
         parent = datasets.find_parent(session, owner, parent_id, new.mode)
@@ -76,9 +74,7 @@ def open_upload(
 
 
 def find(session: Session, owner: str, upload_id: str, *, lock: bool = False) -> Upload:
-    """Return the owner's upload; with `lock`, locked until the transaction ends. Raises NotFound, also for another
-    owner's upload.
-    """
+    """With `lock`, locked until the transaction ends. Raises NotFound."""
     upload = None
     if is_id(upload_id, "up"):
         upload = repository.find_upload(session, owner, upload_id, lock=lock)
@@ -90,7 +86,6 @@ def find(session: Session, owner: str, upload_id: str, *, lock: bool = False) ->
 def find_with_parts(
     session: Session, owner: str, upload_id: str
 ) -> tuple[Upload, list[UploadPart]]:
-    """Return the owner's upload and its parts."""
     upload = find(session, owner, upload_id)
     return upload, repository.parts_of(session, upload.id)
 
@@ -98,13 +93,13 @@ def find_with_parts(
 def list_page(
     session: Session, owner: str, *, limit: int, after: str | None
 ) -> tuple[Page[Upload], dict[str, tuple[int, int]]]:
-    """Return the owner's uploads, newest first, and the number and the bytes of each upload's parts."""
+    """Newest first; returns the number and the bytes of each upload's parts, too."""
     page = repository.list_uploads(session, owner, limit=limit, after=after)
     return page, repository.sizes_of(session, [upload.id for upload in page.data])
 
 
 def delete(session: Session, owner: str, upload_id: str) -> None:
-    """Delete an upload that is not closed. The sweeper later removes the bytes, to which no row refers any more."""
+    """Only if not closed. The sweeper later removes the bytes, to which no row refers any more."""
     holds.lock(session, owner)
     holds.check(session, owner)
     repository.delete_upload(session, owner, _find_open(session, owner, upload_id, lock=True).id)
@@ -119,8 +114,9 @@ def check_takes_part(
     format_: Format | None,
     size: int | None,
 ) -> bool:
-    """Check that the upload can accept this part, before its bytes are received, as far as format and size are known.
-    Returns True if a part of this number exists. Raises NotFound, Conflict, Invalid or TooLarge.
+    """Check that a part fits, as far as known before its bytes are received; True if its number exists.
+
+    Raises NotFound, Conflict, Invalid or TooLarge.
     """
     upload = _find_open(session, owner, upload_id)
     if not 1 <= number <= MAX_PARTS:
@@ -139,7 +135,7 @@ def check_takes_part(
 def _check_bytes(
     session: Session, settings: Settings, upload: Upload, size: int, what: str
 ) -> None:
-    """Raise TooLarge if `size` more bytes would exceed the upload's limit. `what` names the part in the message."""
+    """Raise TooLarge if `size` more bytes exceed the upload's limit. `what` names the part in the message."""
     most = settings.max_dataset_bytes
     _, there = repository.sizes_of(session, [upload.id]).get(upload.id, (0, 0))
     if there + size > most:
@@ -153,9 +149,7 @@ def _check_bytes(
 def _check_same(
     part: UploadPart, format_: Format, size: int | None, sha256: str | None = None
 ) -> None:
-    """Raise Conflict if the stored part has another format, size or hash than the new one; unknown values are not
-    compared.
-    """
+    """Raise Conflict if the stored part differs from the new one; unknown values are not compared."""
     known = {
         "content type": (part.content_type, format_.content_type),
         "content encoding": (part.content_encoding or "none", format_.content_encoding or "none"),
@@ -173,9 +167,7 @@ def _check_same(
 
 
 def _charset_of(part: UploadPart | Format) -> str:
-    """Return the character set in the Content-Type of a text. The default is UTF-8, although the bytes may
-    be UTF-16.
-    """
+    """Return the Content-Type's character set. The default is UTF-8, although the bytes may be UTF-16."""
     return part.charset or "utf-8"
 
 
@@ -187,9 +179,7 @@ def add_part(
     number: int,
     received: datasets.StoredUpload,
 ) -> tuple[UploadPart, bool]:
-    """Add a part to an upload; returns its row, and True if it is new. The same bytes under the same number change
-    nothing.
-    """
+    """Return the part's row, and True if it is new. The same bytes under the same number change nothing."""
     upload = _find_open(session, owner, upload_id, lock=True)
     there = repository.parts_of(session, upload.id, number)
     if there:
@@ -214,9 +204,7 @@ def add_part(
 
 @dataclass(frozen=True)
 class ServerFile:
-    """A table below the service's folder for files: its path in that folder, its format, and its stamp (which changes
-    with the file).
-    """
+    """A table below the folder for files: its path there, its format, and a stamp that changes with the file."""
 
     path: str
     format: Format
@@ -267,9 +255,7 @@ def find_files(settings: Settings, owner: str, path: str) -> list[ServerFile]:
 
 
 def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
-    """Return the file at a path with the format that its name implies. Raises Invalid if it is not a table, and
-    OSError.
-    """
+    """The name implies the format. Raises Invalid if it is no table's, and OSError."""
     found = at.lstat()
     if is_partition(at.name) and stat.S_ISDIR(found.st_mode):
         raise _bad_path(
@@ -311,7 +297,7 @@ def _bad_path(detail: str, code: str) -> Invalid:
 def add_files(
     session: Session, settings: Settings, owner: str, upload_id: str, files: Sequence[ServerFile]
 ) -> tuple[Upload, list[UploadPart]]:
-    """Add files on the server as the next parts of an upload; returns the upload with all its parts."""
+    """Return the upload with all its parts."""
     upload = _find_open(session, owner, upload_id, lock=True)
     there = repository.parts_of(session, upload.id)
     numbers = {part.path: part.number for part in there}
@@ -359,9 +345,7 @@ def add_files(
 
 
 def check_format(session: Session, upload: Upload, format_: Format, what: str) -> None:
-    """Raise Invalid if the format of a part differs from the other parts' format, or if it does not support the dialect
-    of the upload.
-    """
+    """Raise Invalid if the format differs from the other parts', or does not support the upload's dialect."""
     find_dialect(_description_of(session, upload, format_), format_)
     first = repository.first_part(session, upload.id)
     if first is None:
@@ -379,9 +363,7 @@ def check_format(session: Session, upload: Upload, format_: Format, what: str) -
 
 
 def manifest(session: Session, owner: str, upload_id: str) -> bytes:
-    """Return the manifest of the parts received so far, which `close` requires. Raises NotFound for an
-    unknown upload.
-    """
+    """Return the manifest of the parts so far, which `close` requires. Raises NotFound."""
     upload = find(session, owner, upload_id)
     return manifest_of(repository.parts_of(session, upload.id))
 
@@ -394,8 +376,7 @@ def close(
     n_parts: int,
     written: BlobWriter,
 ) -> tuple[Dataset, bool]:
-    """Create a dataset from the parts, and the job that reads them. Returns the dataset, and True if it is new; for an
-    upload that is already closed, its dataset.
+    """Create a dataset and the job that reads it; returns it, and True if it is new. A closed upload has its dataset.
 
     `written` contains the `manifest`, read before the transaction. It is published here. Raises Conflict if a part has
     been added since.
@@ -451,9 +432,7 @@ def _listed(numbers: Collection[int]) -> str:
 
 
 def _description_of(session: Session, upload: Upload, format_: Format) -> TableFields:
-    """Return the description of the upload's table. Raises NotFound or Conflict if it is a version that can no longer
-    be created.
-    """
+    """Raises NotFound or Conflict for a version that can no longer be created."""
     if VERSION_OF not in upload.fields:
         return describe(upload.fields)
     parent_id, new = _version_of(upload.fields)
@@ -462,9 +441,7 @@ def _description_of(session: Session, upload: Upload, format_: Format) -> TableF
 
 
 def _version_of(fields: Mapping[str, str]) -> tuple[str, VersionFields]:
-    """Return the id of the dataset that an upload is a version of, and the description of the version.
-    Raises Invalid.
-    """
+    """Return the parent dataset's id and the description of the version. Raises Invalid."""
     if VERSION_OF not in fields:
         detail = f"{MODE} requires {VERSION_OF}: the dataset that the files are a new version of"
         raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
@@ -473,7 +450,7 @@ def _version_of(fields: Mapping[str, str]) -> tuple[str, VersionFields]:
 
 
 def _find_open(session: Session, owner: str, upload_id: str, *, lock: bool = False) -> Upload:
-    """Return the owner's upload if it is open. Raises Conflict if it is closed."""
+    """Raises Conflict if the upload is closed."""
     upload = find(session, owner, upload_id, lock=lock)
     if upload.dataset_id is not None:
         raise Conflict(

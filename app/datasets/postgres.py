@@ -68,8 +68,9 @@ def read_query(query: Query, file: Path, fetching: Fetching) -> QueryRows:
 
 
 def check_query(query: Query, fetching: Fetching) -> str | None:
-    """Check that a query can be run: the login, the privileges of the role, and the SQL, with NULL for each parameter.
-    No row is read. Returns a table that the role could change; None if there is none. Raises as `read_query` does.
+    """Check the login, the role's privileges, and the SQL, with NULL for each parameter. No row is read.
+
+    Returns a table that the role could change; None if there is none. Raises as `read_query` does.
     """
     writable: str | None = _run(query, None, fetching)["writable"]
     return writable
@@ -121,9 +122,7 @@ def _run(query: Query, file: Path | None, fetching: Fetching) -> Json:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of the process. The client library must not use what is meant for the service's own
-    database, such as PGPASSWORD or ~/.pgpass.
-    """
+    """Hide what is meant for the service's own database, such as PGPASSWORD or ~/.pgpass, from the client library."""
     kept = {
         name: value
         for name, value in child_environment().items()
@@ -133,7 +132,7 @@ def _environment() -> dict[str, str]:
 
 
 def _messages(stream: IO[bytes]) -> Iterator[Json | None]:
-    """Yield the lines of a process until it ends, and None at least each `POLL_SECONDS`."""
+    """Yield the lines of a process, and None at least each `POLL_SECONDS`."""
     os.set_blocking(stream.fileno(), False)
     pending = b""
     with selectors.DefaultSelector() as selector:
@@ -150,7 +149,6 @@ def _messages(stream: IO[bytes]) -> Iterator[Json | None]:
 
 
 def _raise(connection: str, problem: Mapping[str, Any]) -> NoReturn:
-    """Raise the problem that the process has found."""
     detail, code = problem["detail"], problem["code"]
     if problem["kind"] == "full":
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -173,7 +171,7 @@ def _raise(connection: str, problem: Mapping[str, Any]) -> NoReturn:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process, which cancels its query when its standard input is closed."""
+    """Close the process's standard input: it then cancels its query."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError):

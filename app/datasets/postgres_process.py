@@ -1,9 +1,9 @@
 """The process that runs a query of PostgreSQL and writes its rows to a Parquet file.
 
-It is a process of its own, because the client library waits without a limit for a server that is frozen, and only a
-process can be killed. It reads one line of JSON (`Task`) from standard input, which may have a password, and writes
-lines of JSON to standard output: `{"bytes"}` while it reads, and at the end `{"result"}` or `{"problem"}`.
-When its standard input is closed, because the job was cancelled or the worker has died, it cancels the query.
+Only a process can be killed: the client library waits without limit for a frozen server. It reads one line of JSON
+(`Task`) from standard input, which may have a password, and writes lines of JSON to standard output: `{"bytes"}` while
+it reads, and at the end `{"result"}` or `{"problem"}`. When its standard input is closed, because the job was cancelled
+or the worker has died, it cancels the query.
 
 All statements run in one read-only transaction with one snapshot. The rows come through a cursor: so only a single
 SELECT can be run, its parameters are bound by the server, and memory is bounded by one batch.
@@ -125,9 +125,7 @@ class Task(TypedDict):
 
 
 class _Problem(Exception):
-    """Why the query cannot be run. `said` is the driver's message on a connection that failed; only the parent process
-    reads it.
-    """
+    """Why the query cannot be run. `said` is the driver's message on a failed connection, for the parent process."""
 
     def __init__(self, code: str, detail: str, *, kind: str = "source", said: str = "") -> None:
         super().__init__(code)
@@ -135,7 +133,7 @@ class _Problem(Exception):
 
 
 def main() -> None:
-    """Do the task that standard input has. An unexpected error is logged without its message, which may have values."""
+    """Do the task on standard input. An unexpected error is logged without its message, which may have values."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     task: Task = json.loads(sys.stdin.buffer.readline())
     try:
@@ -244,7 +242,6 @@ def _in_transaction(connection: AdbcConnection, task: Task, read: list[int]) -> 
 def _executed(
     connection: AdbcConnection, sql: str, bound: pa.RecordBatch | None = None
 ) -> Iterator[pa.RecordBatchReader]:
-    """Run a statement and yield the batches of its result."""
     with AdbcStatement(connection) as statement:
         # Otherwise the driver wraps each statement into a COPY, which FETCH does not allow.
         statement.set_options(**{"adbc.postgresql.use_copy": "false"})
@@ -258,7 +255,6 @@ def _executed(
 
 
 def _rows(connection: AdbcConnection, sql: str) -> list[tuple[Any, ...]]:
-    """Run a statement of our own and return its rows."""
     with _executed(connection, sql) as reader:
         return [tuple(row.values()) for row in reader.read_all().to_pylist()]
 
@@ -281,7 +277,7 @@ def _check_privileges(connection: AdbcConnection, task: Task) -> None:
 
 
 def _declare(connection: AdbcConnection, task: Task) -> None:
-    """Open a cursor for the query. Without a file, its parameters are NULL."""
+    """Without a file, the parameters are NULL."""
     values = task["parameters"] if task["file"] is not None else [None] * len(task["types"])
     bound = None
     if values:
@@ -302,7 +298,7 @@ def _value(type_: str, value: Any) -> Any:
 
 
 def _write(connection: AdbcConnection, task: Task, read: list[int]) -> dict[str, Any]:
-    """Write all rows to the file, and return their number."""
+    """Write all rows to the file; the result has their number."""
     rows = FIRST_ROWS
     file = task["file"] or ""
     writer: pq.ParquetWriter | None = None
@@ -337,7 +333,7 @@ def _write(connection: AdbcConnection, task: Task, read: list[int]) -> dict[str,
 
 
 def _problem_of(error: DriverError, task: Task, rows: int) -> _Problem:
-    """Return the problem for an error of the driver, whose message may have values of rows, or the URL."""
+    """The driver's message may have values of rows, or the URL."""
     state = error.sqlstate
     if state is None and "out of memory" in str(error):
         return _too_wide(task, rows)

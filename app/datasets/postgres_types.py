@@ -35,9 +35,7 @@ _HYPHENS = (8, 13, 18, 23)
 
 
 def schema_of(found: pa.Schema) -> pa.Schema:
-    """Return the schema of the dataset for the schema of a result. Raises BadTable with all columns that have an
-    unsupported type.
-    """
+    """Convert a result's schema. Raises BadTable with all columns of unsupported types."""
     types = [_target(field) for field in found]
     bad = [field for field, kind in zip(found, types, strict=True) if kind is None]
     if bad:
@@ -50,7 +48,7 @@ def schema_of(found: pa.Schema) -> pa.Schema:
 
 
 def convert(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of the result in the types of `schema_of`. Raises BadTable for a date that no dataset can have."""
+    """Raises BadTable for a date that no dataset can have."""
     columns = [
         _cast(name, column, kind)
         for name, column, kind in zip(schema.names, batch.columns, schema.types, strict=True)
@@ -59,12 +57,11 @@ def convert(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _name_of(field: pa.Field) -> str:
-    """Return PostgreSQL's name of a column's type."""
     return bytes((field.metadata or {}).get(_TYPE, b"")).decode("utf-8", "replace")
 
 
 def _target(field: pa.Field) -> pa.DataType | None:
-    """Return the type in which the dataset has a column; None if there is none."""
+    """Return None for an unsupported type."""
     name, kind, types = _name_of(field), field.type, pa.types
     if isinstance(kind, pa.OpaqueType):
         return {"numeric": pa.float64(), "citext": pa.string()}.get(kind.type_name)
@@ -122,7 +119,7 @@ def _position(at: datetime, kind: pa.DataType) -> int:
 
 
 def _uuid_texts(column: pa.Array) -> pa.Array:
-    """Return UUIDs as texts with hyphens: Arrow casts only their bytes."""
+    """Return texts with hyphens: Arrow casts only their bytes."""
     count = len(column)
     raw = np.zeros((count, _UUID_BYTES), np.uint8)
     values: Any = column.buffers()[1]

@@ -1,5 +1,4 @@
-"""Protected columns, such as sex and age: those that an upload declares, and those whose names suggest it in one of
-four languages.
+"""Protected columns, such as sex and age: declared by an upload, or suggested by their names in one of four languages.
 
 A declared column has the role `protected`: it is read and profiled like a feature, but no model is trained on it unless
 the training job names it. A name alone changes nothing but which groups are compared.
@@ -56,8 +55,7 @@ _PAIRS = (
 
 
 def is_protected(name: str) -> bool:
-    """Return True if a column's name suggests an attribute of a person that is often protected by law. The age of an
-    object does not count.
+    """Return True if a name suggests a personal attribute that is often protected by law, not the age of an object.
 
     Examples
     --------
@@ -71,7 +69,7 @@ def is_protected(name: str) -> bool:
 
 
 def marks_of(column: Mapping[str, Any]) -> dict[str, bool]:
-    """Return whether a column was declared as protected, and whether only its name suggests it; from its profile."""
+    """Tell from a profile whether a column was declared as protected, and whether only its name suggests it."""
     protected = column.get("role") == PROTECTED
     return {
         "protected": protected,
@@ -80,18 +78,14 @@ def marks_of(column: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def protected_columns(dataset: Dataset) -> list[str]:
-    """Return the columns that the upload declared as protected, in the order of the table; for a dataset that is not
-    ready, as declared.
-    """
+    """Return the declared columns in the order of the table; for a dataset that is not ready, as declared."""
     declared = dataset.reading.get("protected") or []
     known = [column["name"] for column in dataset.columns or ()]
     return [name for name in known if name in declared] if known else list(declared)
 
 
 def columns_to_compare(dataset: Dataset) -> list[str]:
-    """Return the columns whose groups are compared by default, in the order of the table: the declared ones, and those
-    whose names suggest a protected attribute.
-    """
+    """Return the declared columns, and those whose names suggest a protected attribute, in the order of the table."""
     declared = protected_columns(dataset)
     return [
         column["name"]
@@ -101,12 +95,12 @@ def columns_to_compare(dataset: Dataset) -> list[str]:
 
 
 def protected_columns_of(model: Model) -> list[str]:
-    """Return the columns that were declared as protected in the dataset that a model was trained on, in the order of
-    the table; empty for a model of a release that did not store them.
+    """Return the columns declared in the training dataset, in the table's order; empty for releases that did not store
+    them.
     """
     return [column["name"] for column in model.protected]
 
 
 def protected_features_of(model: Model) -> list[str]:
-    """Return the protected columns that are features of a model, because its training job named them."""
+    """Return the protected columns that the training job named as features."""
     return [column["name"] for column in model.protected if column["feature"]]

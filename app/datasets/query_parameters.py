@@ -82,10 +82,7 @@ TYPES: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 
 def check_parameters(types: Mapping[str, str], given: Mapping[str, Any], pointer: str) -> None:
-    """Raise Invalid for parameters of a query that are missing, unknown or of the wrong type.
-
-    `types` has a key of `TYPES` for each parameter of the query, and `pointer` is where the request has `given`.
-    """
+    """Raise Invalid for missing, unknown or bad parameters. `types` has keys of `TYPES`; `pointer` locates `given`."""
     errors = []
 
     def add(name: str, detail: str) -> None:

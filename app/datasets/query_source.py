@@ -36,10 +36,8 @@ FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
 
 
 class QuerySource:
-    """The queries of a database."""
-
     def describe(self, connections: Connections, given: Mapping[str, Any]) -> DatasetSource:
-        """Return the source of a request as the dataset stores it. Raises NotFound and Invalid."""
+        """Raises NotFound and Invalid."""
         connection = connections.get(given["connection"])
         if connection is None or connection.driver != POSTGRESQL:
             raise _missing("connection", given["connection"])
@@ -57,7 +55,7 @@ class QuerySource:
     def fetch(
         self, connection: Connection, source: DatasetSource, folder: Path, fetching: Fetching
     ) -> FetchedRows:
-        """Write the rows of the query to a file in a folder. Raises BadTable, SourceError and FetchStopped."""
+        """Raises BadTable, SourceError and FetchStopped."""
         query = query_of(connection, source["query"], source["parameters"])
         read_at = time.time()
         found = repeat(lambda: read_query(query, folder / FILE, fetching), fetching)
@@ -86,15 +84,16 @@ def _missing(what: str, name: str) -> NotFound:
 
 
 def probe(settings: Settings, connection: Connection, name: str) -> str | None:
-    """Check that a query of a connection can be run, without reading rows. Returns a table that the role of the
-    connection could change; None if there is none. Raises SourceError, and Unavailable if the database is away.
+    """Check a query without reading rows; returns a table that the role could change, if any.
+
+    Raises SourceError, and Unavailable if the database is away.
     """
     fetching = Fetching(settings.model_copy(update={"source_seconds": PROBE_SECONDS}))
     return check_query(query_of(connection, name, {}), fetching)
 
 
 def lacks_tls(connection: Connection) -> bool:
-    """Return True if the connection to another machine may be unencrypted, by the URL of the database."""
+    """Tell from the URL whether the connection to another machine may be unencrypted."""
     found = conninfo_to_dict(connection.database_url())
     hosts = str(found.get("host") or found.get("hostaddr") or "").split(",")
     is_remote = any(
@@ -104,7 +103,7 @@ def lacks_tls(connection: Connection) -> bool:
 
 
 def query_of(connection: Connection, name: str, parameters: Mapping[str, Any]) -> Query:
-    """Return a query of a connection, with the values of its parameters. Raises SourceError."""
+    """Raises SourceError."""
     found = connection.queries[name]
     try:
         url = connection.database_url()
@@ -117,9 +116,7 @@ def query_of(connection: Connection, name: str, parameters: Mapping[str, Any]) -
 
 
 def repeat(read: Callable[[], QueryRows], fetching: Fetching) -> QueryRows:
-    """Return what `read` returns, which is repeated while the database is away. Raises SourceError if it is away for
-    `PATIENCE_SECONDS`, and as `read` does.
-    """
+    """Repeat `read` while the database is away, for `PATIENCE_SECONDS`. Raises SourceError, and as `read` does."""
     until, delay = time.monotonic() + PATIENCE_SECONDS, FIRST_DELAY
     while True:
         try:

@@ -1,4 +1,7 @@
-"""Queries on datasets."""
+"""Queries on datasets. With `lock`, a row is locked until the transaction ends.
+
+For functions without `owner` the caller has checked the owner.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ from app.platform.tables import (
 
 
 def insert_dataset(session: Session, **values: Any) -> Dataset:
-    """Insert a dataset that a job will read, created now by the database's clock. Its bytes must be durable already."""
+    """Insert a dataset that a job will read, created by the database's clock. Its bytes must be durable already."""
     statement = (
         insert(Dataset)
         .values(
@@ -59,9 +62,7 @@ def insert_dataset(session: Session, **values: Any) -> Dataset:
 
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset | None:
-    """Return the owner's dataset with its pairs; with `lock`, locked until the transaction ends. None if it does not
-    exist.
-    """
+    """Return the dataset with its pairs; None if it does not exist."""
     statement = select(Dataset).where(Dataset.id == dataset_id, Dataset.readable_by(owner))
     statement = statement.options(selectinload(Dataset.pairs))
     if lock:
@@ -72,25 +73,22 @@ def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -
 def lock_shared(
     session: Session, owner: str, ids: Iterable[str], *, to_change: bool = False
 ) -> None:
-    """Lock the owner's datasets that a job reads, so that nobody changes or deletes them until the transaction ends.
+    """Lock datasets that a job reads against change and deletion; others may, too, unless they are `to_change`.
 
-    Others may lock them too, unless they are `to_change`.
-
-    They are locked in the order of their ids, so that two transactions cannot deadlock.
+    The order of ids prevents deadlocks.
     """
     statement = select(Dataset.id).where(Dataset.id.in_(ids), Dataset.readable_by(owner))
     session.execute(statement.order_by(Dataset.id).with_for_update(read=not to_change))
 
 
 def find_alone(session: Session, owner: str, dataset_id: str) -> Dataset | None:
-    """Return the owner's dataset without its pairs."""
     return session.scalar(
         select(Dataset).where(Dataset.id == dataset_id, Dataset.readable_by(owner))
     )
 
 
 def mark_invalid(session: Session, table: type[UploadRow], job_id: str, errors: list[Json]) -> None:
-    """Store the errors of the upload that this job reads, and set its status to invalid."""
+    """Store the errors, and set the status to invalid."""
     statement = (
         update(table)
         .where(table.job_id == job_id, table.status == DatasetStatus.PROCESSING)
@@ -114,9 +112,7 @@ def mark_ready(
     job_id: str,
     columns: Mapping[str, Any],
 ) -> bool:
-    """Store the results of this job and set the upload's status to ready, unless they have another; returns False if no
-    upload is waiting for the job.
-    """
+    """Store the results, and set the status to ready; returns False if no upload waits for the job."""
     statement = (
         update(table)
         .where(
@@ -162,10 +158,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """Return a page of the owner's datasets with their pairs, newest first, without their large members.
-
-    With `latest`, only the newest ready version of each series is returned.
-    """
+    """Newest first, with pairs and without large members. `latest`: only the newest ready version of each series."""
     statement = only.apply(select(Dataset).where(Dataset.readable_by(owner)), Dataset)
     if name is not None:
         statement = statement.where(Dataset.name == name)
@@ -198,7 +191,7 @@ def list_page(
 
 
 def next_version(session: Session, owner: str, name: str) -> int:
-    """Increment and return the last version number of a name. Other callers wait until the transaction ends."""
+    """Increment the last version of a name. Other callers wait until the transaction ends."""
     return next_number(session, DatasetName.last_version, owner=owner, name=name)
 
 
@@ -221,7 +214,7 @@ def _in_series(series_id: str) -> ColumnElement[bool]:
 
 
 def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
-    """Return the ids of unfinished jobs that train or evaluate on the dataset, or add rows to it."""
+    """Return unfinished jobs that train or evaluate on the dataset, or add rows to it."""
     statement = select(Job.id).where(
         Job.readable_by(owner),
         Job.parent_id.is_(None),
@@ -236,7 +229,7 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
 
 
 def profile_of(dataset_id: str, profile: Json) -> DatasetProfile:
-    """Return a new row for a dataset's profile; `columns`, an object by name, becomes a list in the same order."""
+    """Return a new row; `columns`, an object by name, becomes a list in the same order."""
     return DatasetProfile(
         dataset_id=dataset_id,
         rows=profile["rows"],
@@ -246,18 +239,16 @@ def profile_of(dataset_id: str, profile: Json) -> DatasetProfile:
 
 
 def find_profile(session: Session, dataset_id: str) -> DatasetProfile | None:
-    """Return the profile of a dataset. The caller must have checked the owner."""
     return session.get(DatasetProfile, dataset_id)
 
 
 def find_duplicates(session: Session, owner: str, dataset_id: str) -> Json | None:
-    """Return the counts of duplicate rows of the owner's dataset; None if it has no profile."""
+    """Return the counts of duplicate rows; None without a profile."""
     query = select(DatasetProfile.duplicates).join(Dataset)
     return session.scalar(query.where(Dataset.readable_by(owner), Dataset.id == dataset_id))
 
 
 def trash_dataset(session: Session, owner: str, dataset_id: str) -> None:
-    """Move the dataset to the trash."""
     session.execute(
         update(Dataset)
         .where(Dataset.readable_by(owner), Dataset.id == dataset_id)
@@ -266,14 +257,11 @@ def trash_dataset(session: Session, owner: str, dataset_id: str) -> None:
 
 
 def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
-    """Delete the dataset permanently."""
     session.execute(delete(Dataset).where(Dataset.readable_by(owner), Dataset.id == dataset_id))
 
 
 def replace(session: Session, owner: str, dataset_id: str, **values: Any) -> None:
-    """Replace the pairs of the owner's dataset by new ones, which a job will read. Their bytes must be
-    durable already.
-    """
+    """Replace the pairs by new ones, which a job will read. Their bytes must be durable already."""
     session.execute(
         delete(DatasetPairs).where(DatasetPairs.id == dataset_id, DatasetPairs.readable_by(owner))
     )
@@ -289,7 +277,7 @@ def replace(session: Session, owner: str, dataset_id: str, **values: Any) -> Non
 
 
 def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
-    """Copy ready pairs to another dataset, whose first rows are the items of the pairs' own dataset."""
+    """Copy ready pairs to a dataset whose first rows are the items of the pairs' own dataset."""
     if pairs.status != DatasetStatus.READY:
         return
     same = [column.key for column in DatasetPairs.__table__.c if not column.primary_key]
@@ -298,7 +286,6 @@ def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
 
 
 def insert_upload(session: Session, **values: Any) -> Upload:
-    """Insert an upload without parts, created now by the database's clock."""
     statement = insert(Upload).values(created_at=db_now(), touched_at=db_now(), **values)
     return session.scalars(statement.returning(Upload)).one()
 
@@ -306,7 +293,6 @@ def insert_upload(session: Session, **values: Any) -> Upload:
 def find_upload(
     session: Session, owner: str, upload_id: str, *, lock: bool = False
 ) -> Upload | None:
-    """Return the owner's upload; with `lock`, locked until the transaction ends. None if it does not exist."""
     statement = select(Upload).where(Upload.id == upload_id, Upload.readable_by(owner))
     if lock:
         statement = statement.with_for_update()
@@ -314,7 +300,6 @@ def find_upload(
 
 
 def count_open_uploads(session: Session, owner: str) -> int:
-    """Return the number of the owner's open uploads."""
     statement = select(func.count()).select_from(Upload)
     return session.execute(
         statement.where(Upload.readable_by(owner), Upload.dataset_id.is_(None))
@@ -322,15 +307,12 @@ def count_open_uploads(session: Session, owner: str) -> int:
 
 
 def list_uploads(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Upload]:
-    """Return the owner's uploads, newest first."""
     statement = select(Upload).where(Upload.readable_by(owner))
     return fetch_page(session, statement, Upload.created_at, Upload.id, limit=limit, after=after)
 
 
 def parts_of(session: Session, upload_id: str, number: int | None = None) -> list[UploadPart]:
-    """Return the parts of an upload in their order, or only the one with this number. The caller must have checked the
-    owner.
-    """
+    """Return the parts in order, or only one."""
     statement = select(UploadPart).where(UploadPart.upload_id == upload_id)
     if number is not None:
         statement = statement.where(UploadPart.number == number)
@@ -338,15 +320,12 @@ def parts_of(session: Session, upload_id: str, number: int | None = None) -> lis
 
 
 def first_part(session: Session, upload_id: str) -> UploadPart | None:
-    """Return the part with the lowest number; None if there are no parts. The caller must have checked the owner."""
     statement = select(UploadPart).where(UploadPart.upload_id == upload_id)
     return session.scalars(statement.order_by(UploadPart.number).limit(1)).one_or_none()
 
 
 def sizes_of(session: Session, upload_ids: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return the number of parts and the sum of their bytes, by the id of the upload; uploads without parts are absent.
-    The caller must have checked the owner.
-    """
+    """Return the number of parts and their bytes, by upload; those without parts are absent."""
     statement = select(
         UploadPart.upload_id, func.count(), func.coalesce(func.sum(UploadPart.bytes), 0)
     ).where(UploadPart.upload_id.in_(upload_ids))
@@ -357,7 +336,6 @@ def sizes_of(session: Session, upload_ids: Iterable[str]) -> dict[str, tuple[int
 def add_parts(
     session: Session, owner: str, upload_id: str, parts: Iterable[Mapping[str, Any]]
 ) -> None:
-    """Insert parts, each with its number, into an upload that is locked."""
     rows = [
         {**part, "id": f"{upload_id}.{part['number']:06d}", "upload_id": upload_id}
         for part in parts
@@ -371,13 +349,13 @@ def add_parts(
 
 
 def upload_of(session: Session, owner: str, dataset_id: str) -> Upload | None:
-    """Return the upload of several files that became this dataset; None if the dataset was uploaded in one request."""
+    """Return the upload of several files that became this dataset; None if it was sent in one request."""
     statement = select(Upload).where(Upload.readable_by(owner), Upload.dataset_id == dataset_id)
     return session.scalars(statement).one_or_none()
 
 
 def copy_parts(session: Session, owner: str, upload_id: str, to_id: str) -> None:
-    """Copy the parts of an upload to a new one, which refers to the same bytes."""
+    """Copy parts, which refer to the same bytes."""
     same = [
         column.key
         for column in UploadPart.__table__.c
@@ -390,7 +368,6 @@ def copy_parts(session: Session, owner: str, upload_id: str, to_id: str) -> None
 
 
 def delete_upload(session: Session, owner: str, upload_id: str) -> None:
-    """Delete an open upload and its parts."""
     session.execute(
         delete(Upload).where(
             Upload.readable_by(owner), Upload.id == upload_id, Upload.dataset_id.is_(None)
@@ -399,7 +376,7 @@ def delete_upload(session: Session, owner: str, upload_id: str) -> None:
 
 
 def set_dataset(session: Session, owner: str, upload_id: str, dataset_id: str) -> None:
-    """Close an upload: store the dataset that it has become."""
+    """Close an upload: store its dataset."""
     session.execute(
         update(Upload)
         .where(Upload.id == upload_id, Upload.readable_by(owner))

@@ -72,7 +72,7 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[TableFields, dic
 
 
 def _columns(name: str, text: str) -> list[str]:
-    """Return the columns that an upload field refers to; empty for a field that refers to none."""
+    """Return the columns that an upload field refers to."""
     type_ = TableFields.types().get(name)
     if isinstance(type_, ColumnsField | MarkedColumnsField):
         return split_names(text)
@@ -80,12 +80,12 @@ def _columns(name: str, text: str) -> list[str]:
 
 
 def _may_share(one: str, other: str) -> bool:
-    """Return True if two upload fields may refer to the same column: a protected column has a type, too."""
+    """A protected column has a type, too."""
     return "protected" in (one, other) and not {"categorical", "numeric"}.isdisjoint((one, other))
 
 
 def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
-    """Return the owner's dataset. Raises NotFound, and Conflict if its upload is not a complete table."""
+    """Raises NotFound, and Conflict if the upload is not a complete table."""
     dataset = datasets.find(session, owner, dataset_id)
     if dataset.mode == VersionMode.APPEND:
         raise Conflict(
@@ -109,9 +109,7 @@ def check(
     changes: Changes,
     n_parts: int,
 ) -> Json:
-    """Read the table as the worker would, without storing anything; returns the result of the check. Raises BadTable
-    with every error.
-    """
+    """Read the table as the worker would, without storing anything. Raises BadTable with every error."""
     if n_parts:
         raise Invalid(
             f"only a table of one file can be checked; the upload of {dataset.id} has {n_parts} parts"
@@ -122,7 +120,7 @@ def check(
 
 
 def count_parts(session: Session, dataset: Dataset) -> int:
-    """Return the number of files in the dataset's upload; 0 for a table that was uploaded in one request."""
+    """Return 0 for a table that was uploaded in one request."""
     upload = repository.upload_of(session, dataset.owner, dataset.id)
     return 0 if upload is None else len(repository.parts_of(session, upload.id))
 
@@ -134,7 +132,7 @@ def _format_of(dataset: Dataset) -> Format:
 def accept(
     session: Session, settings: Settings, owner: str, dataset_id: str, changes: Changes
 ) -> Dataset:
-    """Create a dataset of the same bytes, and the job that will read them, in the caller's transaction.
+    """Create a dataset of the same bytes and its job, in the caller's transaction.
 
     It is the next version of the series, or the first one of a new series if it has another name. Both datasets then
     refer to the bytes, which are stored as long as one of the datasets exists.

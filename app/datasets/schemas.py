@@ -144,7 +144,7 @@ class Column(Resource):
     @model_validator(mode="before")
     @classmethod
     def _add_derived(cls, column: Any) -> Any:
-        """Add whether the column is constant, from its stored profile, and whether it is or seems to be protected."""
+        """Derive from the profile whether a column is constant, and whether it is or seems to be protected."""
         if not isinstance(column, dict):
             return column
         derived: dict[str, bool] = marks_of(column)
@@ -247,7 +247,6 @@ class DatasetProfile(Resource):
 
     @classmethod
     def of_rows(cls, dataset: Any, profile: Any) -> DatasetProfile:
-        """Return the response for a dataset and its profile, two database rows."""
         return cls.from_row(
             dataset,
             dataset_id=dataset.id,
@@ -384,7 +383,6 @@ class Label(Resource):
 
 
 def _moment(value: object) -> float | None:
-    """Return a date or time as seconds since 1970. Raises ValueError."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -465,7 +463,6 @@ class SourceRequest(Body):
 
     @property
     def kind(self) -> str:
-        """The kind of source (a key of `app.datasets.sources.SOURCES`)."""
         if self.decisions is not None:
             return "decisions"
         return "object" if self.url is not None else "query"
@@ -712,9 +709,7 @@ class Dataset(DatasetSummary):
 
 
 def _text_of(value: Any) -> Any:
-    """Return the value of a field as text; true and false stay unchanged, because every field may also be given as a
-    text.
-    """
+    """True and false stay unchanged: every field may also be given as a text."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -723,7 +718,6 @@ _FieldText = Annotated[str, StringConstraints(max_length=MAX_LIST_LENGTH)]
 
 
 def _changed(type_: TextField, schema: dict[str, Any]) -> Any:
-    """Return the type of a member of the request body for an upload field, with its JSON Schema."""
     is_flag = isinstance(type_, FlagField)
     text = Annotated[_FieldText, BeforeValidator(_text_of)] if is_flag else _FieldText
     booleans = [{"type": "boolean"}] if is_flag else []
@@ -748,7 +742,6 @@ class TableReading(Body):
     )
 
     def changes(self) -> dict[str, str | None]:
-        """Return the members that are present in the request, as upload fields."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
@@ -768,7 +761,6 @@ class DatasetRequest(Body):
     source: SourceRequest = Field(description="Where the rows come from.")
 
     def fields(self) -> dict[str, str]:
-        """Return the fields of an upload that are given, with the name."""
         given = {name: getattr(self, name) for name in TableFields.model_fields}
         return {name: text for name, text in given.items() if text is not None}
 
@@ -860,7 +852,6 @@ class Upload(Resource):
 
     @classmethod
     def of_parts(cls, upload: Any, parts: Sequence[Any]) -> Upload:
-        """Return the response for an upload and its parts."""
         size = sum(part.bytes for part in parts)
         return cls.of_size(upload, len(parts), size, parts)
 
@@ -868,9 +859,7 @@ class Upload(Resource):
     def of_size(
         cls, upload: Any, n_parts: int, size: int, parts: Sequence[Any] | None = None
     ) -> Upload:
-        """Return the response for an upload with the number and the total size of its parts, by default without the
-        list of them.
-        """
+        """By default the response has no list of parts."""
         status = "open" if upload.dataset_id is None else "closed"
         return cls.from_row(upload, status=status, n_parts=n_parts, bytes=size, parts=parts)
 

@@ -67,8 +67,8 @@ Fetch = Callable[[str], Path]
 
 @dataclass(frozen=True)
 class StoredUpload:
-    """A table's bytes in the blob store, and their format. `size` and `sha256` are those of the whole table, or of the
-    manifest of its parts.
+    """The stored bytes of a table and their format. `size` and `sha256` are those of the table, or of its parts'
+    manifest.
     """
 
     blob: Blob
@@ -78,27 +78,24 @@ class StoredUpload:
 
     @classmethod
     def of(cls, blob: Blob, format_: Format) -> StoredUpload:
-        """Return the stored upload of a table that is one blob."""
         return cls(blob, blob.bytes, blob.sha256, format_)
 
     @classmethod
     def unread(cls, blob: Blob) -> StoredUpload:
-        """Return what is in the place of an upload until a source is read: an empty blob."""
+        """Return an empty blob, in the place of an upload until a source is read."""
         return cls.of(blob, Format(PARQUET, None))
 
 
 @dataclass(frozen=True)
 class VersionSource:
-    """The dataset that a new version is made from, None for the first version of a series; the version's number; and
-    whether the rows of that dataset come first.
-    """
+    """The parent dataset (None for a first version), the version's number, and whether the parent's rows come first."""
 
     parent: Dataset | None
     version: int
     appends: bool = False
 
     def columns(self, upload: StoredUpload) -> dict[str, Any]:
-        """Return the columns of the version's database row that describe its origin."""
+        """Return the columns of the row that describe the version's origin."""
         if self.parent is None:
             return {"version": self.version, "sha256": upload.sha256}
         return {
@@ -114,9 +111,7 @@ class VersionSource:
 
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:
-    """Return the owner's dataset; with `lock`, locked until the transaction ends. Raises NotFound, also for another
-    owner's dataset.
-    """
+    """With `lock`, locked until the transaction ends. Raises NotFound."""
     dataset = None
     if is_id(dataset_id, "ds"):
         dataset = repository.find(session, owner, dataset_id, lock=lock)
@@ -135,9 +130,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """Return a page of the owner's datasets, newest first, filtered by name and `only`. With `latest`, only the newest
-    ready version of each series is returned.
-    """
+    """Newest first. `latest`: only the newest ready version of each series."""
     if name is not None and (not 0 < len(name) <= MAX_TEXT_LENGTH or "\0" in name):
         detail = f"name must have 1 to {MAX_TEXT_LENGTH} characters and no NUL"
         raise Invalid(detail, errors=[{"parameter": "name", "detail": detail}])
@@ -147,9 +140,7 @@ def list_page(
 
 
 def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
-    """Return a ready dataset and its profile: statistics of its columns, and counts of duplicate rows. Raises Conflict
-    if there is none.
-    """
+    """Raises Conflict if there is no profile."""
     dataset = find(session, owner, dataset_id)
     found = repository.find_profile(session, dataset.id)
     if found is None:
@@ -164,8 +155,8 @@ def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, Dat
 def describe_copies(
     dataset: Dataset, counts: Mapping[str, Any], *, by_time: bool = False
 ) -> dict[str, Any]:
-    """Return a profile's counts of duplicate rows. `in_splits` (one of `COPIES`) states whether duplicates stay
-    together when a job splits the rows.
+    """Return a profile's counts of duplicates; `in_splits` (one of `COPIES`): whether a job's splits keep them
+    together.
 
     A split by time ignores equal rows. Otherwise the rows of a group, of a query, or else with equal features stay
     together (`app.training.splits.Units`), except in a table of two classes with few distinct rows. Null for pairs: a
@@ -186,7 +177,7 @@ def describe_copies(
 
 
 def find_copies(session: Session, owner: str, dataset_id: str, *, by_time: bool) -> Any:
-    """Return `describe_copies` of the owner's dataset; None if it has no profile."""
+    """Return `describe_copies`; None if there is no profile."""
     counts = repository.find_duplicates(session, owner, dataset_id)
     if counts is None:
         return None
@@ -208,7 +199,6 @@ def preview(fetch: Fetch, dataset: Dataset, limit: int) -> dict[str, Any]:
 def _first_rows(
     path: Path, described: Sequence[Json], labels: Sequence[Json], limit: int, after: int = 0
 ) -> dict[str, Any]:
-    """Return the first rows of a typed table (`after` so many), from the descriptions of its columns and its labels."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
@@ -235,7 +225,7 @@ def _first_rows(
 
 
 def _plain(column: pa.Array) -> list[Any]:
-    """Return the values of a column for JSON; NaN and infinity become null."""
+    """NaN and infinity become null."""
     import pyarrow as pa
 
     values = column.to_pylist()
@@ -275,7 +265,7 @@ def delete_for_good(
 
 
 def _find_unused(session: Session, owner: str, dataset_id: str) -> Dataset:
-    """Lock and return the dataset; raises Conflict if a queued or running job uses it, or a legal hold covers it."""
+    """Lock the dataset; raises Conflict if an unfinished job uses it, or a legal hold covers it."""
     holds.lock(session, owner)
     holds.check(session, owner, dataset_id=dataset_id)
     dataset = find(session, owner, dataset_id, lock=True)
@@ -298,8 +288,9 @@ def accept(
     source: VersionSource | None = None,
     upload_id: str | None = None,
 ) -> Dataset:
-    """Create the dataset and the job that will read it, in the caller's transaction. With `upload_id`, the bytes are
-    the parts of that upload, which already count towards the quota.
+    """Create the dataset and its job in the caller's transaction.
+
+    With `upload_id`, the bytes are the parts of that upload, which already count towards the quota.
     """
     dataset_id = new_id("ds")
     if (
@@ -350,9 +341,10 @@ def accept_source(
     empty: StoredUpload,
     refreshed: Dataset | None = None,
 ) -> Dataset:
-    """Create a dataset whose rows a job takes from a source, and that job, in the caller's transaction. `empty` is a
-    file that is in the place of an upload until the job has succeeded. `refreshed` is the dataset whose source is read
-    again: the new one is the next version of its series, and needs about as many bytes.
+    """Create a dataset whose rows a job takes from a source, and that job, in the caller's transaction.
+
+    `empty` replaces an upload until the job has succeeded. `refreshed` is the dataset whose source is read again: the
+    new one is the next version of its series, and needs about as many bytes.
     """
     dataset_id = new_id("ds")
     # this locks the name, before the quota
@@ -396,9 +388,10 @@ def accept_refresh(
     dataset_id: str,
     empty: StoredUpload,
 ) -> Dataset:
-    """Create the dataset that reads the source of another again, and its job, in the caller's transaction; `empty` is
-    as in `accept_source`. Raises NotFound, Conflict for a dataset that cannot be refreshed, and Invalid for a source
-    that is no longer allowed.
+    """Create the dataset that reads another's source again, and its job; `empty` is as in `accept_source`.
+
+    Raises NotFound, Conflict for a dataset that cannot be refreshed, and Invalid for a source that is no longer
+    allowed.
     """
     refreshed = find(session, owner, dataset_id)
     source = check_refresh(connections, refreshed)
@@ -407,14 +400,13 @@ def accept_refresh(
 
 
 def _name_of(source: DatasetSource) -> str:
-    """Return a source in words, for the audit log."""
     if source["kind"] == "decisions":
         return f"decisions of {source['decisions']}"
     return source["url"] if "url" in source else f"{source['connection']}/{source['query']}"
 
 
 def check_refresh(connections: Connections, refreshed: Dataset) -> DatasetSource:
-    """Return the source of a dataset that can be read again. Raises as `accept_refresh` does."""
+    """Raises as `accept_refresh` does."""
     source = cast("DatasetSource | None", refreshed.source)
     if source is None or source["kind"] not in REMOTE or refreshed.mode == VersionMode.APPEND:
         raise Conflict(
@@ -438,7 +430,7 @@ def check_table(
     kind: Format,
     parent: ingest_job.ParentTable | None = None,
 ) -> dict[str, Any]:
-    """Read a table as the worker would, without storing anything; returns the result. Raises BadTable with every error.
+    """Read a table as the worker would, without storing anything. Raises BadTable with every error.
 
     It runs in the API's process, so its limits are lower. The table, together with the table that it would be added to,
     may be as large as the largest ordinary body; decompressed, it may be as large as a table for scoring. Parquet is
@@ -497,9 +489,7 @@ def check_table(
 
 
 def find_parent(session: Session, owner: str, parent_id: str, mode: str) -> Dataset:
-    """Return the dataset that a new version will be derived from. Raises NotFound, or Conflict if it cannot have a new
-    version now.
-    """
+    """Raises NotFound, or Conflict if the dataset cannot have a new version now."""
     parent = find(session, owner, parent_id)
     _check_takes_version(session, parent, mode)
     return parent
@@ -514,7 +504,7 @@ def accept_version(
     upload: StoredUpload,
     upload_id: str | None = None,
 ) -> Dataset:
-    """Create the version and the job that will read it, in the caller's transaction. `upload_id` is as in `accept`."""
+    """Create the version and its job in the caller's transaction. `upload_id` is as in `accept`."""
     parent = find(session, owner, parent_id, lock=True)
     number = repository.next_version(session, owner, parent.name)  # this locks the series
     _check_takes_version(session, parent, new.mode)
@@ -537,9 +527,7 @@ def check_version(
     upload: Path,
     kind: Format,
 ) -> dict[str, Any]:
-    """Read the version's table as the worker would, without storing anything; returns the result. Raises BadTable with
-    every error.
-    """
+    """Read the version's table as the worker would, without storing anything. Raises BadTable with every error."""
     described = describe_as(parent, new, kind)
     append_to = None
     if new.mode == VersionMode.APPEND:
@@ -568,7 +556,7 @@ def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
 
 
 def describe_as(parent: Dataset, new: VersionFields, kind: Format) -> TableFields:
-    """Return the fields of a version: the parent's, with those of its dialect that apply to the format."""
+    """Return the parent's fields, with those of its dialect that apply to the format."""
     fields = TableFields.of(parent)
     own = fields.dialect or {}
     if kind.charset is not None:
@@ -595,16 +583,14 @@ def refuse_pair_fields(given: Mapping[str, str]) -> None:
 
 
 def check_pairs_open(session: Session, owner: str, dataset_id: str) -> None:
-    """Raise NotFound or Conflict unless the dataset can accept pairs now. Called before the bytes are received."""
+    """Raise NotFound or Conflict unless pairs are accepted now. Called before the bytes are received."""
     _check_takes_pairs(session, owner, find(session, owner, dataset_id))
 
 
 def accept_pairs(
     session: Session, settings: Settings, owner: str, dataset_id: str, upload: StoredUpload
 ) -> Dataset:
-    """Replace the dataset's pairs, and submit the job that will read them, in the caller's transaction; returns the
-    dataset.
-    """
+    """Replace the pairs and submit the job that reads them, in the caller's transaction."""
     holds.lock(session, owner)
     holds.check(session, owner, dataset_id=dataset_id)
     dataset = find(session, owner, dataset_id, lock=True)
@@ -635,7 +621,7 @@ def accept_pairs(
 
 
 def _check_takes_pairs(session: Session, owner: str, dataset: Dataset) -> None:
-    """Raise Conflict unless the dataset is ready, compares items by pairs, and is used by no unfinished job."""
+    """Raise Conflict unless the dataset is ready, compares items by pairs, and no unfinished job uses it."""
     if dataset.kind != DatasetKind.PREFERENCES:
         raise Conflict(
             f"pairs require a dataset of kind {DatasetKind.PREFERENCES}; {dataset.id} is of kind "
@@ -657,9 +643,7 @@ def _check_takes_pairs(session: Session, owner: str, dataset: Dataset) -> None:
 
 
 def feature_columns(dataset: Dataset, also: Collection[str] = ()) -> list[Json]:
-    """Return the profiles of the columns that are features, in the order of the table; `also` are protected columns
-    that are features, too.
-    """
+    """Return the profiles of features, in the order of the table; protected columns `also` are features, too."""
     return [
         column
         for column in dataset.columns
@@ -668,18 +652,14 @@ def feature_columns(dataset: Dataset, also: Collection[str] = ()) -> list[Json]:
 
 
 def lock_datasets(session: Session, owner: str, *ids: str | None) -> None:
-    """Lock the datasets that a new job will read, until the transaction ends: in one statement, and before they are
-    checked.
-    """
+    """Lock the datasets of a new job in one statement, before they are checked."""
     repository.lock_shared(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
 
 
 def ready_dataset(
     session: Session, owner: str, dataset_id: str, position: Mapping[str, str]
 ) -> Dataset:
-    """Return the owner's ready dataset. Raises NotFound, and Conflict if it is not ready; the error has the `position`
-    in the request, such as `{"pointer": "/dataset_id"}`.
-    """
+    """Raises NotFound and Conflict with the `position` in the request, such as `{"pointer": "/dataset_id"}`."""
     dataset = None
     if is_id(dataset_id, "ds"):
         dataset = repository.find_alone(session, owner, dataset_id)
@@ -708,16 +688,15 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
 
 
 def find_misfit(dataset: Dataset, other: Dataset, also: Collection[str] = ()) -> str | None:
-    """Return a phrase that lists the dataset's features that the other dataset lacks or has with another type; None if
-    there are none. `also` are protected columns that are features, too.
+    """Return a phrase with the features that the other dataset lacks or has with another type; None without any.
+
+    Protected columns `also` are features, too.
     """
     return missing_features(feature_columns(dataset, also), other)
 
 
 def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> str | None:
-    """Return a phrase that lists the given features that a dataset lacks or has with another type; None if there are
-    none.
-    """
+    """Return a phrase with the features that a dataset lacks or has with another type; None without any."""
     has = {
         column["name"]: column
         for column in other.columns
@@ -738,18 +717,14 @@ def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> s
 
 
 def label_values(dataset: Dataset | Model) -> list[tuple[str | None, ...]]:
-    """Return the (negative, positive) label values of a dataset or a model; for several labels, (negative, positive,
-    name) of each.
-    """
+    """Return (negative, positive); for several labels, (negative, positive, name) of each."""
     if dataset.labels is None:
         return [(dataset.negative, dataset.positive)]
     return [(entry["name"], entry["negative"], entry["positive"]) for entry in dataset.labels]
 
 
 def show_labels(dataset: Dataset | Model) -> str:
-    """Return the label values of a dataset or a model as text for a message; for several labels, those of
-    each in turn.
-    """
+    """Return label values for a message; for several labels, those of each in turn."""
     shown = []
     for *name, negative, positive in label_values(dataset):
         of = f" of {name[0]!r}" if name else ""
@@ -758,9 +733,7 @@ def show_labels(dataset: Dataset | Model) -> str:
 
 
 def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
-    """Return the dialect of a training table, the default for tables that its model scores; None for a
-    deleted dataset.
-    """
+    """Return the default dialect for tables that the model scores; None for a deleted dataset."""
     if dataset is None:
         return None
     missing, dialect = dataset.reading["missing"], passed_on(dataset.dialect)
@@ -770,18 +743,15 @@ def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
 
 
 def is_constant(column: Mapping[str, Any]) -> bool:
-    """Return True if all rows have the same value, or if all values are missing.
-
-    A column where only some values are missing is not constant: that may separate the rows.
+    """True also if all values are missing; a column with only some missing is not constant, because that may separate
+    rows.
     """
     distinct, missing = column["distinct"], column["missing"]
     return bool(distinct == 0 or (distinct == 1 and missing == 0))
 
 
 def lineage_of(dataset: Dataset) -> DatasetLineage:
-    """Return the version and content hash of a dataset, to store with a job that is submitted now. Versions with the
-    same `rows_from` share that version's rows.
-    """
+    """Return the version and content hash, to store with a job. Versions with the same `rows_from` share its rows."""
     assert dataset.sha256 is not None  # the dataset is ready
     return {
         "id": dataset.id,
@@ -794,20 +764,14 @@ def lineage_of(dataset: Dataset) -> DatasetLineage:
 
 
 def shares_rows(one: DatasetLineage | None, other: DatasetLineage | None) -> bool:
-    """Return True if two dataset versions are known to share rows: their content is equal, or their rows were appended
-    to the same version.
-
-    Either may be None if it is unknown.
-    """
+    """Return True if contents are equal, or rows were appended to the same version. None means unknown."""
     if one is None or other is None:
         return False
     return any(one[name] == other[name] for name in ("id", "sha256", "rows_from"))
 
 
 def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
-    """Yield the warnings about the data of a training job with this specification; `dataset` is None if it
-    was deleted.
-    """
+    """Yield the warnings about a training job's data; `dataset` is None if it was deleted."""
     if dataset is not None:
         yield from _notes_on_split(spec["validation"], dataset)
     judge = spec.get("validation_dataset")  # jobs of earlier versions have no such entry
@@ -829,7 +793,7 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
 
 
 def _notes_on_split(validation: Mapping[str, Any], dataset: Dataset) -> Iterator[str]:
-    """Yield the warnings about duplicate rows, if the dataset is split at random."""
+    """Warn of duplicate rows, if the dataset is split at random."""
     if validation["method"] in ("none", "dataset") or validation.get("time_column") is not None:
         return
     dates = hints.date_columns(dataset.columns)

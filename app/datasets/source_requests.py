@@ -58,7 +58,7 @@ async def json_object_of(sending: TableRequest) -> tuple[TableRequest, bytes | N
 
 
 def parse_request(body: bytes) -> DatasetRequest:
-    """Return the validated request. Raises Malformed or RequestValidationError."""
+    """Raises Malformed or RequestValidationError."""
     check_count(body)
     try:
         given = orjson.loads(body)
@@ -72,9 +72,7 @@ def parse_request(body: bytes) -> DatasetRequest:
 
 
 def fields_of(asked: DatasetRequest) -> TableFields:
-    """Return the fields of an upload in a request. Raises Invalid, also for any field with decisions, whose columns
-    have fixed roles.
-    """
+    """Raises Invalid, also for any field with decisions, whose columns have fixed roles."""
     given = asked.fields()
     try:
         fields = describe(given)

@@ -38,7 +38,6 @@ class SourceResult(IngestResult):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> SourcePayload:
-    """Return the payload, with what the source reads."""
     dataset = DATASETS.find_to_make(session, claim)
     source = cast(DatasetSource, dataset.source)
     return {
@@ -56,7 +55,6 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def run(payload: SourcePayload, callback: Callback) -> SourceResult:
-    """Write the rows of the source, and read them."""
     workdir = Path(payload["workdir"])
 
     def first_half(done: int, total: int, info: Any) -> None:
@@ -78,7 +76,7 @@ def run(payload: SourcePayload, callback: Callback) -> SourceResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: SourceResult) -> PublishedOutput:
-    """Store the table, and the file that it was read from in the place of an upload, so that it can be read again."""
+    """Store the table, and its file as an upload, so that it can be read again."""
     table = result["table"]
     made = tasks.publish(blobs, claim, result)
     upload = blobs.publish(Path(result["workdir"]) / table["file"], UPLOADS, table["sha256"])

@@ -35,9 +35,7 @@ MAX_URL_LENGTH = 2_000
 
 
 class SourceTable(TypedDict):
-    """A file that a source has written: Parquet, with its SHA-256, the columns with a role, and what the source says
-    of its rows (members of `DatasetSource`).
-    """
+    """A Parquet file of a source with its SHA-256, columns with roles, and members of `DatasetSource`."""
 
     file: str
     sha256: str
@@ -65,9 +63,7 @@ class Source(Protocol):
 
 
 class FetchedFile(TypedDict):
-    """A file of a source in the work folder: its name there and in the source, its format as far as the source tells,
-    its size, and the SHA-256 of its bytes.
-    """
+    """A fetched file in the work folder: names here and in the source, format as far as known, size and SHA-256."""
 
     file: str
     name: str
@@ -88,8 +84,8 @@ class RemoteSource(Protocol):
     """A system outside of the service from which a worker fetches files. Only connections of the owner are passed."""
 
     def describe(self, connections: Connections, given: Mapping[str, Any]) -> DatasetSource:
-        """Return the source of a request (members of `SourceRequest`) as the dataset stores it. Raises NotFound and
-        Invalid. Asks no other system.
+        """Return a request's source as the dataset stores it, without asking other systems. Raises NotFound and
+        Invalid.
         """
 
     def fetch(
@@ -99,10 +95,8 @@ class RemoteSource(Protocol):
 
 
 def remote_source_of(kind: str) -> RemoteSource:
-    """Return the source of one of the kinds in `REMOTE`."""
     return cast(RemoteSource, import_module(SOURCES[kind]).SOURCE)
 
 
 def source_of(kind: str) -> Source:
-    """Return the source of this kind."""
     return cast(Source, import_module(SOURCES[kind]).SOURCE)

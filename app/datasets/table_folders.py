@@ -26,7 +26,7 @@ Partition = dict[str, str | None]
 
 
 def lake_format(paths: Iterable[str]) -> str | None:
-    """Return the format of a table by the paths of its files below its folder; None for a folder of plain files."""
+    """Detect the format from paths below the folder; None for a folder of plain files."""
     for path in paths:
         steps = path.split("/")
         for step in steps[:-1]:
@@ -38,9 +38,7 @@ def lake_format(paths: Iterable[str]) -> str | None:
 
 
 def lake_of(folder: Path) -> str | None:
-    """Return the format of the lake table of a folder on disk, which may be one of its partitions; None for a folder of
-    plain files.
-    """
+    """Detect the format of a folder on disk, which may be a partition; None for plain files."""
     while is_partition(folder.name):
         folder = folder.parent
     for name, known in LOGS.items():
@@ -60,13 +58,12 @@ def lake_rule(known: str) -> str:
 
 
 def is_partition(step: str) -> bool:
-    """Return True for the name of a folder of a Hive partition: `column=value`."""
     column, mark, _ = step.partition("=")
     return bool(column.strip() and mark)
 
 
 def partition_of(path: str) -> Partition:
-    """Return the columns of a file's path below the folder of the table.
+    """Return the columns in a path below the table's folder.
 
     >>> partition_of("year=2026/branch=S%C3%BCd/part-0.parquet")
     {'year': '2026', 'branch': 'Süd'}
@@ -80,7 +77,7 @@ def partition_of(path: str) -> Partition:
 
 
 def partition_types(partitions: Sequence[Partition]) -> dict[str, pa.DataType]:
-    """Return the types of the columns of the paths: whole numbers if all values are, else text."""
+    """Whole numbers if all values are, else text."""
     import pyarrow as pa
 
     names = dict.fromkeys(name for each in partitions for name in each)
@@ -97,8 +94,9 @@ def _is_whole(value: str | None) -> bool:
 
 
 def add_columns(path: Path, partition: Partition, types: Mapping[str, pa.DataType]) -> None:
-    """Write the columns of its path into a Parquet file, row group by row group. Raises ValueError if the file has one
-    of them with another value, and ArrowException for a damaged file.
+    """Write a path's columns into a Parquet file by row groups.
+
+    Raises ValueError if the file has one of them with another value, and ArrowException for a damaged file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -31,8 +31,6 @@ TABLES = "tables"
 
 
 class Limits(TypedDict):
-    """The limits of a table."""
-
     rows: int
     columns: int
     bytes: int
@@ -41,8 +39,6 @@ class Limits(TypedDict):
 
 
 class Bytes(TypedDict):
-    """The path of a table's bytes, and their format."""
-
     path: str
     content_type: str
     content_encoding: str | None
@@ -55,8 +51,8 @@ class BoundedBytes(Bytes):
 
 
 class ParentTable(TypedDict):
-    """A ready table to which rows are appended. `pairs` has, for each label, the negative value and the name of the
-    positive class, followed by the values of a class of several values.
+    """A ready table to which rows are appended. `pairs` has each label's negative value and positive class, then the
+    values of a class of several.
     """
 
     path: str
@@ -67,9 +63,8 @@ class ParentTable(TypedDict):
 
 
 class Described(Work):
-    """The description of the columns for a reader of tables, and the limits. It also has the fields of
-    `app.datasets.fields.TableFields`, by name. `bytes_setting` is the setting of the limit of bytes, if that is not the
-    one of uploads.
+    """What a reader of tables gets: the fields of `TableFields` by name, and limits. `bytes_setting` is the setting of
+    the limit of bytes, if it is not that of uploads.
     """
 
     limits: Limits
@@ -85,9 +80,7 @@ class IngestPayload(Described, Bytes):
 
 
 class Found(TypedDict):
-    """The columns of the dataset's database row that the reader determines; `dialect` is present if the reader detected
-    a part of it.
-    """
+    """What the reader determines for the dataset's row; `dialect` if a part of it was detected."""
 
     rows: int
     positives: int | None
@@ -112,9 +105,7 @@ class WrittenTable(Work):
 
 
 class IngestResult(WrittenTable, Found):
-    """The result of the reader; `profile` is a file, and `sheets` are all sheets of a workbook that can be read. Only
-    parts have `content_sha256`.
-    """
+    """`profile` is a file; `sheets` are a workbook's readable sheets. Only parts have `content_sha256`."""
 
     profile: str
     sheet: str | None
@@ -127,22 +118,18 @@ class UploadOutput(Output[Row]):
 
     @property
     def key(self) -> str:
-        """The name of the dataset's id in the job's specification."""
+        """The key of the dataset's id in the job's specification."""
         return "dataset_id"
 
     def find_to_make(self, session: Session, claim: Claim) -> Row:
-        """Return the row of the upload that a claimed job will read. Raises Conflict if the upload does not wait for
-        this job.
-        """
+        """Raises Conflict if the upload does not wait for this job."""
         row = super().find_to_make(session, claim)
         if row.status != DatasetStatus.PROCESSING:
             raise self.lost(claim)
         return row
 
     def find_to_retry(self, session: Session, old: Job) -> Row:
-        """Lock and return the row that a retry of `old` will complete; raises Conflict unless it is invalid and belongs
-        to that job.
-        """
+        """Lock the row that a retry completes; raises Conflict unless it is invalid and that job's."""
         row = super().find_to_retry(session, old)
         if row.status != DatasetStatus.INVALID:
             raise Conflict(
@@ -152,12 +139,11 @@ class UploadOutput(Output[Row]):
         return row
 
     def reassign(self, row: Row, job: Job) -> None:
-        """Set another job as the one that reads the upload of a locked row."""
         super().reassign(row, job)
         row.status, row.errors = DatasetStatus.PROCESSING, []
 
     def on_end(self, session: Session, job: Job, error: Json | None) -> None:
-        """Set the upload of a job that ended without a result to invalid."""
+        """Set the upload of a job without a result to invalid."""
         if error is None:
             errors = [{"detail": f"the upload's job was {job.state}"}]
         else:
@@ -165,15 +151,13 @@ class UploadOutput(Output[Row]):
         repository.mark_invalid(session, self.table, job.id, errors)
 
     def describe(self, id_: str) -> str:
-        """Return the phrase for an upload in error messages."""
         return f"the upload of {id_}"
 
     def deleted(self, id_: str) -> Conflict:
-        """Return the error for an upload that was deleted."""
         return Conflict(f"{self.describe(id_)} is not waiting to be read", code="dataset_deleted")
 
     def lost(self, claim: Claim) -> Conflict:
-        """Return the error for an upload that another job reads or has read."""
+        """Another job reads or has read the upload."""
         return self.deleted(claim.spec[self.key])
 
     def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
@@ -187,7 +171,7 @@ DATASETS = UploadOutput(Dataset, "ds", "dataset")
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> IngestPayload:
-    """Return the payload of the reader, with the parent table if rows are appended."""
+    """If rows are appended, the payload has the parent table."""
     parent = find_parent_table(session, claim)
     dataset = DATASETS.find_to_make(session, claim)
     return {
@@ -200,7 +184,6 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def describe_columns(dataset: Dataset, settings: Settings, workdir: Path) -> Described:
-    """Return the description of a dataset's columns for the reader of tables."""
     described = describe_fields(TableFields.of(dataset), dataset.dialect, settings, workdir)
     if dataset.source is not None and dataset.mode != VersionMode.APPEND:  # not an upload
         is_remote = dataset.source["kind"] in REMOTE
@@ -216,7 +199,6 @@ def describe_columns(dataset: Dataset, settings: Settings, workdir: Path) -> Des
 def describe_fields(
     fields: TableFields, dialect: Json | None, settings: Settings, workdir: Path
 ) -> Described:
-    """Return the description of the columns in these upload fields for the reader of tables."""
     told = {
         **fields.model_dump(exclude={"name", "kind", *Dialect.model_fields}),
         "dataset_kind": fields.kind,
@@ -228,14 +210,12 @@ def describe_fields(
 
 
 def hash_appended(before: str, added: str) -> str:
-    """Return the content hash of appended rows: SHA-256 of both hex digests, concatenated."""
+    """Return the SHA-256 of both hex digests, concatenated."""
     return hashlib.sha256(f"{before}{added}".encode()).hexdigest()
 
 
 def find_parent_table(session: Session, claim: Claim) -> ParentTable | None:
-    """Return the table to which the job will append rows; None for an independent table. Raises Conflict if it was
-    deleted.
-    """
+    """Return the table to which rows are appended; None otherwise. Raises Conflict if it was deleted."""
     if (parent_id := claim.spec.get("append_to")) is None:
         return None
     parent = repository.find(session, claim.owner, parent_id)
@@ -248,7 +228,7 @@ def find_parent_table(session: Session, claim: Claim) -> ParentTable | None:
 
 
 def parent_of(dataset: Dataset) -> ParentTable:
-    """Return what the reader of appended rows must know about a ready dataset."""
+    """Return what the reader of appended rows must know."""
     assert dataset.table_key is not None
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
@@ -274,16 +254,13 @@ def parent_of(dataset: Dataset) -> ParentTable:
 
 
 def several_positives(dataset: Dataset, label: str) -> list[str]:
-    """Return the label values of a ready dataset that count as positive, if there are several; empty if there is only
-    one.
-    """
+    """Return a label's positive values, if there are several; otherwise nothing."""
     column = next(each for each in dataset.columns if each["name"] == label)
     found = [each["value"] for each in column.get("values") or () if each["positive"]]
     return found if len(found) > 1 else []
 
 
 def limits(settings: Settings) -> Limits:
-    """Return the limits of a table for the reader."""
     return {
         "rows": settings.max_rows,
         "columns": settings.max_columns,
@@ -302,7 +279,7 @@ def read_file(payload: IngestPayload, callback: Callback) -> IngestResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: IngestResult) -> PublishedOutput:
-    """Store the table's file, and return the values of its database row with its profile."""
+    """Return the values of the dataset's row, with its profile."""
     workdir = Path(result["workdir"])
     profile = orjson.loads((workdir / result["profile"]).read_bytes())
     found = {name: value for name, value in result.items() if name in Found.__annotations__}
@@ -313,13 +290,12 @@ def publish(blobs: Publisher, claim: Claim, result: IngestResult) -> PublishedOu
 
 
 def publish_table(blobs: Publisher, result: WrittenTable) -> Json:
-    """Store the file that a reader has written; returns the columns of the upload's row."""
     table = blobs.publish(Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
     return {"table_key": table.key, "table_bytes": table.bytes}
 
 
 def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Dataset:
-    """Return the dataset that a job reads. Raises Conflict if it was deleted after the job was submitted."""
+    """Raises Conflict if the dataset was deleted after the job was submitted."""
     dataset = repository.find(session, owner, dataset_id or "")
     if dataset is None:
         raise Conflict(
@@ -345,10 +321,7 @@ def table_of(dataset: Dataset) -> TableFile:
 def lock_inputs(
     session: Session, job: Job, *more: str | None, to_change: bool = False
 ) -> list[Dataset]:
-    """Lock and return the job's dataset and the datasets `more`, which a retry of the job reads.
-
-    Raises Conflict if one was deleted.
-    """
+    """Lock the datasets (`more`, too) that a retry reads. Raises Conflict if one was deleted."""
     ids = [id_ for id_ in (job.dataset_id, *more) if id_ is not None]
     repository.lock_shared(session, job.owner, ids, to_change=to_change)
     found = []
@@ -364,7 +337,7 @@ def lock_inputs(
 
 
 def check_newest(session: Session, parent: Dataset) -> None:
-    """Raise Conflict unless this is the newest valid version of its series, to which alone rows may be appended."""
+    """Raise Conflict unless rows may be appended: only to the newest valid version of a series."""
     newest = repository.newest_version(session, parent.owner, parent.series_id)
     if newest is None or newest.id == parent.id:
         return
@@ -376,9 +349,7 @@ def check_newest(session: Session, parent: Dataset) -> None:
 
 
 def lock_tables(session: Session, old: Job) -> None:
-    """Lock the datasets of a retried job. Raises Conflict if it appends rows to a version that is no longer
-    the newest.
-    """
+    """Lock the datasets of a retry. Raises Conflict if its version is no longer the newest to append to."""
     _, *parents = lock_inputs(session, old, old.spec.get("append_to"), to_change=True)
     for parent in parents:
         check_newest(session, parent)

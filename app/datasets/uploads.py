@@ -61,9 +61,7 @@ class QuotaUse(Enum):
 
 @dataclass(frozen=True)
 class Received(Generic[Described]):
-    """A received table that is not yet in the blob store, and the caller's description of it; a form also gives
-    `file_name`.
-    """
+    """A received table, not yet in the blob store, and its description; a form also gives `file_name`."""
 
     writer: BlobWriter
     description: Described
@@ -72,7 +70,7 @@ class Received(Generic[Described]):
 
 
 def field_docs(schemas: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the OpenAPI description of query parameters, from their JSON Schemas."""
+    """Describe query parameters for OpenAPI."""
     return [
         {
             "name": name,
@@ -86,9 +84,7 @@ def field_docs(schemas: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]
 
 
 def body_docs(title: str, example: str, schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the OpenAPI description of a request body that is a table, raw or in a form. `title` is the form's name,
-    and `schemas` are its fields.
-    """
+    """Describe a body that is a table, raw or in a form of name `title`, for OpenAPI."""
     return {
         "required": True,
         "content": {
@@ -124,8 +120,7 @@ async def receive(
     quota_use: QuotaUse = QuotaUse.JOB,
     makes: Counted | None = None,
 ) -> Received[Described]:
-    """Stream a table from the request's body to disk; returns it with its description. Errors in the URL or the headers
-    are raised before the body is read.
+    """Stream a table to disk; returns it with its description. The URL and headers are checked before the body is read.
 
     `describe` validates the fields of the address and the form. Free space and the owner's quota are checked before the
     body is read, and during the upload. `replays` is the route and the Idempotency-Key of a request that may be a
@@ -146,9 +141,7 @@ async def receive(
 
 
 class _AdmissionCheck:
-    """Checks before and during an upload that there is free disk space, and that all uploads of its owner in this
-    process fit the owner's quota.
-    """
+    """Checks free disk space, and that the owner's uploads here fit the quota, before and during an upload."""
 
     def __init__(self, context: Context, owner: str, permit: Permit, *, keeps: bool = True) -> None:
         self._context = context
@@ -165,7 +158,7 @@ class _AdmissionCheck:
         quota_use: QuotaUse,
         makes: Counted | None,
     ) -> None:
-        """Check before the body is read; raises TooMany, Unavailable or OutOfSpace."""
+        """Check before the body is read. Raises TooMany, Unavailable or OutOfSpace."""
         resources.check(self._settings, self._permit.size)
         with self._context.db.read() as session:
             replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
@@ -180,9 +173,7 @@ class _AdmissionCheck:
             self._keeps, self._permit.size = False, 0
 
     def grown_to(self, size: int) -> None:
-        """Check again at intervals during the upload, now `size` bytes long: its length may be unknown, and other
-        uploads use space, too.
-        """
+        """Check again at intervals: the length may be unknown, and other uploads use space, too."""
         if self._keeps:
             self._permit.size = max(self._permit.size, size)
         if size < self._next_look:
@@ -196,9 +187,7 @@ class _AdmissionCheck:
             raise
 
     def _check_quota(self) -> None:
-        """Raise TooMany if the owner's running uploads exceed the storage quota. Without a database nothing
-        is checked.
-        """
+        """Raise TooMany above the quota. Without a database nothing is checked."""
         if not self._keeps:
             return
         adds = self._context.uploads.size_of(self._owner)
@@ -225,14 +214,11 @@ class SpoolFile:
         self.size += len(chunk)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
 async def spool(request: Request, permit: Permit, body: AsyncIterator[bytes], path: Path) -> None:
-    """Stream a body to a temporary file. Free disk space is checked as for an upload, but the file counts towards no
-    quota.
-    """
+    """Stream a body to a temporary file. Free space is checked as for an upload, but the file uses no quota."""
     context, owner = context_of(request), request.scope["caller"].owner
     known = announced_length(request) or 0
     await run_in_threadpool(resources.check, context.settings, known)
@@ -251,7 +237,7 @@ async def _receive(
     writer: BlobWriter,
     describe: Callable[[Mapping[str, str]], Described],
 ) -> Received[Described]:
-    """Write the table in a raw body or a form to disk; returns it with its validated description."""
+    """Write the table in a raw body or a form to disk."""
     given = query_fields(request)
     if not _is_form(request):
         description = describe(given)
@@ -278,11 +264,7 @@ def _stated_format(request: Request) -> Format:
 
 
 def stated(request: Request) -> tuple[Format | None, int | None]:
-    """Return the format and the size of a raw body as declared by the headers; None for undeclared ones, and both None
-    for a form.
-
-    Raises UnsupportedMedia.
-    """
+    """Return the format and size that the headers declare for a raw body; None for a form. Raises UnsupportedMedia."""
     if _is_form(request):
         return None, None
     said = _stated_format(request)
@@ -291,7 +273,7 @@ def stated(request: Request) -> tuple[Format | None, int | None]:
 
 
 def query_fields(request: Request) -> dict[str, str]:
-    """Return the query parameters. Raises Invalid if one occurs twice."""
+    """Raises Invalid if a parameter occurs twice."""
     given: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in given:
@@ -301,9 +283,7 @@ def query_fields(request: Request) -> dict[str, str]:
 
 
 def _file_format(form: UploadForm) -> Format:
-    """Return the format of a form's file: by the content type of its part, or by the file name if the part has only a
-    generic type.
-    """
+    """Use the content type of the file's part, or the file name for a generic type."""
     told, encoding = type_of_file(form.file_name or "")
     stated = (form.file_content_type or "").partition(";")[0].strip().lower()
     if stated == CSV:
@@ -314,9 +294,7 @@ def _file_format(form: UploadForm) -> Format:
 async def _write(
     chunks: AsyncIterator[bytes], admission: _AdmissionCheck, writer: BlobWriter | SpoolFile
 ) -> None:
-    """Write the chunks in a thread, each while the next one is received, so that hashing and a slow disk do not block
-    the event loop.
-    """
+    """Write each chunk in a thread while the next arrives: hashing and a slow disk must not block the event loop."""
     writing: asyncio.Task[None] | None = None
 
     def write(piece: bytes) -> None:
@@ -381,12 +359,11 @@ TableRequestDep = Annotated[TableRequest, Depends(_table_request)]
 
 
 def shown(dataset: DatasetRow) -> Json:
-    """Return a dataset row as the JSON of the API."""
     return Dataset.model_validate(dataset).model_dump(mode="json")
 
 
 def _read_shown(session: Session, owner: str, dataset_id: str) -> tuple[Json, bool]:
-    """Return a dataset as JSON, and True if its table has been read."""
+    """Return True if the table has been read."""
     dataset = datasets.find(session, owner, dataset_id)
     return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
@@ -397,9 +374,9 @@ DATASET = JobResource("/v1/datasets", "job_id", _read_shown)
 
 @dataclass(frozen=True)
 class UploadHandler(Generic[Described]):
-    """The functions for one kind of upload. `describe` validates its fields. `check` reads the table and stores
-    nothing. `accept` creates the row, and `show` returns it as JSON. `of` has the values that must be equal in a
-    replay, in addition to the upload.
+    """The functions for one kind of upload. `check` reads the table without storing it; `accept` creates the row.
+
+    `show` returns it as JSON. `of` has the values that must be equal in a replay, in addition to the upload.
     """
 
     route: str
@@ -412,9 +389,7 @@ class UploadHandler(Generic[Described]):
 
 
 async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]) -> Response:
-    """Stream the table to disk, then create its resource, or only check it for a path `…/validate`; returns the
-    response.
-    """
+    """Stream the table to disk, then create its resource, or only check it for a path `…/validate`."""
     context = sending.context
     with _alone(sending), context.blobs.writer("uploads") as writer:
         table = await receive(
@@ -436,7 +411,7 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
 
 @contextmanager
 def _alone(sending: TableRequest) -> Iterator[None]:
-    """Raise an error if an upload with the same Idempotency-Key is running, until the block ends."""
+    """Raise an error while an upload with the same Idempotency-Key is running."""
     uploading, claim = sending.context.uploading, (sending.owner, sending.key)
     if sending.key is None:
         yield
@@ -455,7 +430,7 @@ def _alone(sending: TableRequest) -> Iterator[None]:
 def _accept(
     sending: TableRequest, handler: UploadHandler[Described], table: Received[Described]
 ) -> idempotency.Created:
-    """Create the resource of a received table once per Idempotency-Key, and wake a worker."""
+    """Create the resource once per Idempotency-Key, and wake a worker."""
     writer, context = table.writer, sending.context
     writer.sync()  # the slow part, before the transaction
 

@@ -12,7 +12,7 @@ import orjson
 
 
 def mentions(document: Any, text: str | None) -> bool:
-    """Return True if a text is a value, or a key, in a document."""
+    """The text may be a value, or a key."""
     if isinstance(document, Mapping):
         return any(key == text or mentions(value, text) for key, value in document.items())
     if isinstance(document, list | tuple):
@@ -21,14 +21,12 @@ def mentions(document: Any, text: str | None) -> bool:
 
 
 def names(text: str, entity: str) -> bool:
-    """Return True if words of people name the entity: its id is in them, not as a part of a longer word."""
+    """The id must not be a part of a longer word."""
     return entity in text and re.search(rf"(?<!\w){re.escape(entity)}(?!\w)", text) is not None
 
 
 def document_names(document: Any, entity: str) -> bool:
-    """Return True if a text in a document is the id of the entity or has it as a word. Of an id that is a number, only
-    whole texts count, because many sentences have numbers.
-    """
+    """Texts may have the id as a word. Of a number, only whole texts count, because many sentences have numbers."""
     if isinstance(document, Mapping):
         return any(
             document_names(key, entity) or document_names(value, entity)

@@ -56,13 +56,12 @@ from app.platform.tables import (
 
 
 def add(session: Session, erasure: Erasure) -> None:
-    """Insert a request."""
     session.add(erasure)
     session.flush()
 
 
 def find(session: Session, owner: str, erasure_id: str, *, lock: bool = False) -> Erasure | None:
-    """Return the owner's request with this id, or None; with `lock`, locked until the transaction ends."""
+    """With `lock`, locked until the transaction ends."""
     if not is_id(erasure_id, "era"):
         return None
     statement = select(Erasure).where(Erasure.readable_by(owner), Erasure.id == erasure_id)
@@ -70,7 +69,6 @@ def find(session: Session, owner: str, erasure_id: str, *, lock: bool = False) -
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Erasure]:
-    """Return a page of the owner's requests, newest first."""
     statement = select(Erasure).where(Erasure.readable_by(owner))
     return fetch_page(
         session, statement, Erasure.requested_at, Erasure.id, limit=limit, after=after
@@ -78,15 +76,12 @@ def list_page(session: Session, owner: str, *, limit: int, after: str | None) ->
 
 
 def jobs_of(session: Session, owner: str, ids: Iterable[str]) -> dict[str, Job]:
-    """Return the owner's jobs with these ids, by id."""
     found = session.scalars(select(Job).where(Job.readable_by(owner), Job.id.in_(ids)))
     return {job.id: job for job in found}
 
 
 def to_search_again(session: Session, settle_seconds: float, limit: int) -> Sequence[Erasure]:
-    """Return up to `limit` open requests of all owners that are older than `settle_seconds`, and whose last search of
-    tables was before. Their jobs have ended.
-    """
+    """Return open requests of all owners, older than `settle_seconds`, not searched since. Their jobs have ended."""
     verified = Erasure.report["verified_at"].as_float()
     unfinished = exists().where(Job.id == Erasure.job_id, Job.state.not_in(FINAL_STATES))
     return session.scalars(
@@ -104,7 +99,7 @@ def to_search_again(session: Session, settle_seconds: float, limit: int) -> Sequ
 
 
 def datasets(session: Session, owner: str) -> Sequence[Dataset]:
-    """Return all datasets of the owner, also in the trash, by series and version."""
+    """The trash counts; order by series and version."""
     statement = select(Dataset).where(Dataset.belongs_to(owner))
     statement = statement.options(selectinload(Dataset.pairs))
     series = func.coalesce(Dataset.first_id, Dataset.id)
@@ -114,9 +109,7 @@ def datasets(session: Session, owner: str) -> Sequence[Dataset]:
 def parts_of_datasets(
     session: Session, owner: str, only: str | None = None
 ) -> dict[str, list[UploadPart]]:
-    """Return the parts of the owner's uploads in their order: by dataset, or by upload if it is not closed. `only`
-    is the id of one of them.
-    """
+    """Return parts in order, by dataset, or by open upload; of `only` one."""
     statement = (
         select(Upload.id, Upload.dataset_id, UploadPart)
         .join(UploadPart, UploadPart.upload_id == Upload.id)
@@ -132,21 +125,20 @@ def parts_of_datasets(
 
 
 def open_uploads(session: Session, owner: str) -> Sequence[Upload]:
-    """Return the owner's uploads that are not closed."""
     return session.scalars(
         select(Upload).where(Upload.belongs_to(owner), Upload.dataset_id.is_(None))
     ).all()
 
 
 def batch_scores(session: Session, owner: str) -> Sequence[BatchScore]:
-    """Return the owner's batch scores that have a result."""
+    """Return those with a result."""
     return session.scalars(
         select(BatchScore).where(BatchScore.belongs_to(owner), BatchScore.result_key.is_not(None))
     ).all()
 
 
 def evidence_of(session: Session, owner: str) -> Sequence[str]:
-    """Return the keys of the owner's archives with evidence: of alias requests, and of revisions of aliases."""
+    """Return archives of alias requests, and of revisions."""
     statements = (
         select(table.evidence_key).where(table.belongs_to(owner), table.evidence_key.is_not(None))
         for table in (AliasRequest, ModelAliasHistory)
@@ -155,9 +147,7 @@ def evidence_of(session: Session, owner: str) -> Sequence[str]:
 
 
 def with_evidence(session: Session, owner: str, key: str) -> list[tuple[str, str]]:
-    """Return what has an archive as its evidence, with the id of the model: requests by their ids, revisions of
-    aliases as `name@alias, revision n`.
-    """
+    """Return whose evidence an archive is, and the model: a request's id, or `name@alias, revision n`."""
     requests = select(AliasRequest.id, AliasRequest.model_id).where(
         AliasRequest.belongs_to(owner), AliasRequest.evidence_key == key
     )
@@ -172,7 +162,6 @@ def with_evidence(session: Session, owner: str, key: str) -> list[tuple[str, str
 
 
 def forget_evidence(session: Session, owner: str, key: str) -> None:
-    """Remove the references to an archive with evidence."""
     for table in (AliasRequest, ModelAliasHistory):
         session.execute(
             update(table)
@@ -183,7 +172,7 @@ def forget_evidence(session: Session, owner: str, key: str) -> None:
 
 
 def lock_dataset(session: Session, owner: str, dataset_id: str) -> Dataset | None:
-    """Return the owner's dataset, also from the trash, locked until the transaction ends; None if there is none."""
+    """The trash counts. Locked until the transaction ends."""
     return session.scalar(
         select(Dataset)
         .where(Dataset.belongs_to(owner), Dataset.id == dataset_id)
@@ -194,7 +183,7 @@ def lock_dataset(session: Session, owner: str, dataset_id: str) -> Dataset | Non
 
 
 def waiting_to_be_read(session: Session, owner: str, before: float) -> bool:
-    """Return True if an upload from before this time is still being read."""
+    """Return True if an upload from before this time is being read."""
     datasets = select(Dataset.id).where(
         Dataset.belongs_to(owner),
         Dataset.status == DatasetStatus.PROCESSING,
@@ -209,19 +198,17 @@ def waiting_to_be_read(session: Session, owner: str, before: float) -> bool:
 
 
 def insert_dataset(session: Session, values: Json) -> None:
-    """Insert a ready dataset."""
     session.execute(insert(Dataset).values(values))
     fields = {name: values[name] for name in ("name", "version", "job_id")}
     events.record(session, values["owner"], "dataset.ready", values["id"], **fields)
 
 
 def insert_pairs(session: Session, values: Json) -> None:
-    """Insert the ready pairs of a dataset."""
     session.execute(insert(DatasetPairs).values(values))
 
 
 def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
-    """Delete a dataset permanently, also from the trash, with the rows that belong to it."""
+    """Delete also from the trash, with the rows that belong to it."""
     session.execute(
         delete(Dataset).where(Dataset.belongs_to(owner), Dataset.id == dataset_id),
         execution_options={"synchronize_session": False},
@@ -230,7 +217,7 @@ def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
 
 
 def delete_upload(session: Session, owner: str, upload_id: str) -> bool:
-    """Delete an open upload and its parts; returns False if it was closed or deleted meanwhile."""
+    """Return False if it was closed or deleted meanwhile."""
     statement = delete(Upload).where(
         Upload.belongs_to(owner), Upload.id == upload_id, Upload.dataset_id.is_(None)
     )
@@ -238,7 +225,7 @@ def delete_upload(session: Session, owner: str, upload_id: str) -> bool:
 
 
 def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> Sequence[Job]:
-    """Return the unfinished jobs that use a dataset, locked until the transaction ends, parents first."""
+    """Lock them until the transaction ends, parents first."""
     return session.scalars(
         select(Job)
         .where(
@@ -257,16 +244,14 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> Sequence[J
 
 
 def forget_errors(session: Session, owner: str, dataset_id: str, error: Json) -> None:
-    """Remove what jobs on a dataset have told about its rows: their events but the last, and the details of errors."""
+    """Remove what jobs have told about rows: events but the last, and details of errors."""
     _forget_errors(session, owner, Job.dataset_id == dataset_id, error)
 
 
 def forget_errors_of_uploads(
     session: Session, owner: str, kinds: Collection[str], error: Json
 ) -> None:
-    """Remove what ended jobs of these kinds have told about uploads that were deleted with them: their events but the
-    last, and the details of errors.
-    """
+    """Remove what ended jobs have told about deleted uploads: events but the last, and details of errors."""
     ended = and_(
         Job.kind.in_(kinds),
         Job.dataset_id.is_(None),
@@ -291,7 +276,7 @@ def _forget_errors(session: Session, owner: str, of_jobs: ColumnElement[bool], e
 
 
 def forget_responses(session: Session, owner: str, resource_ids: Collection[str]) -> int:
-    """Delete the remembered responses that name one of the resources; returns their number."""
+    """Delete remembered responses that name a resource."""
     count = 0
     for id_ in resource_ids:
         named = cast(Idempotency.response, String).contains(id_)
@@ -301,7 +286,7 @@ def forget_responses(session: Session, owner: str, resource_ids: Collection[str]
 
 
 def calibrated_on(session: Session, owner: str) -> dict[str, list[str]]:
-    """Return the ids of the owner's models that were calibrated on a dataset, by the id of the dataset."""
+    """Return calibrated models by dataset."""
     statement = (
         select(ModelCalibration.dataset["id"].as_string(), ModelCalibration.model_id)
         .join(Model, Model.id == ModelCalibration.model_id)
@@ -316,9 +301,7 @@ def calibrated_on(session: Session, owner: str) -> dict[str, list[str]]:
 def models_of(
     session: Session, owner: str, dataset_id: str, calibrated: Collection[str]
 ) -> Sequence[Model]:
-    """Return the owner's models, also in the trash, that were trained or validated on a dataset, and those with the
-    ids `calibrated`.
-    """
+    """Return models trained or validated on a dataset, and those with the ids `calibrated`. The trash counts."""
     return session.scalars(
         select(Model)
         .where(
@@ -334,13 +317,12 @@ def models_of(
 
 
 def members_of(session: Session, model_id: str) -> list[Json]:
-    """Return the members of a model that `auto` has combined, else an empty list."""
+    """Return what `auto` has combined."""
     found = session.get(ModelLeaderboard, model_id)
     return [] if found is None else [dict(each) for each in found.members]
 
 
 def delete_model(session: Session, owner: str, model_id: str) -> None:
-    """Delete a model permanently, also from the trash."""
     session.execute(
         delete(Model).where(Model.belongs_to(owner), Model.id == model_id),
         execution_options={"synchronize_session": False},
@@ -349,12 +331,12 @@ def delete_model(session: Session, owner: str, model_id: str) -> None:
 
 
 def drop_reference_rows(session: Session, model_id: str) -> None:
-    """Delete the rows with which a model's reasons compare."""
+    """Delete the rows with which reasons compare."""
     session.execute(delete(ModelReferenceRows).where(ModelReferenceRows.model_id == model_id))
 
 
 def drop_groups(session: Session, model_id: str, entity_id: str) -> None:
-    """Delete the metrics by group of a model, and the tests of a proxy, of which the entity is a group."""
+    """Delete metrics by group, and proxy tests, of which the entity is a group."""
     found = session.get(ModelGroups, model_id)
     if found is not None and mentions(found.columns, entity_id):
         session.delete(found)
@@ -364,7 +346,6 @@ def drop_groups(session: Session, model_id: str, entity_id: str) -> None:
 
 
 def batch_scores_of(session: Session, owner: str, dataset_id: str) -> Sequence[str]:
-    """Return the ids of the batch scores of a dataset."""
     return session.scalars(
         select(BatchScore.id).where(
             BatchScore.belongs_to(owner), BatchScore.dataset_id == dataset_id
@@ -375,7 +356,7 @@ def batch_scores_of(session: Session, owner: str, dataset_id: str) -> Sequence[s
 def delete_batch_scores(
     session: Session, owner: str, ids: Collection[str]
 ) -> Sequence[tuple[str, str | None]]:
-    """Delete batch scores; returns the ids and keys of the results of those that existed."""
+    """Return ids and keys of the results of those that existed."""
     statement = delete(BatchScore).where(BatchScore.belongs_to(owner), BatchScore.id.in_(ids))
     returned = statement.returning(BatchScore.id, BatchScore.result_key)
     return [(row[0], row[1]) for row in session.execute(returned)]
@@ -384,7 +365,7 @@ def delete_batch_scores(
 def outputs_of(
     session: Session, owner: str, dataset_id: str
 ) -> list[tuple[type[Trashable], str, list[Any]]]:
-    """Return the evaluations and comparisons on a dataset, also in the trash: table, id and documents."""
+    """Return evaluations and comparisons: table, id and documents. The trash counts."""
     evaluations = session.execute(
         select(Evaluation.id, Measurement.metrics, Evaluation.drift)
         .outerjoin(Measurement, Measurement.evaluation_id == Evaluation.id)
@@ -402,13 +383,12 @@ def outputs_of(
 
 
 def delete_output(session: Session, table: type[Trashable], owner: str, id_: str) -> None:
-    """Delete an evaluation or a comparison permanently."""
     own_id = table.__table__.c.id
     session.execute(delete(table).where(table.belongs_to(owner), own_id == id_))
 
 
 def search_texts(session: Session, owner: str, entity: str) -> Iterator[tuple[str, str]]:
-    """Yield the table and the primary key of each row of the owner of which a text names the entity."""
+    """Yield table and primary key of each row with a text that names the entity."""
     for table in Base.metadata.sorted_tables:
         if TABLES[table.name] in SEARCHED:
             texts = [column for column in table.c if isinstance(column.type, Text | JSON)]
@@ -426,12 +406,12 @@ def search_texts(session: Session, owner: str, entity: str) -> Iterator[tuple[st
 
 
 def _spelt(type_: Any, entity: str) -> str:
-    """Return an id as it is inside a text of the database."""
+    """Return the id as inside a text of the database."""
     return orjson.dumps(entity).decode()[1:-1] if isinstance(type_, JSON) else entity
 
 
 def _of_owner(table: Table, owner: str) -> ColumnElement[bool]:
-    """Return the condition that a row belongs to an owner, or to something of an owner."""
+    """The row belongs to an owner, or to something of an owner."""
     if "owner" in table.c:
         return table.c.owner == owner
     others = [key for key in table.foreign_keys if key.column.table is not table]

@@ -41,9 +41,8 @@ _GONE = frozenset({"no_rows", "one_class", "no_features"})
 
 
 def find_rows(rows: Rows, keys: Sequence[str], entity: str) -> Mask:
-    """Return the mask of the rows that have the entity in one of the key columns.
-
-    A value is compared as text without surrounding spaces; a whole number has no decimal point.
+    """Find the entity in one of the key columns, as text without surrounding spaces; a whole number has no decimal
+    point.
     """
     found = np.zeros(rows.batch.num_rows, dtype=bool)
     for name in keys:
@@ -66,9 +65,7 @@ class Searched(NamedTuple):
 
 
 def search_upload(table: Mapping[str, Any], entity: str) -> bool:
-    """Return True if an upload that is no valid table may have rows of the entity: in a key column or, if it cannot be
-    read, anywhere in its bytes.
-    """
+    """Search key columns or, if they cannot be read, all bytes of an upload that is no valid table."""
     try:
         with ExitStack() as stack:
             source = open_source(table, stack, NAMES)
@@ -100,7 +97,7 @@ def _has_bytes(table: Mapping[str, Any], wanted: bytes) -> bool:
 
 
 def search_result(path: str, keys: Sequence[str], entity: str) -> bool:
-    """Return True if the result of a batch score, a Parquet file, has rows of the entity."""
+    """The file is Parquet."""
     with pq.ParquetFile(path, pre_buffer=False) as file:
         keys = [name for name in keys if name in file.schema_arrow.names]
         return bool(keys) and any(
@@ -110,7 +107,7 @@ def search_result(path: str, keys: Sequence[str], entity: str) -> bool:
 
 
 class _Files:
-    """The rows of a dataset's upload, of one file or of several."""
+    """A dataset's upload, of one file or of several."""
 
     def __init__(self, version: Mapping[str, Any]) -> None:
         self._version = version
@@ -118,9 +115,7 @@ class _Files:
         self.first: Source
 
     def read(self, errors: Errors, columns: Collection[str] | None = None) -> Iterator[Rows]:
-        """Yield the batches of all files; without `columns`, with all of them. JSON is read without dropped columns,
-        which may be nested.
-        """
+        """Yield batches of all files. JSON is read without dropped columns, which may be nested."""
         for number, file in enumerate(self._version["files"]):
             described = {**self._version["reading"], **file}
             with ExitStack() as stack:
@@ -156,9 +151,7 @@ class Rewriting:
         self.written = 0
 
     def run(self) -> list[Json]:
-        """Return what was found, by version: `id`, `rows`, and `files` and `found` of the new version, or none if its
-        table is not valid without the rows.
-        """
+        """Return by version: `id`, `rows`, and `files` and `found` of the new version, unless its table is invalid."""
         changed = []
         versions = self._payload["versions"]
         for number, version in enumerate(versions):
@@ -271,7 +264,7 @@ class Rewriting:
     def _write_rows(
         self, version: Mapping[str, Any], files: _Files, path: Path
     ) -> tuple[str, Collection[str], Collection[str]]:
-        """Write the remaining rows; returns the format, the names, and those of columns that had no name."""
+        """Return format, names, and those of unnamed columns."""
         errors = Errors()
         writer: Any = None
         content_type, names, unnamed = CSV, list[str](), set[str]()
@@ -304,7 +297,7 @@ class Rewriting:
         return content_type, names, [name for name in names if name in unnamed]
 
     def _write_pairs(self, version: Mapping[str, Any], new: Json, folder: Path) -> Json | None:
-        """Write the pairs whose items remain; returns None if there are none."""
+        """Keep pairs of remaining items; None if there are none."""
         pairs, gone = version["pairs"], pa.array(sorted(self._items[version["id"]]), pa.string())
         upload, kept = folder / PAIRS_UPLOAD, 0
         with ExitStack() as stack:

@@ -82,12 +82,10 @@ class ErasurePage(PageOf[ErasureItem]):
 
 
 def show(found: ShownErasure) -> Erasure:
-    """Return the response for a request."""
     return Erasure(**_fields(found), report=found.erasure.report)
 
 
 def show_in_list(found: ShownErasure) -> ErasureItem:
-    """Return the item of a list for a request."""
     return ErasureItem(**_fields(found))
 
 

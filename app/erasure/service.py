@@ -30,7 +30,7 @@ class ShownErasure(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The state of the request, one of `STATES`."""
+        """One of `STATES`."""
         if self.erasure.done_at is not None:
             return "done"
         if self.erasure.report is not None and self.erasure.report["verified_at"] is not None:
@@ -41,13 +41,11 @@ class ShownErasure(NamedTuple):
 
     @property
     def code(self) -> str | None:
-        """The code of the error with which the job ended."""
         error = None if self.job is None or self.job.state == JobState.SUCCEEDED else self.job.error
         return None if error is None else error["code"]
 
     @property
     def detail(self) -> str | None:
-        """The error with which the job ended."""
         return None if self.code is None or self.job is None else (self.job.error or {})["detail"]
 
 
@@ -60,7 +58,7 @@ def create(
     *,
     retire_models: bool,
 ) -> ShownErasure:
-    """Store a request to erase an entity, and queue its job. It is allowed over the quota, because it frees bytes.
+    """Store a request and queue its job, also over the quota, because it frees bytes.
 
     Raises Conflict if a legal hold covers everything of the owner.
     """
@@ -90,7 +88,7 @@ def create(
 
 
 def search_again(session: Session, settings: Settings, settle_seconds: float, limit: int) -> int:
-    """Queue the last search of up to `limit` requests that are older than `settle_seconds`; returns their number.
+    """Queue the last search of requests older than `settle_seconds`.
 
     Until then, somebody may have made a table from decisions that were not yet erased.
     """
@@ -112,7 +110,7 @@ def _enqueue(session: Session, settings: Settings, owner: str, erasure_id: str) 
 
 
 def find(session: Session, owner: str, erasure_id: str) -> ShownErasure:
-    """Return the owner's request with this id. Raises NotFound."""
+    """Raises NotFound."""
     found = repository.find(session, owner, erasure_id)
     if found is None:
         raise NotFound(f"there is no erasure {shown(erasure_id)}")
@@ -120,7 +118,7 @@ def find(session: Session, owner: str, erasure_id: str) -> ShownErasure:
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ShownErasure]:
-    """Return a page of the owner's requests, newest first."""
+    """Newest first."""
     page = repository.list_page(session, owner, limit=limit, after=after)
     return Page(_with_job(session, owner, page.data), page.has_more, page.next)
 

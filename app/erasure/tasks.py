@@ -56,8 +56,6 @@ _FORGOTTEN = queue.problem("erased", "Erased", "an erasure has removed the detai
 
 
 class ErasePayload(Work):
-    """The input of a round in the fit process."""
-
     entity: str
     versions: list[Json]
     results: list[Json]
@@ -67,9 +65,7 @@ class ErasePayload(Work):
 
 
 class EraseResult(Work):
-    """The output of a round: the versions, batch scores and uploads that have rows of the entity, and the
-    archives with evidence that name it.
-    """
+    """Versions, batch scores and uploads with rows of the entity, and archives that name it."""
 
     rows: int
     changed: list[Json]
@@ -84,7 +80,6 @@ class EraseResult(Work):
 
 
 def empty_report() -> ErasureReport:
-    """Return the report of an erasure that has not begun."""
     return {
         "rounds": 0,
         "searched": {"datasets": 0, "rows": 0, "batch_scores": 0, "uploads": 0, "evidence": 0},
@@ -114,7 +109,7 @@ def _find(session: Session, claim: Claim, *, lock: bool = False) -> Erasure:
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ErasePayload:
-    """Return the files to search: all datasets, batch scores and open uploads of the owner."""
+    """Return all datasets, batch scores and open uploads."""
     erasure = _find(session, claim)
     assert erasure.entity_id is not None
     if repository.waiting_to_be_read(session, claim.owner, erasure.requested_at):
@@ -170,7 +165,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def _keys_of(dataset: Dataset, keys: list[str]) -> list[str]:
-    """Return the key columns of a dataset. Those from decisions have the ids of entities as groups."""
+    """Tables from decisions have ids of entities as groups."""
     names = {column["name"] for column in dataset.columns}
     is_own = dataset.source is not None and dataset.source["kind"] == "decisions"
     own = [dataset.group] if is_own and dataset.group is not None else []
@@ -178,7 +173,7 @@ def _keys_of(dataset: Dataset, keys: list[str]) -> list[str]:
 
 
 def _is_unsearchable(dataset: Dataset, by_id: Mapping[str, Dataset]) -> bool:
-    """Return True for appended rows whose earlier version was deleted: its rows are only in the typed table."""
+    """True for appended rows without their earlier version: its rows are only in the typed table."""
     return dataset.mode == VersionMode.APPEND and dataset.parent_id not in by_id
 
 
@@ -252,7 +247,7 @@ def _loose_file(settings: Settings, id_: str, file: Json, keys: list[str], workd
 
 
 def run(payload: ErasePayload, callback: Callback) -> EraseResult:
-    """Search all files, and rewrite the datasets without the rows of the entity."""
+    """Rewrite datasets without the rows of the entity."""
     from app.erasure.mentions import search_archive
     from app.erasure.rewriting import Rewriting, search_result, search_upload
 
@@ -283,7 +278,7 @@ def run(payload: ErasePayload, callback: Callback) -> EraseResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: EraseResult) -> list[Json]:
-    """Store the new files; returns the changed versions with their blobs and profiles."""
+    """Return changed versions with blobs and profiles."""
     for version in result["changed"]:
         if (new := version["new"]) is None:
             continue
@@ -300,9 +295,7 @@ def publish(blobs: Publisher, claim: Claim, result: EraseResult) -> list[Json]:
 
 
 def complete(session: Session, claim: Claim, result: EraseResult, changed: list[Json]) -> None:
-    """Remove what the round has found, in one transaction. End the job if it has found nothing, else queue it for the
-    next round.
-    """
+    """Remove what was found, in one transaction; end the job if nothing was, else queue the next round."""
     if result["waits"]:
         job = queue.lock(session, claim)
         reason = "an upload is being read"
@@ -387,7 +380,7 @@ class _Round:
         self._calibrated = repository.calibrated_on(session, claim.owner)
 
     def replace(self, version: Json) -> None:
-        """Replace a version by the one without the rows; or delete it, if its table is not valid without them."""
+        """Delete the version if its table is not valid without the rows."""
         dataset = repository.lock_dataset(self._session, self._owner, version["id"])
         if dataset is None or dataset.status != DatasetStatus.READY:
             return  # deleted meanwhile
@@ -483,7 +476,7 @@ class _Round:
             self._report["cancelled_jobs"].append(job.id)
 
     def _forget(self, dataset: Dataset) -> None:
-        """Remove what was derived from the rows of a dataset and does not go with it."""
+        """Remove what was derived from rows and does not go with the dataset."""
         session, owner = self._session, self._owner
         calibrated = self._calibrated.get(dataset.id, ())
         for model in repository.models_of(session, owner, dataset.id, calibrated):
@@ -541,13 +534,11 @@ class _Round:
             )
 
     def delete_results(self, ids: Any) -> None:
-        """Delete batch scores."""
         for id_, key in repository.delete_batch_scores(self._session, self._owner, ids):
             self._note_keys(key)
             self._report["batch_scores"].append(id_)
 
     def delete_upload(self, id_: str) -> None:
-        """Delete an invalid dataset or an open upload."""
         parts = repository.parts_of_datasets(self._session, self._owner, id_).get(id_, ())
         keys = [part.upload_key for part in parts]
         if (dataset := repository.lock_dataset(self._session, self._owner, id_)) is not None:
@@ -567,7 +558,7 @@ class _Round:
         self._report["uploads"].append(id_)
 
     def delete_evidence(self, keys: list[str]) -> None:
-        """Delete archives with evidence. The revisions and requests, with the hashes of the files, remain."""
+        """Revisions and requests, with the hashes of files, remain."""
         for key in keys:
             for what, model_id in repository.with_evidence(self._session, self._owner, key):
                 holds.check(self._session, self._owner, model_id=model_id)
@@ -581,13 +572,13 @@ class _Round:
 
 
 def _values_of(row: Any) -> Json:
-    """Return the columns of a row, by the names of their attributes."""
+    """Return columns by attribute."""
     of_table = type(row).__mapper__.column_attrs
     return {each.key: getattr(row, each.key) for each in of_table if each.key != "n_columns"}
 
 
 def has_rows(model: Model, members: list[Json], keys: list[str]) -> bool:
-    """Return True if the artifact of a model has rows of its training data, or keys as categories.
+    """Return True if the artifact has training rows, or keys as categories.
 
     Only the Gaussian kernel with landmarks stores rows: its landmarks are training rows.
     """

@@ -17,9 +17,7 @@ from app.platform.tables import Acknowledgement, Evaluation
 def acknowledge(
     session: Session, owner: str, evaluation_id: str, reason: str, author: str | None
 ) -> Acknowledgement:
-    """Acknowledge what an evaluation found; replaces an earlier acknowledgement. Raises NotFound, and Conflict if the
-    evaluation is not ready.
-    """
+    """Replace an earlier acknowledgement. Raises NotFound, and Conflict if the evaluation is not ready."""
     evaluation = EVALUATIONS.find(session, owner, evaluation_id, lock=True)
     check_model(evaluation.model_name)
     if evaluation.metrics is None:
@@ -32,7 +30,7 @@ def acknowledge(
 
 
 def withdraw(session: Session, owner: str, evaluation_id: str) -> None:
-    """Withdraw the acknowledgement of an evaluation. Raises NotFound."""
+    """Raises NotFound."""
     evaluation = EVALUATIONS.find(session, owner, evaluation_id, lock=True)
     check_model(evaluation.model_name)
     if not repository.delete_acknowledgement(session, evaluation_id):

@@ -42,7 +42,7 @@ class AmountSpec(TypedDict):
 
 
 def amounts_of(request: EvaluationRequest | ComparisonRequest) -> AmountSpec | None:
-    """Return the column of amounts and the costs of a request; None if it has neither."""
+    """Return None if the request has neither amounts nor costs."""
     costs = None if request.costs is None else request.costs.model_dump()
     if request.amount is None and costs is None:
         return None
@@ -50,7 +50,7 @@ def amounts_of(request: EvaluationRequest | ComparisonRequest) -> AmountSpec | N
 
 
 def check_amounts(dataset: Dataset, request: EvaluationRequest | ComparisonRequest) -> None:
-    """Raise Invalid for a column that does not contain amounts, or for costs that do not affect any decision."""
+    """Raise Invalid for a column without amounts, or costs that affect no decision."""
     asked = amounts_of(request)
     if asked is None:
         return
@@ -72,13 +72,13 @@ def check_amounts(dataset: Dataset, request: EvaluationRequest | ComparisonReque
 
 
 def costs_of(asked: Mapping[str, Any]) -> metrics.AmountCosts:
-    """Return the costs as an object of `core`. Raises InvalidParameter as `AmountCosts` does."""
+    """Raises InvalidParameter as `AmountCosts` does."""
     prices = {name: metrics.Price(**asked[name]) for name in PRICES if asked.get(name) is not None}
     return metrics.AmountCosts(**prices, review=asked.get("review", 0.0))
 
 
 def _check_column(dataset: Dataset, name: str) -> None:
-    """Raise Invalid unless the column has a number between 0 and the maximum in every row."""
+    """Raise Invalid unless every row has a number between 0 and the maximum."""
     from core.metrics.amounts import MAX_AMOUNT
 
     what = "a column of numbers"
@@ -97,7 +97,6 @@ def _check_column(dataset: Dataset, name: str) -> None:
 
 
 def read_amounts(path: str, spec: AmountSpec) -> Floats | None:
-    """Return the amounts of the rows of a typed table; None if the specification has no column."""
     import pyarrow.parquet as pq
 
     if spec["column"] is None:
@@ -115,7 +114,7 @@ def measure_amounts(
     threshold: float | None,
     probability: Floats | None,
 ) -> Json:
-    """Return the captured amount and the costs of errors as stored JSON. `path` is the file of the rows."""
+    """`path` is the file of the rows."""
     from core.metrics.amounts import OVERS
 
     amounts = read_amounts(path, spec)
@@ -165,7 +164,6 @@ def measure_amounts(
 
 
 def _value(found: ValueCaught) -> Json:
-    """Return the captured amount at each reviewed fraction as JSON."""
     recalls = [
         {"share": each.share, "threshold": each.threshold, **document_of(each.recall)}
         for each in found.recalls
@@ -179,8 +177,11 @@ def _value(found: ValueCaught) -> Json:
 
 
 def _curve(found: Mapping[str, ValueCaught]) -> list[Json]:
-    """Return the value curves over rows and over amounts, thinned to at most `MAX_CURVE_POINTS` points that are evenly
-    spaced along the curve over rows.
+    """Return how much value the first rows hold, at most `MAX_CURVE_POINTS` points spaced evenly along the curve over
+    rows.
+
+    Each point has the fractions of rows and of each total amount, the fraction of the positives' amount, and the
+    threshold.
     """
     rows = found["rows"].curve
     length = rows.shares + rows.values

@@ -123,18 +123,14 @@ class ModelCheck:
 
 
 def area_margin(value: float) -> float:
-    """Return the largest irrelevant difference of an area whose value by chance is 0.5; 0 if the area is not better
-    than chance.
-    """
+    """Return the largest irrelevant difference of an area whose value by chance is 0.5; 0 if it is not better."""
     return max(0.0, min(AREA_MARGIN, EXCESS_FRACTION * (value - 0.5)))
 
 
 def check_model(
     session: Session, owner: str, ref: str, favourable: Side = "not_flagged"
 ) -> tuple[Model, list[ModelCheck]]:
-    """Return the model and its checks. `favourable` is the side of the threshold to which the four-fifths rule is
-    applied.
-    """
+    """Return the checks. `favourable` is the side of the threshold that the four-fifths rule is about."""
     model = models.find(session, owner, ref)
     evaluated = repository.list_of_model(session, owner, model.id, LAST)
     new = [each for each in evaluated if each.drift is not None and seen_of(each) == "new"]
@@ -151,7 +147,7 @@ def check_model(
 
 
 def _with_acknowledgement(check: ModelCheck, evaluated: Sequence[Evaluation]) -> ModelCheck:
-    """Return a check that has failed with the acknowledgement of the evaluation that it is based on."""
+    """Add the acknowledgement of the evaluation that a failed check is based on."""
     if check.passed is not False:
         return check
     found = (each.acknowledgement for each in evaluated if each.id == check.evaluation_id)
@@ -161,7 +157,7 @@ def _with_acknowledgement(check: ModelCheck, evaluated: Sequence[Evaluation]) ->
 
 
 def _ranks(session: Session, model: Model) -> ModelCheck:
-    """Return the check that the model ranks better than chance at its validation."""
+    """Check that the model ranks better than chance at its validation."""
     _, areas = validation_areas(session, model)
     comparable = [area for area in areas if area["of"] in _OF_CHANCE]
     if not comparable:
@@ -182,8 +178,9 @@ def _ranks(session: Session, model: Model) -> ModelCheck:
 
 
 def _beats_baselines(session: Session, model: Model) -> ModelCheck:
-    """Return the check that the model is significantly better than its baselines. It does not apply to a model that is
-    of the same kind as a baseline, nor to another linear model that is not better.
+    """Check that the model is significantly better than its baselines.
+
+    This does not apply to a model of the same kind as a baseline, nor to another linear model that is not better.
     """
     what = linear_model(model)
     if is_baseline(model) or (what is not None and not model.beats_baselines):
@@ -206,7 +203,7 @@ def _beats_baselines(session: Session, model: Model) -> ModelCheck:
 
 
 def _baselines_in_words(compared: ModelBaselines | None) -> str:
-    """Return which baselines a model was compared with, and which of them had fewer rows or failed."""
+    """Say which baselines were compared, and which of them had fewer rows or failed."""
     if compared is None:
         return "the baselines"
     fitted = [each for each in compared.baselines if not each["failed"]]
@@ -228,8 +225,9 @@ def _probabilities(
     new: Sequence[Evaluation],
     fits: Mapping[int, int],
 ) -> ModelCheck:
-    """Return the check of the served probabilities, on the newest evaluation that tested them, else at
-    their own fit. `fits` has the version in which each version of the calibration was fitted.
+    """Check the served probabilities, on the newest evaluation that tested them, else at their own fit.
+
+    `fits` has the version in which each version of the calibration was fitted.
     """
     if served is None:
         return ModelCheck(
@@ -263,9 +261,7 @@ def check_reliability(
     evidence: EvidenceKind,
     evaluation_id: str | None = None,
 ) -> ModelCheck:
-    """Return the check of probabilities against outcomes, given the reliability `found` and its significant `errors`.
-    `where` names the rows.
-    """
+    """Check the reliability `found`, given its significant `errors`. `where` names the rows."""
     margin = LOG_ODDS_MARGIN
     if errors:
         words = f"{where}: {'; '.join(map(say_error, errors))}."
@@ -298,9 +294,7 @@ def check_reliability(
 
 
 def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
-    """Yield the factors by which the number of rows must grow until the intervals of the calibration metrics fit the
-    margin; None if no number suffices.
-    """
+    """Yield factors for the rows until the calibration metrics' intervals fit the margin; None if none suffices."""
     from core.metrics.equivalence import rows_factor
     from core.metrics.estimates import normal_quantile
     from core.probability.shape import DEGREES, information_needed
@@ -330,8 +324,9 @@ def check_stable(
     served: ModelCalibration | None = None,
     fits: Mapping[int, int] = MappingProxyType({}),
 ) -> ModelCheck:
-    """Return the check that neither ranking nor data have changed since the validation, by the newest evaluation on new
-    rows. Whether the probabilities are right is another check. `served` is the model's calibration, and `fits` has the
+    """Check that neither ranking nor data have changed since the validation, by the newest evaluation on new rows.
+
+    Whether the probabilities are right is another check. `served` is the model's calibration, and `fits` has the
     version in which each version was fitted.
     """
     if newest is None:
@@ -383,7 +378,7 @@ def check_stable(
 
 
 def _is_complete(area: Json) -> bool:
-    """Return True if the metric has a value and an interval before, after, and for its change."""
+    """The metric needs a value and an interval before, after, and for its change."""
     found = (area[sample] for sample in ("before", "after", "change"))
     return not any(each[end] is None for each in found for end in ("value", "low", "high"))
 
@@ -394,7 +389,6 @@ def _name_of(area: Json) -> str:
 
 
 def _distributions_of(drift: Json) -> list[Json]:
-    """Return the drift tests of the scores, and of the features that matter to the model."""
     features = drift["features"]
     return [*drift["scores"], *filter(matters_to_model, features)]
 
@@ -410,9 +404,7 @@ def _margin_of(area: Json) -> float:
 
 
 def _factor_of_area(area: Json, margin: float, level: float) -> float | None:
-    """Return the factor by which the evaluated rows must grow until the interval of the change fits the margin; None if
-    no number suffices.
-    """
+    """Return the factor for the rows until the interval of the change fits the margin; None if none suffices."""
     from core.metrics.equivalence import rows_factor
 
     before, after = area["before"], area["after"]
@@ -423,7 +415,6 @@ def _factor_of_area(area: Json, margin: float, level: float) -> float | None:
 
 
 def _rows_of(evaluation: Evaluation) -> int | None:
-    """Return the number of rows, or of pairs, of an evaluation; None if its metrics do not contain it."""
     found = evaluation.metrics or {}
     if "labels" in found:
         found = found["labels"][0]
@@ -436,9 +427,7 @@ def _rows_of(evaluation: Evaluation) -> int | None:
 
 
 def _more_rows(n: int | None, factors: Iterable[float | None]) -> int | None:
-    """Return how many more rows are necessary for a conclusion, by the largest of the factors; None if unknown or
-    impossible.
-    """
+    """Return how many more rows decide, by the largest factor; None if unknown or impossible."""
     known = list(factors)
     if n is None or None in known or not known:
         return None
@@ -454,15 +443,15 @@ def _say_more(more: int | None) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence: `age, race and sex`."""
+    """Return a list in a sentence: `age, race and sex`."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _groups(
     session: Session, model: Model, evaluated: Sequence[Evaluation], favourable: Side
 ) -> ModelCheck:
-    """Return the check that groups have equal metrics and pass the four-fifths rule: by the newest evaluation with
-    groups on rows that the model was not trained on, else by the validation.
+    """Check equal metrics and the four-fifths rule, by the newest evaluation with groups on held-out rows, else the
+    validation.
     """
     for evaluation in evaluated:
         found = groups_of(evaluation)
@@ -485,7 +474,7 @@ def _groups(
 
 
 def _tested(found: Sequence[Json]) -> list[tuple[str, Json]]:
-    """Return the tests that have a result, each with its column."""
+    """Leave out tests without a result."""
     return [
         (of["column"], each) for of in found for each in of["tests"] if each["differs"] is not None
     ]
@@ -498,8 +487,8 @@ def check_equal(
     rows: int | None,
     evaluation: Evaluation | None,
 ) -> ModelCheck:
-    """Return the check that groups have equal metrics, without the four-fifths rule. `where` names the rows; without an
-    evaluation they are those of the validation.
+    """Check equal metrics without the four-fifths rule. `where` names the rows; without an evaluation, the
+    validation's.
     """
     several = len(found) > 1
     differing = [
@@ -530,7 +519,7 @@ def _with_impact(
     level: float,
     favourable: Side,
 ) -> ModelCheck:
-    """Return the check of the groups together with the four-fifths rule at the threshold in use."""
+    """Add the four-fifths rule at the threshold in use."""
     used = threshold_groups.threshold_in_use(session, model)
     if steps is None or used is None:
         return check
@@ -552,9 +541,7 @@ def check_alike(
     rows: int | None,
     evaluation: Evaluation | None,
 ) -> ModelCheck:
-    """Return the check of groups when no test is significant: passed if the differences of all pairs of groups are
-    within the margins, else unknown.
-    """
+    """Pass if all differences of groups are within the margins, when no test is significant; else unknown."""
     from core.metrics.equivalence import rows_factor
 
     margin = GROUP_MARGIN
@@ -594,7 +581,7 @@ def check_alike(
 
 
 def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[Any, Json]]]]:
-    """Yield the metrics that should be equal in all groups: the name, the margin, and each group's value."""
+    """Yield name, margin, and each group's value."""
     groups = grouping["groups"]
     for of, name in (("auc", "AUC"), ("tpr", "TPR"), ("fpr", "FPR")):
         if all(group[of] is not None for group in groups):
@@ -606,9 +593,7 @@ def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[A
 
 
 def _difference(first: Json, second: Json) -> tuple[float, float]:
-    """Return the largest absolute difference of a metric between two groups that their intervals allow, and the
-    observed difference.
-    """
+    """Return the largest difference that the intervals of two groups allow, and the observed one."""
     from core.metrics.comparison import change
     from core.metrics.estimates import Interval
 

@@ -1,6 +1,4 @@
-"""The job that compares models on one table: reads their artifacts, and returns differences with intervals and
-p-values.
-"""
+"""The job that compares models on one table: reads artifacts, and returns differences with intervals and p-values."""
 
 from __future__ import annotations
 
@@ -81,8 +79,6 @@ class ComparedArtifact(EvaluatedModel):
 
 
 class ComparisonPayload(Work):
-    """The input of a comparison in the fit process."""
-
     table: TableFile
     models: list[ComparedArtifact]
     windows: list[Window]
@@ -94,8 +90,8 @@ class ComparisonPayload(Work):
 
 
 class ComparisonOutcome(Work):
-    """The output of a comparison in the fit process. `result` has the members of `schemas.ComparisonResult`; `overlaps`
-    states for each model whether too many rows are equal to its training rows.
+    """`result` has the members of `schemas.ComparisonResult`; `overlaps` tells by model whether too many rows equal
+    training rows.
     """
 
     warnings: list[str]
@@ -154,8 +150,10 @@ def submit(
 def find_worse(
     session: Session, owner: str, pairs: Collection[tuple[str, str]]
 ) -> set[tuple[str, str]]:
-    """Return those pairs of model ids whose newest comparison showed that the first model ranks worse in one window and
-    better in none. Comparisons on rows that the other model was, or may have been, trained on are ignored.
+    """Return the pairs whose newest comparison showed that the first model ranks worse in one window and better in
+    none.
+
+    Comparisons on rows that the other model was, or may have been, trained on are ignored.
     """
     evaluated: dict[tuple[str, str], bool] = {}
     if pairs:
@@ -167,9 +165,7 @@ def find_worse(
 
 
 def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
-    """Return the largest significant lead of a model over another; 0 if there is none, None if the comparison is no
-    evidence about them.
-    """
+    """Return the largest significant lead; 0 if there is none, None if the comparison is no evidence."""
     if row.result is None or seen_in(row, other_id) not in ("new", "validated"):
         return None
     leads = [
@@ -184,7 +180,6 @@ def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ComparisonPayload:
-    """Return the payload: the paths of the models' artifacts and of the table."""
     comparison = COMPARISONS.find_to_make(session, claim)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
     models = [
@@ -293,9 +288,7 @@ def _doubt_areas(
     found: core_metrics.Comparison,
     rows: tuple[int, int],
 ) -> list[str]:
-    """Return warnings where the intervals of the models' areas may be unreliable; `rows` are the numbers of positives
-    and negatives.
-    """
+    """Warn of unreliable intervals of areas; `rows` are the numbers of positives and negatives."""
     from core.metrics.groups import check_rows, effective_units
     from core.metrics.intervals import area_warnings
 
@@ -311,7 +304,7 @@ def _doubt_areas(
 
 
 def _curve(table: Table, scores: Floats) -> list[Json]:
-    """Return the ROC curve of a model's scores of the compared rows, thinned for storage in the result."""
+    """Thin the curve for storage."""
     shown = core_metrics.roc_curve(table.y, scores, table.weight).thin(CURVE_POINTS)
     ends = zip(shown.fpr.tolist(), shown.tpr.tolist(), strict=True)
     return [{"fpr": fpr, "tpr": tpr} for fpr, tpr in ends]
@@ -320,9 +313,7 @@ def _curve(table: Table, scores: Floats) -> list[Json]:
 def _compare_lists(
     table: Table, scores: Sequence[Floats], names: list[str], level: float
 ) -> list[Json]:
-    """Return the comparisons of the scores within queries, one for each metric; empty without queries, or
-    with too few.
-    """
+    """Compare scores within queries, for each metric; nothing without queries, or with too few."""
     query = table.query
     if query is None or lists.count_informative(table.y, query, table.weight) < lists.MIN_QUERIES:
         return []
@@ -358,7 +349,7 @@ def _compared(
 
 
 def _found_of(compared: Json, review: int) -> Json:
-    """Return a comparison of precisions as numbers of positives among so many reviewed rows."""
+    """Convert precisions to numbers of positives among so many reviewed rows."""
 
     def scaled(each: Json) -> Json:
         ends = ("value", "low", "high")
@@ -373,7 +364,7 @@ def _found_of(compared: Json, review: int) -> Json:
 def _compare_costs(
     payload: ComparisonPayload, table: Table, scores: list[Floats], names: list[str]
 ) -> Json | None:
-    """Return each model's cost of errors, and the differences; None if not requested."""
+    """Return None if costs were not requested."""
     amounts = payload["amounts"]
     if amounts is None or amounts["costs"] is None:
         return None
@@ -397,13 +388,12 @@ def _compare_costs(
 
 
 def publish(blobs: Publisher, claim: Claim, result: ComparisonOutcome) -> PublishedOutput:
-    """Return the result and warnings for the comparison's row; there are no files."""
+    """There are no files."""
     columns = {"result": result["result"], "warnings": result["warnings"]}
     return PublishedOutput(columns, messages=result["warnings"])
 
 
 def _routes() -> Routes:
-    """Return the HTTP routes of comparisons."""
     from app.evaluation.schemas import (
         Comparison,
         comparison_in_list,

@@ -1,5 +1,4 @@
-"""The drift since a model's validation: of its metrics, its probabilities, the fraction of positives, its features and
-its scores.
+"""The drift since a model's validation: metrics, probabilities, fraction of positives, features and scores.
 
 Each is tested, with the size of the change and an interval. `changed` is True if a change is statistically significant,
 adjusted for all tests of an evaluation (Holm), and of a relevant size, because with many rows every difference is
@@ -74,8 +73,7 @@ _WITH_BINS = 20  # of these, with their bins
 
 
 class Remembered(TypedDict):
-    """The results of a model's validation. `curve` is a file, and `effective` is the effective number of rows of each
-    class.
+    """A model's validation. `curve` is a file, and `effective` is the effective number of rows of each class.
 
     `prevalence` is the fraction of positives with its interval, `importance` has each feature's fraction of the
     importance, and `profile` the distributions of the features. `of_folds`: the curve is of out-of-fold scores.
@@ -97,10 +95,7 @@ _CURVE_FILE = "validation.curve"
 def remember_validation(
     session: Session, model: Model, workdir: Path
 ) -> tuple[Remembered | None, list[str]]:
-    """Return the results of the model's validation for the fit process; its curve is written into the folder.
-
-    They are None if there is nothing to compare with. The second value has warnings about what cannot be compared.
-    """
+    """Return the validation (None: nothing to compare with) for the fit process, and warnings; writes the curve."""
     level, areas = validation_areas(session, model)
     if level is None or not areas:
         method = model.validation.get("method")
@@ -128,13 +123,13 @@ def remember_validation(
 
 
 def _prevalence(totals: Sequence[float], effective: Sequence[float], level: float) -> Json:
-    """Return the fraction of positives with its Wilson interval."""
+    """The interval is Wilson's."""
     value = totals[0] / sum(totals)
     return metrics.wilson_interval(value, sum(effective), level)._asdict()
 
 
 def validation_areas(session: Session, model: Model) -> tuple[float | None, list[Json]]:
-    """Return the level of the intervals, and the areas, of the model's validation."""
+    """Return the level of intervals, and the areas."""
     found = model_rows.find_metrics(session, model.id, VALIDATION)
     if found is None:
         return None, []
@@ -162,8 +157,7 @@ def measure_drift(
     orders: Sequence[RowOrder],
     workdir: Path,
 ) -> Json:
-    """Return the drift between the validation, as `remember_validation` returned it, and an evaluation at the same
-    level.
+    """Measure the drift between the validation (`remember_validation`) and an evaluation at the same level.
 
     `reliability` is that of the model's probabilities on the rows, `table` is their file, `known` are the categories
     that the model knows, and `orders` are those of the rows of the training table and of this one.
@@ -229,7 +223,7 @@ def measure_drift(
 
 
 def _verdict(drift: Json) -> Json:
-    """Return whether the tests of a drift report a change, and their summary."""
+    """Add whether the tests report a change, and a summary."""
     areas, probabilities, shifts = drift["areas"], drift.get("probabilities", []), drift["scores"]
     prevalence, features = drift.get("prevalence"), drift["features"]
     moved = [each for each in features if each["changed"]]
@@ -242,9 +236,9 @@ def _verdict(drift: Json) -> Json:
 
 
 def is_recalibrated(metrics: Json | None, version: int | None, fits: Mapping[int, int]) -> bool:
-    """Return True if the metrics of an evaluation are of an earlier calibration than the one with this version, which
-    the model has now, and the probabilities differ: `fits` has the version in which each version was fitted, so an
-    undone recalibration does not count.
+    """Return True if an evaluation is of an earlier calibration than the present `version`, and probabilities differ.
+
+    `fits` has the version in which each version was fitted, so an undone recalibration does not count.
     """
     tested = ((metrics or {}).get("calibration") or {}).get("version")
     if tested is None or version is None or tested >= version:
@@ -253,19 +247,17 @@ def is_recalibrated(metrics: Json | None, version: int | None, fits: Mapping[int
 
 
 def without_probabilities(drift: Json) -> Json:
-    """Return a stored drift without the errors of the probabilities, with the verdict of its other tests."""
+    """Leave out the errors of the probabilities; keep the verdict of the other tests."""
     return _without(drift, {"probabilities": []})
 
 
 def after_recalibration(drift: Json) -> Json:
-    """Return a stored drift without what a later recalibration has replaced: the errors of the probabilities, and the
-    change of the fraction of positives, which the new calibration follows.
-    """
+    """Leave out what a later recalibration has replaced: errors of probabilities, and the change of prevalence."""
     return _without(drift, {"probabilities": [], "prevalence": None})
 
 
 def _without(drift: Json, left_out: Json) -> Json:
-    """Return a drift without some tests; its verdict is stated again if one of them reports a change."""
+    """State the verdict again if a test that is left out reports a change."""
     tests = [*drift.get("probabilities", []), *filter(None, [drift.get("prevalence")])]
     kept = {**drift, **left_out}
     remaining = [*kept["probabilities"], *filter(None, [kept.get("prevalence")])]
@@ -275,7 +267,7 @@ def _without(drift: Json, left_out: Json) -> Json:
 
 
 def _matters(test: Json) -> bool:
-    """Return True if the size of a change exceeds the relevant minimum; areas have no minimum."""
+    """Compare with the relevant minimum; areas have none."""
     if "psi" in test:
         return bool(test["psi"]["value"] >= MODERATE)
     if test["of"] == "prevalence":
@@ -295,7 +287,7 @@ def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _change(before: Json, after: Json, level: float) -> Json:
-    """Return the test of the change of a metric between two independent samples."""
+    """Test the change between two independent samples."""
     from core.metrics.comparison import change
 
     ends = ("value", "low", "high")
@@ -315,8 +307,9 @@ _RIGHT = {"in_the_large": 0.0, "slope": 1.0, "shape": 0.0, "periods": 0.0}
 
 
 def _errors_of(found: Reliability, rows: float) -> list[Json]:
-    """Return the tests of the probabilities against the outcomes. `rows` is the number of rows here divided by that of
-    the calibration's fit: the tests allow for the fit's own error.
+    """Test probabilities against outcomes. `rows` is their number divided by that of the calibration's fit.
+
+    The tests allow for the fit's own error.
     """
     from core.metrics.comparison import change
 
@@ -347,7 +340,7 @@ def _p_value_of_shape(shape: CalibrationShape, rows: float) -> float:
 
 
 def _outside(points: Sequence[ReliabilityPoint]) -> list[Json]:
-    """Return the ranges of probabilities in which the observed fraction leaves its consistency band."""
+    """Return ranges where the observed fraction leaves its consistency band."""
     sides = [
         "more"
         if point["observed"] > point["consistent_high"]
@@ -365,7 +358,7 @@ def _outside(points: Sequence[ReliabilityPoint]) -> list[Json]:
 
 
 def find_errors(found: Reliability) -> list[Json]:
-    """Return the metrics of a calibration's own reliability that are wrong significantly and by a relevant size."""
+    """Return metrics that are significantly and relevantly wrong."""
     from core.metrics.estimates import holm
 
     tests = _errors_of(found, 1.0)  # each row was predicted by a calibration of about as many rows
@@ -386,9 +379,7 @@ def _moves(
     worth: float,
     level: float,
 ) -> list[Json]:
-    """Return the tests of the features between the training table and the evaluated `table`: its path, its order and
-    the column of its weights. `known` are the categories of its features that the model knows.
-    """
+    """Test the features of the evaluated `table` (path, order, weight column). `known` are the model's categories."""
     import pyarrow as pa
 
     from app.ingest.profile import TableReader
@@ -423,9 +414,7 @@ def _shifts(
     *,
     of_folds: bool,
 ) -> list[Json]:
-    """Return the tests of the scores of each class, and of all scores. Whether the validation rows were grouped is not
-    stored: they are assumed to be grouped as these are.
-    """
+    """Test the scores of each class, and all. Validation rows are assumed to be grouped as these are."""
     from core.metrics.comparison import ScoreSample
 
     compare = partial(
@@ -454,7 +443,7 @@ def _shifts(
 
 
 def _words(test: Json, level: float) -> str:
-    """Return a test as text: its name, the size of the change, and whether it is significant."""
+    """Return name, size and significance as text."""
     if test["p_value"] is None:
         return say_untested(test)
     p_value = f"adjusted p {_shown(test['adjusted_p_value'])}"
@@ -487,7 +476,7 @@ def _words(test: Json, level: float) -> str:
 
 
 def say_error(test: Json) -> str:
-    """Return a phrase on how the probabilities are wrong, from a significant test."""
+    """Say how the probabilities are wrong, from a significant test."""
     if test["of"] == "periods":
         levels = ", ".join(f"{level:+.2f}" for level in test["levels"])
         return (
@@ -510,7 +499,7 @@ def say_error(test: Json) -> str:
 
 
 def _say_ranges(ranges: Sequence[Json]) -> str:
-    """Return the ranges of probabilities with too many or too few positives, as text."""
+    """Return the ranges with too many or too few positives."""
     sentences = []
     for side in ("more", "fewer"):
         where = [
@@ -526,7 +515,6 @@ def _say_ranges(ranges: Sequence[Json]) -> str:
 
 
 def _name(area: Json) -> str:
-    """Return the name of a metric in a sentence."""
     match area["of"]:
         case "prevalence":
             return "fraction of positives"
@@ -552,7 +540,7 @@ def _sum_up(
     moved: Sequence[Json],
     shifts: Sequence[Json],
 ) -> str:
-    """Return sentences on what has changed, and whether the model ranks as before."""
+    """Say what has changed, and whether the model ranks as before."""
     worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
     better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
     sentences = []
@@ -591,7 +579,7 @@ def _sum_up(
 
 
 def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
-    """Return a sentence on what could not be tested, and why; empty if there is nothing."""
+    """Say what could not be tested, and why."""
     reasons = [each["reason"] for each in (*features, *shifts) if each["reason"] is not None]
     if not reasons:
         return ""

@@ -1,6 +1,4 @@
-"""Routes that read results from an evaluation's curve, and checks and calibrations of models. The other routes of
-evaluations are declared with the kinds of job.
-"""
+"""Routes for an evaluation's curve, and checks and calibrations of models. Kinds of job declare the others."""
 
 from __future__ import annotations
 
@@ -285,7 +283,6 @@ def _guarantees(
     found: GroupGuarantees,
     groups: Sequence[evaluations.GuaranteedGroup],
 ) -> GuaranteesByGroup:
-    """Return the guaranteed cutoffs by group as a response."""
     assert row.metrics is not None
     return GuaranteesByGroup(
         column=row.metrics[BY_GROUP]["column"],

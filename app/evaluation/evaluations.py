@@ -108,9 +108,7 @@ class AliasThreshold(TypedDict):
 
 
 class EvaluationSpec(TypedDict):
-    """The specification of an evaluation job. `independent` is false if the model has seen rows of the dataset; see
-    `seen`.
-    """
+    """`independent` is false if the model has seen rows of the dataset; see `seen`."""
 
     evaluation_id: str
     independent: bool
@@ -205,7 +203,6 @@ def submit(
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> EvaluationPayload:
-    """Return the payload: the paths of artifact and table, and the results of the model's validation."""
     evaluation = EVALUATIONS.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, evaluation.model_id)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
@@ -250,7 +247,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 def _threshold(
     session: Session, model: Model, spec: EvaluationSpec
 ) -> tuple[float | None, list[str]]:
-    """Return the threshold for the rates in the metrics (None if there is none), and warnings about it."""
+    """Return the threshold for the rates, and warnings about it."""
     at, of_alias = spec.get("at"), spec.get("alias_cutoff")
     if at is not None and "threshold" in at:
         return at["threshold"], []
@@ -275,7 +272,7 @@ def _threshold(
 
 
 def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
-    """Score the table and compute metrics and drift. Only computes, on the files that the payload names."""
+    """Only computes, on the files that the payload names."""
     workdir = Path(payload["workdir"])
     model = payload["model"]
     measured = MEASURES[payload["dataset_kind"]]
@@ -364,7 +361,7 @@ def _windows_of(before: Remembered) -> list[Window]:
 
 
 def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> PublishedOutput:
-    """Return the evaluation's columns, and the row of its metrics, with the curve if there is one."""
+    """Return the evaluation's columns, and the row of its metrics."""
     columns = {"drift": result["drift"], "warnings": result["warnings"]}
     evaluation_id, workdir = claim.spec[EVALUATIONS.key], Path(result["workdir"])
     row = Measurement(id=evaluation_id, evaluation_id=evaluation_id, metrics=result["metrics"])
@@ -379,9 +376,7 @@ def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> Publish
 def roc(
     session: Session, owner: str, evaluation_id: str
 ) -> tuple[Evaluation, RocCurve, core_metrics.ClassTotals]:
-    """Return an evaluation, its full ROC curve, and the class totals from which intervals are computed. Raises NotFound
-    if it has no curve.
-    """
+    """Return the curve and the class totals for intervals. Raises NotFound."""
     evaluation = EVALUATIONS.find(session, owner, evaluation_id)
     row = repository.find_measured(session, evaluation.id)
     if row is None or row.points is None:
@@ -392,7 +387,7 @@ def roc(
 
 @dataclass(frozen=True)
 class GuaranteedGroup:
-    """The guaranteed cutoff of one group, with its rates on the group's rows; None if it cannot be guaranteed."""
+    """The cutoff of one group, with its rates; None if it cannot be guaranteed."""
 
     value: str | None
     found: GroupGuarantee
@@ -402,9 +397,7 @@ class GuaranteedGroup:
 
 @dataclass(frozen=True)
 class CutoffOfEvaluation:
-    """An operating point of an evaluation; with a confidence also its guarantee, and the guarantees of the groups if
-    requested.
-    """
+    """An operating point, its guarantee with a confidence, and those of the groups if requested."""
 
     evaluation: Evaluation
     point: OperatingPoint
@@ -421,7 +414,8 @@ def prepare_operating_point(
     *,
     together: bool | None,
 ) -> Callable[[], CutoffOfEvaluation]:
-    """Read the data of an operating point from the database; return a function that computes it without the database.
+    """Read what an operating point is computed from; the returned function computes it without the database.
+
     `asked` are the keywords of `core.metrics.operating_point`. `together`: whether the guarantees of all groups hold at
     once, or each separately; None for no groups.
     """
@@ -448,9 +442,7 @@ def _cutoff_on(
     confidence: float | None,
     asked: Json,
 ) -> tuple[OperatingPoint, Guarantee | None]:
-    """Return an operating point of the evaluation's curve; with a confidence, its guarantee. Raises Invalid if nothing
-    can be guaranteed.
-    """
+    """With a confidence, return a guarantee, too. Raises Invalid if nothing can be guaranteed."""
     if confidence is None:
         return core_metrics.operating_point_on_curve(
             curve, totals, level=evaluation.level, **asked
@@ -472,7 +464,7 @@ def _cutoff_on(
 def _guarantees_by_group(
     evaluation: Evaluation, stored: bytes | None, guarantee: Guarantee | None, *, together: bool
 ) -> tuple[GroupGuarantees, list[GuaranteedGroup]]:
-    """Return a cutoff for each group of an evaluation with the same guarantee in the group. Raises Invalid."""
+    """Guarantee the same rate in each group. Raises Invalid."""
     from core.metrics.guarantees import counts_alike
 
     if guarantee is None:
@@ -520,9 +512,7 @@ def _guarantees_by_group(
 def find_groups(
     session: Session, owner: str, evaluation_id: str, threshold: float | None
 ) -> tuple[Evaluation, GroupsInput]:
-    """Return an evaluation and its groups, at a threshold, or the one that it was evaluated at, else the one with the
-    largest KS distance. Raises NotFound.
-    """
+    """Use the threshold, that of the evaluation, or that of the largest KS distance. Raises NotFound."""
     evaluation, curve, _ = roc(session, owner, evaluation_id)
     columns = groups_of(evaluation)
     assert evaluation.measured is not None
@@ -552,7 +542,7 @@ def find_groups(
 
 
 def _no_curve(evaluation: Evaluation) -> NotFound:
-    """Return the error for an evaluation without a ROC curve, with the reason."""
+    """The error says why there is no curve."""
     if evaluation.metrics is None:
         why = f"its job {evaluation.job_id} has {evaluation.job.state}"
         if status_of(evaluation) == PROCESSING:
@@ -563,13 +553,12 @@ def _no_curve(evaluation: Evaluation) -> NotFound:
 
 
 def _read_field(request: EvaluationRequest) -> str | None:
-    """Return the field of a request because of which the result contains values of a column; None if there is none."""
+    """Return the field because of which the result contains values of a column."""
     fields = ("group_by", "protected", "amount")
     return next((name for name in fields if getattr(request, name)), None)
 
 
 def _routes() -> Routes:
-    """Return the HTTP routes of evaluations."""
     from app.evaluation.schemas import (
         Evaluation,
         evaluation_in_list,

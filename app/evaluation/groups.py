@@ -29,9 +29,7 @@ PROTECTED = "protected"
 def check_groups(
     session: Session, model: Model, dataset: Dataset, asked: EvaluationRequest, *, has_cutoff: bool
 ) -> None:
-    """Raise Invalid for a column that does not define groups, or if nothing determines the requested cutoffs.
-    `has_cutoff`: the model was referred to by an alias with a guarantee.
-    """
+    """Raise Invalid for a column without groups, or undetermined cutoffs. `has_cutoff`: an alias has a guarantee."""
     if not (asked.group_by or asked.at or asked.cutoffs or asked.protected):
         return
     if dataset.kind != DatasetKind.BIPARTITE:
@@ -64,7 +62,7 @@ def check_groups(
 
 
 def _check_at(session: Session, model: Model, at: Mapping[str, float]) -> None:
-    """Raise Invalid unless `at` has one member, and the model has a curve if the member is a rate."""
+    """Raise Invalid unless `at` has one member, and a rate has a curve."""
     if len(at) != 1:
         got = ", ".join(at) or "none"
         raise invalid("/at", f"at must have exactly one of fpr, tpr and threshold, got {got}")
@@ -82,7 +80,7 @@ def _has_curve(session: Session, model: Model) -> bool:
 
 
 def _check_column(dataset: Dataset, name: str) -> None:
-    """Raise Invalid unless the column has few enough distinct values to define groups."""
+    """Raise Invalid for too many distinct values."""
     what = "a column of categories, booleans or few numbers"
     column = usable_column(dataset, name, "group_by", what)
     if column["type"] == "datetime":
@@ -96,7 +94,7 @@ def _check_column(dataset: Dataset, name: str) -> None:
 
 
 def _check_protected(dataset: Dataset, name: str, index: int) -> None:
-    """Raise Invalid unless the protected column defines groups. `index` is its position in the request."""
+    """Raise Invalid unless the column defines groups. `index` is its position in the request."""
     what = "a column of categories, booleans or numbers"
     column = usable_column(dataset, name, f"protected/{index}", what)
     if not makes_groups(column):
@@ -108,9 +106,7 @@ def _check_protected(dataset: Dataset, name: str, index: int) -> None:
 
 
 def groupings_of_protected(dataset: Dataset, asked: EvaluationRequest) -> list[Grouping]:
-    """Return the groupings by protected columns: the requested ones, or those that are declared or whose names
-    suggest it. The column of `group_by` is left out. `check_groups` must have accepted the request.
-    """
+    """Return requested, or else declared and suggested groupings, without `group_by`. The request must be checked."""
     if dataset.kind != DatasetKind.BIPARTITE:
         return []
     if asked.protected is None:
@@ -122,10 +118,9 @@ def groupings_of_protected(dataset: Dataset, asked: EvaluationRequest) -> list[G
 
 
 def usable_column(dataset: Dataset, name: str, field: str, what: str) -> Mapping[str, Any]:
-    """Return the profile of a column that a request's field refers to.
+    """Return the profile of a requested column. Raises Invalid if it is unknown, empty, dropped or the label.
 
-    Raises Invalid for a column that is unknown, empty, dropped or the label. `what` describes the allowed columns in
-    the message.
+    `what` describes the allowed columns in the message.
     """
     column = find_column(dataset, name)
     if column is None:
@@ -148,12 +143,11 @@ def usable_column(dataset: Dataset, name: str, field: str, what: str) -> Mapping
 
 
 def find_column(dataset: Dataset, name: str) -> Mapping[str, Any] | None:
-    """Return the profile of a column; None if the dataset has no such column."""
     return next((column for column in dataset.columns if column["name"] == name), None)
 
 
 def grouping_of(dataset: Dataset, asked: EvaluationRequest) -> Grouping | None:
-    """Return the requested grouping; None without `group_by`. `check_groups` must have accepted the request."""
+    """Return None without `group_by`. The request must be checked."""
     if asked.group_by is None:
         return None
     column = find_column(dataset, asked.group_by)
@@ -170,7 +164,7 @@ def grouping_of(dataset: Dataset, asked: EvaluationRequest) -> Grouping | None:
 
 
 def groups_of(evaluation: Evaluation) -> list[Json]:
-    """Return the groupings of an evaluation: the requested one first, then those by protected columns."""
+    """The requested one is the first."""
     metrics = evaluation.metrics or {}
     asked = metrics.get(BY_GROUP)
     return [*([] if asked is None else [asked]), *metrics.get(PROTECTED, [])]

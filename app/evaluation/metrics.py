@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 class EvaluatedModel(TypedDict):
-    """A model to evaluate: the path and SHA-256 of its artifact, its features in the model's order, and the path of its
-    training table (None if that was deleted or is the evaluated table).
+    """The path and SHA-256 of a model's artifact, its features in order, and its training table (None: deleted, or the
+    evaluated one).
     """
 
     name: str
@@ -52,11 +52,7 @@ class EvaluatedModel(TypedDict):
 
 
 class Measure(Protocol):
-    """A ranker's scores of a table, from which metrics are computed. `notes` are warnings about the table for the owner
-    of the evaluation.
-
-    `notes` is what the owner of the evaluation should know about the table.
-    """
+    """A ranker's scores of a table, from which metrics are computed. `notes` are warnings for its owner."""
 
     notes: list[str]
 
@@ -83,18 +79,18 @@ class BipartiteMeasure:
 
     @property
     def curve(self) -> RocCurve:
-        """The ROC curve with a point for each distinct score."""
+        """It has a point for each distinct score."""
         return self._summary.curve
 
     @property
     def rows(self) -> tuple[float, float]:
-        """The number of positives and negatives as independent rows of equal weight (effective numbers)."""
+        """The effective numbers of positives and negatives: as independent rows of equal weight."""
         totals = self._summary.totals
         return totals.positive_effective, totals.negative_effective
 
     @property
     def totals(self) -> tuple[float, float]:
-        """The total weight of the positives and of the negatives."""
+        """The total weights of positives and negatives."""
         return self._summary.totals.positive, self._summary.totals.negative
 
     @property
@@ -103,7 +99,6 @@ class BipartiteMeasure:
         return min(1.0, sum(self.effective) / sum(self.rows))
 
     def decision_curve(self, calibration: ServedCalibration, level: float) -> list[Json]:
-        """Return the net benefit of decisions by a calibration's probabilities, by threshold."""
         curve = metrics.decision_curve(
             self.table.y,
             calibration.calibration.probability(self.scores),
@@ -114,11 +109,10 @@ class BipartiteMeasure:
         return [document_of(each) for each in curve]
 
     def series(self, path: str, order: RowOrder) -> ScoreSeries:
-        """Return the scores of each class in the order of the table's rows."""
         return score_series(self.table.y, self.scores, path, order)
 
     def calibrate(self, workdir: Path, seed: int) -> CalibrationRecord:
-        """Fit a calibration on these rows, with its files in `workdir`."""
+        """The files are in `workdir`."""
         return calibrations.learn(
             workdir,
             calibrations.LEARNT_ON_DATASET,
@@ -130,7 +124,7 @@ class BipartiteMeasure:
         )
 
     def reliability(self, calibration: ServedCalibration, level: float) -> Reliability:
-        """Return how well a calibration's probabilities match the outcomes of these rows."""
+        """Compare a calibration's probabilities with these rows' outcomes."""
         found = core_probability.reliability(
             self.table.y,
             calibration.calibration.probability(self.scores),
@@ -141,14 +135,12 @@ class BipartiteMeasure:
         return calibrations.reliability_record(found)
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """Return the AUC, the partial AUC of each window and, for rows with queries, the list metrics."""
         areas = _areas(
             self.table.y, self.scores, self.table.weight, self.table.group, windows, level
         )
         return [*areas, *list_areas(self._lists(level))]
 
     def _lists(self, level: float) -> ListMetrics | None:
-        """Return the metrics within queries; None without queries."""
         return lists.measure(
             self.table.y,
             self.scores,
@@ -159,7 +151,7 @@ class BipartiteMeasure:
         )
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """Return the areas, counts, rates at the threshold and list metrics of the rows, and the number of groups."""
+        """Add the number of groups."""
         auc, *partial = _areas(
             self.table.y, self.scores, self.table.weight, self.table.group, windows, level
         )
@@ -201,8 +193,9 @@ class BipartiteMeasure:
         }
 
     def group_scores(self, groups: RowGroups) -> Floats | None:
-        """Return the scores of each group in turn: those of its positives, ascending, then those of its negatives. None
-        unless the rows of a class were drawn independently with equal weight, as guarantees require.
+        """Return each group's scores of positives, then of negatives, ascending, for guarantees.
+
+        None unless the rows of a class were drawn independently with equal weight.
         """
         from core.metrics.guarantees import counts_alike
 
@@ -221,12 +214,10 @@ class PreferenceMeasure:
         self.notes: list[str] = []
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """Return the fraction of correctly ordered pairs."""
         summary = metrics.summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
         return [{"of": "pair_order", **summary.order._asdict()}]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """Return the fraction of correctly ordered pairs, and the counts of the pairs."""
         summary = metrics.summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
         return {"pair_order": summary.order._asdict(), **pair_counts(summary)}
 
@@ -242,12 +233,12 @@ class GradedMeasure:
         self.notes: list[str] = []
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """Return the metrics within queries, or those of one list."""
+        """They are within queries, or those of one list."""
         found = lists.measure_graded_rows(self._rows, self._scores, level)
         return [*list_areas(found["lists"]), *order_areas(found["order"])]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """Return the counts of the grades and the metrics within queries, or those of one list."""
+        """Add counts of grades."""
         found = lists.measure_graded_rows(self._rows, self._scores, level)
         return {name: found[name] for name in ("grades", "lists", "order")}
 
@@ -273,7 +264,6 @@ class MultilabelMeasure:
         ]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """Return the metrics of each label, and the means over the labels that have metrics."""
         labels: list[Json] = []
         for k, label in enumerate(self._labels):
             found = self._of_label(k, windows, level) if self._measurable[k] else []
@@ -310,12 +300,12 @@ class MultilabelMeasure:
 
 
 def load_ranker(model: EvaluatedModel) -> Ranker:
-    """Load the ranker from a model's artifact, and check its SHA-256."""
+    """The SHA-256 is checked."""
     return artifacts.load_ranker(Path(model["path"]), model["sha256"])[0]
 
 
 def read_rows(table: TableFile, features: Sequence[str]) -> Table:
-    """Return a table whose rows have one label. Raises Invalid if a class has too few rows."""
+    """Raises Invalid if a class has too few rows."""
     columns = Columns(
         features, table["label"], table["weight"], table["group"], query=table.get("query")
     )
@@ -337,7 +327,7 @@ _COMPARED_METRICS = ("auc", "ndcg@10")
 
 
 def list_areas(found: ListMetrics | None) -> list[Json]:
-    """Return the list metrics that drift compares, in the form of areas."""
+    """Convert the list metrics that drift compares."""
     return [
         {"of": "list", **{name: each[name] for name in ("metric", "value", "low", "high")}}
         for each in cast(list[Json], [] if found is None else found["metrics"])
@@ -346,7 +336,7 @@ def list_areas(found: ListMetrics | None) -> list[Json]:
 
 
 def order_areas(found: GradedOrder | None) -> list[Json]:
-    """Return the metrics of one graded list in the form of areas; empty without them."""
+    """Convert the metrics of one graded list."""
     return [] if found is None else [{"of": "grades", "metric": "c_index", **found["c_index"]}]
 
 
@@ -358,7 +348,7 @@ def _areas(
     windows: Sequence[Window],
     level: float,
 ) -> list[Json]:
-    """Return the AUC and the partial AUCs with intervals, in which the rows of a group are resampled together."""
+    """Rows of a group are resampled together."""
 
     from core.metrics.groups import check_rows
     from core.metrics.intervals import interval_of_rows
@@ -378,9 +368,7 @@ def _areas(
 def warnings_of_areas(
     areas: Sequence[Json], rows: tuple[int, int], effective: tuple[float, float]
 ) -> list[str]:
-    """Return warnings where the intervals of these areas may be unreliable; see
-    `core.metrics.intervals.area_warnings`.
-    """
+    """Warn of unreliable intervals: see `core.metrics.intervals.area_warnings`."""
     from core.metrics.intervals import area_warnings
 
     windows = [(area.get("fpr_min", 0.0), area.get("fpr_max", 1.0)) for area in areas]
@@ -397,7 +385,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def model_of(session: Session, model: Model, dataset: Dataset) -> EvaluatedModel:
-    """Return what the fit process needs to evaluate the model on this dataset."""
+    """Return what the fit process needs."""
     trained = dataset_rows.find(session, model.owner, model.dataset_id)
     is_other = trained is not None and trained.sha256 != dataset.sha256
     return {
@@ -411,7 +399,7 @@ def model_of(session: Session, model: Model, dataset: Dataset) -> EvaluatedModel
 
 
 def _monitored(model: Model, trained: Dataset, dataset: Dataset) -> list[str]:
-    """Return the protected columns that are no features of the model, and that both tables have."""
+    """Return protected columns of both tables that are no features."""
     features = {feature["name"] for feature in model.features}
     roles = {column["name"]: column["role"] for column in dataset.columns}
     return [
@@ -436,7 +424,7 @@ Features = tuple[str, ...]
 
 
 class Overlap:
-    """Measures how many rows of a table are in the training tables of models; reads each training table once."""
+    """Measures how many rows of a table are in training tables; reads each of these once."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -444,9 +432,7 @@ class Overlap:
         self._shares: dict[tuple[str, Features], tuple[float, float]] = {}
 
     def describe(self, model: EvaluatedModel) -> tuple[bool | None, list[str]]:
-        """Return whether too many rows are also in the model's training table (None if that was deleted), and a warning
-        if so.
-        """
+        """Return whether too many rows are training rows (None: the table was deleted), and a warning."""
         if model["trained_on"] is None:
             return None, []
         here, anyway = self._measure(model["trained_on"], tuple(model["features"]))
@@ -458,9 +444,7 @@ class Overlap:
         ]
 
     def _measure(self, trained_on: str, features: Features) -> tuple[float, float]:
-        """Return the fraction of the rows that are also training rows, and the fraction that duplicates alone would
-        explain.
-        """
+        """Return the fraction of rows that are training rows, and what duplicates alone would explain."""
         which = (trained_on, features)
         if which not in self._shares:
             known, counts = np.unique(self._hashes(trained_on, features), return_counts=True)
@@ -470,7 +454,6 @@ class Overlap:
         return self._shares[which]
 
     def _hashes(self, path: str, features: Features) -> Hashes:
-        """Return a hash of the features of each row of a table."""
         from app.ingest.profile import hash_rows
 
         if (path, features) not in self._rows:

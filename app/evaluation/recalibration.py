@@ -70,9 +70,7 @@ def check(
     *,
     lock: bool = False,
 ) -> Inputs:
-    """Return the model and the dataset, after a check that the dataset can calibrate the model. Raises NotFound,
-    Conflict or Invalid. `lock` locks both until the transaction ends.
-    """
+    """Check that the dataset can calibrate the model. Raises NotFound, Conflict or Invalid. `lock` locks both."""
     inputs = find_inputs(session, owner, [ref], [""], dataset_id, lock=lock)
     (model,), dataset = inputs.models, inputs.dataset
     check_model(model.name)
@@ -92,7 +90,7 @@ def check(
 def check_direct(
     session: Session, owner: str, ref: str, dataset_id: str, reason: str | None
 ) -> None:
-    """Raise the errors of `submit` for a recalibration without approval."""
+    """Raise the errors of `submit` without approval."""
     (model,) = check(session, owner, ref, dataset_id).models
     calibrations.permit_change(session, owner, model, reason, None)
 
@@ -107,9 +105,7 @@ def submit(
     author: str | None,
     approval: Approval | None = None,
 ) -> Job:
-    """Check a request, and create the calibration job in the caller's transaction. Raises Conflict if a protected alias
-    points to the model and there is no `approval`.
-    """
+    """Create the job in the caller's transaction. Raises Conflict for a protected alias without an `approval`."""
     inputs = check(session, owner, ref, dataset_id, lock=True)
     (model,), dataset = inputs.models, inputs.dataset
     break_glass = calibrations.permit_change(session, owner, model, reason, approval)
@@ -141,7 +137,6 @@ def submit(
 def prepare(
     session: Session, settings: Settings, claim: Claim, workdir: Path
 ) -> CalibrationPayload:
-    """Return the payload: the paths of artifact and table."""
     spec = cast(CalibrationSpec, claim.spec)
     model = models.find_to_read(session, claim.owner, spec["calibrates"])
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
@@ -154,7 +149,7 @@ def prepare(
 
 
 def run(payload: CalibrationPayload, callback: Callback) -> CalibrationResult:
-    """Score the table and fit the calibration. Only computes, on the files that the payload names."""
+    """Only computes, on the files that the payload names."""
     model = payload["model"]
     measure = BipartiteMeasure(metrics.load_ranker(model), payload["table"], model["features"])
     callback(1, 2, {})
@@ -164,7 +159,7 @@ def run(payload: CalibrationPayload, callback: Callback) -> CalibrationResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: CalibrationResult) -> ModelCalibration:
-    """Return the row of the new calibration, without its version number."""
+    """The row lacks its version number."""
     spec = cast(CalibrationSpec, claim.spec)
     return calibrations.row_of(
         spec["calibrates"],
@@ -180,7 +175,7 @@ def publish(blobs: Publisher, claim: Claim, result: CalibrationResult) -> ModelC
 def complete(
     session: Session, claim: Claim, result: CalibrationResult, row: ModelCalibration
 ) -> None:
-    """Write the calibration as the model's next version, serve it, and end the job."""
+    """Serve the calibration as the model's next version."""
     queue.finish(session, claim, model_id=row.model_id)
     _check_unchanged(session, claim.owner, cast(CalibrationSpec, claim.spec), lock=True)
     calibrations.add(session, claim.owner, row)
@@ -194,8 +189,10 @@ def _before_retry(session: Session, job: Job) -> None:
 def _check_unchanged(
     session: Session, owner: str, spec: CalibrationSpec, *, lock: bool = False
 ) -> None:
-    """Raise Conflict if a protected alias serves the model now, and the change was not permitted for its revision and
-    for this calibration: when the job was submitted, the alias was not protected, or served another model.
+    """Raise Conflict if a protected alias serves the model now without a permission for its revision and this
+    calibration.
+
+    When the job was submitted, the alias was not protected, or served another model.
     """
     model = model_rows.find(session, owner, spec["calibrates"], lock=lock)
     if model is None:

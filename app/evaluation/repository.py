@@ -23,7 +23,7 @@ _FIRST, _SECOND = aliased(ComparisonModel), aliased(ComparisonModel)
 
 
 def insert_models(session: Session, comparison_id: str, models: Sequence[Json]) -> None:
-    """Add the models of a comparison (`model_id`, `name`, `version`), in their order."""
+    """`models` have `model_id`, `name` and `version`."""
     entries = [
         {"comparison_id": comparison_id, "position": position, **model}
         for position, model in enumerate(models)
@@ -32,13 +32,13 @@ def insert_models(session: Session, comparison_id: str, models: Sequence[Json]) 
 
 
 def find_measured(session: Session, evaluation_id: str) -> Measurement | None:
-    """Return the metrics of an evaluation with its ROC curve. The caller must have checked the owner."""
+    """The caller must have checked the owner."""
     statement = select(Measurement).where(Measurement.id == evaluation_id)
     return session.scalar(statement.options(undefer_group("curve")))
 
 
 def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Sequence[Evaluation]:
-    """Return the newest ready evaluations of a model, with their jobs, the newest first."""
+    """Return ready evaluations, the newest first."""
     statement = (
         select(Evaluation)
         .where(Evaluation.readable_by(owner), Evaluation.of_model(model_id))
@@ -51,9 +51,7 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
 
 
 def _ranked_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
-    """Return the ids of the owner's ready evaluations, with `place`, the rank of each among those of its model: the
-    newest has 1.
-    """
+    """Rank the owner's ready evaluations by model: the newest has `place` 1."""
     place = func.row_number().over(
         partition_by=Evaluation.model_id,
         order_by=(Evaluation.created_at.desc(), Evaluation.id.desc()),
@@ -66,7 +64,7 @@ def _ranked_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
 def newest_of_models(
     session: Session, owner: str, model_ids: Collection[str]
 ) -> Sequence[Evaluation]:
-    """Return the newest ready evaluation of each model, with its job."""
+    """Return the newest ready one of each model."""
     ready = _ranked_ready(owner, Evaluation.model_id.in_(model_ids))
     statement = (
         select(Evaluation)
@@ -78,10 +76,11 @@ def newest_of_models(
 
 
 def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
-    """Return up to `limit` of the owner's models whose newest ready evaluation found a change, those that nobody has
-    acknowledged first, and then the last evaluated first; without deleted models. Each has the
-    members of `operations.overview.DriftedModel`, and the stored `drift` if the model was recalibrated after the
-    evaluation and this was not undone, otherwise None.
+    """Return models whose newest ready evaluation found a change: first those that nobody has acknowledged, then the
+    newest.
+
+    Each has the members of `operations.overview.DriftedModel`, and the stored `drift` if the model was recalibrated
+    after the evaluation and this was not undone, otherwise None. Deleted models are left out.
     """
     tested = Measurement.metrics[("calibration", "version")].as_integer()
     recalibrated = Model.calibration_version > tested
@@ -132,7 +131,6 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
 def put_acknowledgement(
     session: Session, evaluation_id: str, reason: str, author: str | None
 ) -> Acknowledgement:
-    """Store the acknowledgement of a locked evaluation, in place of an earlier one."""
     delete_acknowledgement(session, evaluation_id)
     row = Acknowledgement(evaluation_id=evaluation_id, reason=reason, author=author, at=db_now())
     session.add(row)
@@ -142,7 +140,6 @@ def put_acknowledgement(
 
 
 def delete_acknowledgement(session: Session, evaluation_id: str) -> bool:
-    """Delete the acknowledgement of a locked evaluation; returns False if there is none."""
     found = session.get(Acknowledgement, evaluation_id)
     if found is None:
         return False
@@ -154,9 +151,7 @@ def delete_acknowledgement(session: Session, evaluation_id: str) -> bool:
 def find_comparisons_of_pairs(
     session: Session, owner: str, pairs: Collection[tuple[str, str]], limit: int
 ) -> Sequence[tuple[tuple[str, str], Comparison]]:
-    """Return each pair of models with the owner's comparisons of both: at most the newest `limit` of a pair, newest
-    first.
-    """
+    """Return each pair with its newest comparisons, newest first."""
     first, second = _FIRST, _SECOND
     newest_first = Comparison.created_at.desc(), Comparison.id.desc()
     of_pair = func.row_number().over(

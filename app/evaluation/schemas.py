@@ -753,7 +753,6 @@ _METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | Eva
 
 
 def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
-    """Return the cutoff of an evaluation and its source; None if no rates at a cutoff were computed."""
     point = (row.metrics or {}).get("operating_point")
     if point is None:
         return None
@@ -766,7 +765,6 @@ def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
 
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
-    """Return the response for an evaluation's row, with the state of its job."""
     spec, metrics = row.job.spec, row.metrics or {}
     grouping, money = spec.get("grouping") or {}, spec.get("amounts") or {}
     return Evaluation.from_row(
@@ -789,7 +787,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
 
 
 def evaluation_in_list(row: EvaluationRow) -> Evaluation:
-    """Return the response for an evaluation in a list: without the points of its curves."""
+    """Leave out the points of curves."""
     shown = evaluation_of(row)
     if isinstance(shown.metrics, EvaluatedCurve) and shown.metrics.calibration is not None:
         shown.metrics.calibration.points = []
@@ -860,7 +858,7 @@ class _Compared(Resource):
 
     @model_validator(mode="after")
     def _name_winner(self) -> _Compared:
-        """Name the winner: the model that is significantly better than every other one."""
+        """Name the model that is significantly better than every other one."""
         pairs = [
             *((each.first, each.value, each) for each in self.differences),
             *((each.second, -each.value, each) for each in self.differences),
@@ -1043,9 +1041,7 @@ class Comparison(Resource):
 
 
 def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
-    """Return the response for a comparison's row, with the state of its job; `curves`: with the points of
-    its curves.
-    """
+    """Leave out the points unless `curves`."""
     money, result = row.job.spec.get("amounts") or {}, row.result
     capacity = row.job.spec.get("capacity")
     return Comparison.from_row(
@@ -1061,5 +1057,5 @@ def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
 
 
 def comparison_in_list(row: ComparisonRow) -> Comparison:
-    """Return the response for a comparison in a list: without the points of its curves."""
+    """Leave out the points of curves."""
     return comparison_of(row, curves=False)

@@ -69,9 +69,7 @@ def find_inputs(
     *,
     lock: bool,
 ) -> Inputs:
-    """Return the models and the dataset of a request, after a check that they fit each other. Raises NotFound, Conflict
-    or Invalid. `lock` locks them until the transaction ends.
-    """
+    """Check that models and dataset fit. Raises NotFound, Conflict or Invalid. `lock` locks them."""
     find_model = find_to_use if lock else find_named
     found = [
         find_model(session, owner, ref, {"pointer": pointer})
@@ -88,7 +86,7 @@ def find_inputs(
 
 
 def _check_fits(model: Model, dataset: Dataset) -> None:
-    """Raise Invalid unless the dataset has the model's kind, its features, and its two label values."""
+    """Raise Invalid unless kind, features and label values fit."""
     if (misfit := _find_misfit(model, dataset)) is not None:
         code, words = misfit
         detail = f"dataset {dataset.id} does not fit {model.name}:{model.version}: it {words}"
@@ -96,9 +94,7 @@ def _check_fits(model: Model, dataset: Dataset) -> None:
 
 
 def _find_misfit(model: Model, dataset: Dataset, use: Use = "evaluation") -> tuple[str, str] | None:
-    """Return why a dataset cannot be used with a model: a code, and a phrase on what the dataset must have. None if it
-    can be used.
-    """
+    """Return why a dataset cannot be used: a code, and what it must have."""
     if use != "scoring" and dataset.kind != model.kind:
         return "wrong_kind", f"must be of kind {model.kind}, but is of kind {dataset.kind}"
     if use in ("comparison", "calibration") and dataset.kind != DatasetKind.BIPARTITE:
@@ -125,16 +121,13 @@ class ModelFit(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """True if the dataset can be used with the model."""
         return self.reason is None
 
 
 def find_fits(
     session: Session, owner: str, refs: Sequence[str], dataset_ids: Sequence[str], use: Use
 ) -> list[ModelFit]:
-    """Return for each of the models and each of the datasets whether they can be used together. Raises NotFound for one
-    that does not exist, and Invalid for more than MAX_FITS pairs.
-    """
+    """Raises NotFound, and Invalid for more than MAX_FITS pairs."""
     if len(refs) * len(dataset_ids) > MAX_FITS:
         detail = (
             f"the number of models times the number of datasets must be at most {MAX_FITS}, got "
@@ -158,27 +151,25 @@ def find_fits(
 
 
 def seen_of(row: Evaluation) -> str | None:
-    """Return how the model already knows the rows of an evaluation, one of `Seen`; None if that is not known yet."""
+    """Return how the model knows the rows, one of `Seen`; None if that is not known yet."""
     return _seen(row.job.spec["seen"], (row.metrics or {}).get(OVERLAPS))
 
 
 def seen_in(row: Comparison, model_id: str) -> str | None:
-    """Return how a model already knows the rows of a comparison, one of `Seen`; None if that is not known."""
+    """Return how a model knows the rows, one of `Seen`; None if that is not known."""
     seen = row.job.spec.get("seen", {}).get(model_id)
     return _seen(seen, (row.result or {}).get("overlaps", {}).get(model_id))
 
 
 def _seen(before: str | None, overlaps: bool | None) -> str | None:
-    """Return how a model knows the rows, from what was known before the job, and from whether the job found
-    equal rows.
-    """
+    """Combine what was known before the job with whether it found equal rows."""
     if before != "new":
         return before
     return None if overlaps is None else "overlaps" if overlaps else "new"
 
 
 def check_windows(asked: Sequence[NewWindow]) -> list[Json]:
-    """Return the windows as stored JSON. Raises Invalid for an empty window, or one that occurs twice."""
+    """Raises Invalid for an empty or repeated window."""
     windows = [(window.fpr_min, window.fpr_max) for window in asked]
     for number, window in enumerate(windows):
         try:
@@ -196,7 +187,7 @@ def _stored(windows: Sequence[Window]) -> list[Json]:
 
 
 def refuse_windows(dataset: Dataset) -> None:
-    """Raise Invalid for windows in a request on a dataset whose rows have no false positive rate."""
+    """Raise Invalid for windows on rows without a false positive rate."""
     if dataset.kind == DatasetKind.PREFERENCES:
         raise invalid("/windows", "pairs have no false positive rate: omit windows")
     if dataset.kind == DatasetKind.GRADED:
@@ -204,15 +195,13 @@ def refuse_windows(dataset: Dataset) -> None:
 
 
 def was_trained_on(model: Model, dataset: Dataset) -> bool:
-    """Return True if the model was trained on rows of the dataset: its content is equal, or its versions share rows."""
+    """True for equal content, and for versions that share rows."""
     # By id, too: during an upgrade, a worker of a version without lineage knows only the id.
     return model.dataset_id == dataset.id or shares_rows(model.dataset, lineage_of(dataset))
 
 
 def how_seen(model: Model, dataset: Dataset) -> Seen:
-    """Return whether the model was trained or validated on rows of the dataset, by equal content or shared rows of
-    versions; else "new".
-    """
+    """Compare content and versions; "new" if nothing is shared."""
     if was_trained_on(model, dataset):
         return "trained"
     validated_on = model.validation.get("dataset_id")
@@ -222,7 +211,7 @@ def how_seen(model: Model, dataset: Dataset) -> Seen:
 
 
 def say_seen(model: Model, seen: Seen) -> list[str]:
-    """Return the warnings about rows that the model was trained or validated on; empty for new rows."""
+    """Warn of rows that the model was trained or validated on."""
     name = f"{model.name}:{model.version}"
     match seen:
         case "trained":
@@ -237,9 +226,7 @@ def say_seen(model: Model, seen: Seen) -> list[str]:
 def check_evaluation(
     session: Session, owner: str, request: EvaluationRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
-    """Check a request for an evaluation; returns the model and dataset, and the windows. Raises as `find_inputs` does,
-    to which `lock` is passed.
-    """
+    """Return models, dataset and windows. Raises as `find_inputs`."""
     given = None if request.windows is None else check_windows(request.windows)
     inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, lock=lock)
     has_cutoff = inputs.cutoffs[0] is not None
@@ -256,9 +243,7 @@ def check_evaluation(
 def check_comparison(
     session: Session, owner: str, request: ComparisonRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
-    """Check a request for a comparison; returns the models and dataset, and the windows. Raises as `find_inputs` does,
-    to which `lock` is passed.
-    """
+    """Return models, dataset and windows. Raises as `find_inputs`."""
     windows = check_windows(request.windows)
     metrics = metrics_named(request.metrics, "/metrics")
     if request.capacity is not None:

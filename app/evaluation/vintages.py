@@ -36,15 +36,16 @@ _UNITS = ((1, "month"), (3, "quarter"), (12, "year"), (120, "decade"))
 
 
 class TimeOfRows(TypedDict):
-    """The column of the rows' time; `dated`: it has dates, and otherwise numbers."""
+    """`dated`: the column has dates, otherwise numbers."""
 
     column: str
     dated: bool
 
 
 def time_of_rows(validation: Validation, dataset: Dataset) -> TimeOfRows | None:
-    """Return the column with the time of a dataset's rows: that of the model's validation, or else the latest date that
-    at least half of the rows have. None if there is none, or if rows do not have one label.
+    """Return the column of the validation, else the latest date of at least half of the rows.
+
+    None if there is none, or if rows do not have one label.
     """
     if dataset.kind != DatasetKind.BIPARTITE:
         return None
@@ -67,7 +68,7 @@ def time_of_rows(validation: Validation, dataset: Dataset) -> TimeOfRows | None:
 def measure_periods(
     table: Table, scores: Floats, path: str, time: TimeOfRows, level: float
 ) -> Json | None:
-    """Return the AUC of each period of the rows, the earliest first; None if the column has no times."""
+    """The earliest is the first; None if the column has no times."""
     try:
         times = read_times(Path(path), time["column"], complete=False)
     except Invalid:
@@ -107,7 +108,7 @@ def measure_periods(
 
 
 def _measure(table: Table, scores: Floats, rows: npt.NDArray[np.intp], level: float) -> Json:
-    """Return the counts of the rows of a period, and their AUC, or why there is none."""
+    """Return counts of a period's rows, and their AUC, or why there is none."""
     from core.metrics.groups import check_rows, effective_units
     from core.metrics.intervals import interval_of_rows
     from core.metrics.window import WHOLE

@@ -20,8 +20,8 @@ Reference = Literal["keep", "renew"]
 def raise_alarm(
     session: Session, of: MonitoredAlias, family: str, period_start: float, found: Json
 ) -> Alarm | None:
-    """Insert an alarm with its event. Returns None while an earlier alarm of the family is not acknowledged, because
-    the same change would be reported again.
+    """Insert an alarm with its event, unless an earlier one of the family waits: the same change would be reported
+    again.
     """
     known = repository.alarms_of(session, *of)
     if any(each.family == family and each.acknowledged_at is None for each in known):
@@ -53,7 +53,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Alarm]:
-    """Return a page of the owner's alarms, newest first. Raises Invalid for a name that no model can have."""
+    """Newest first. Raises Invalid for a name that no model can have."""
     for parameter, value in (("name", name), ("alias", alias)):
         if value is not None:
             check_name(parameter, value)
@@ -69,7 +69,7 @@ def list_page(
 
 
 def find(session: Session, owner: str, alarm_id: str, *, lock: bool = False) -> Alarm:
-    """Return an alarm. Raises NotFound, also for an alarm of another owner."""
+    """Raises NotFound."""
     found = None
     if is_id(alarm_id, "alm"):
         found = repository.find_alarm(session, owner, alarm_id, lock=lock)
@@ -86,7 +86,7 @@ def acknowledge(
     reference: Reference,
     author: str | None,
 ) -> Alarm:
-    """Acknowledge an alarm. Raises NotFound, and Conflict if it is already acknowledged."""
+    """Raises NotFound, and Conflict if it is already acknowledged."""
     alarm = find(session, owner, alarm_id, lock=True)
     check_model(alarm.name)
     if alarm.acknowledged_at is not None:

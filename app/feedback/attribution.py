@@ -88,7 +88,7 @@ class _Keys:
     """Distinct texts, found by hash and verified by text."""
 
     def __init__(self, texts: pa.Array, hashes: Hashes) -> None:
-        """Index texts without nulls. `group` has the number of each text, in the order of hashes."""
+        """The texts are not null. `group` has the number of each, in the order of hashes."""
         import pyarrow.compute as pc
 
         order = np.argsort(hashes, kind="stable")
@@ -132,8 +132,6 @@ class _Keys:
 
 @dataclass(frozen=True)
 class AttributionRule:
-    """The declared rule for outcomes that name an entity, and the horizon in seconds."""
-
     attribute: Rule
     horizon: float
 
@@ -172,8 +170,8 @@ class Attribution:
         as_of: float,
         labels: Mapping[str, LabelValues],
     ) -> None:
-        """Prepare the outcomes, rows of `app.feedback.outcomes.schema`. Outcomes that became known after `as_of` are
-        ignored. `labels` are the label values of each model; a model without label values has the generic ones.
+        """Outcomes (`outcomes.schema`) known after `as_of` are ignored. Models without `labels` have the generic
+        ones.
         """
         import pyarrow.compute as pc
 
@@ -218,7 +216,7 @@ class Attribution:
         self._attributed: _Groups | None = None
 
     def first_pass(self, read: Read) -> None:
-        """Read all decisions, to find which copies count, and for each outcome the decision that it belongs to."""
+        """Read all decisions: which copies count, and to which decision each outcome belongs."""
         self._counts = _first_copies(read)
         if self._rule.attribute == "all_before_event" or not len(self._by_id):
             return
@@ -245,9 +243,7 @@ class Attribution:
         self._best[places[better]] = number[better]
 
     def _places(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
-        """Return the decisions of entities with an event at or after the decision, and the position of the first such
-        event.
-        """
+        """Return the decisions of entities with an event at or after them, and the position of the first such event."""
         ids, hashes = batch.column("id"), _hashes_of(batch)
         rows, entities = self._entities.find(ids, hashes)
         at = batch.column("at").to_numpy()[rows]
@@ -284,12 +280,11 @@ class Attribution:
         return _Groups(number[source[chosen]], self._by_id[chosen], self._turn)
 
     def skip(self, rows: int) -> None:
-        """Skip the next rows of the second pass."""
         self._passed += rows
 
     def label(self, batch: pa.RecordBatch) -> Labelled:
-        """Return the known outcomes of the next batch of decisions. Pass the batches of the first pass, in the same
-        order, with `JOIN_COLUMNS`; they may have more columns.
+        """Return the outcomes of the next batch. Pass the batches of the first pass, in order, with at least
+        `JOIN_COLUMNS`.
         """
         first, self._passed = self._passed, self._passed + batch.num_rows
         counts = self._counts[first : self._passed]
@@ -311,7 +306,7 @@ class Attribution:
         return self._summarise(batch, counts, np.concatenate(rows), np.concatenate(outcomes))
 
     def _of_entities(self, batch: pa.RecordBatch, first: int) -> tuple[Numbers, Numbers]:
-        """Return pairs of a decision of the batch and an outcome that names its entity."""
+        """Pair decisions of the batch with outcomes that name their entities."""
         if self._rule.attribute != "all_before_event":
             assert self._attributed is not None
             numbers = np.arange(first, first + batch.num_rows)
@@ -373,7 +368,7 @@ class Attribution:
     def _meanings(
         self, batch: pa.RecordBatch, rows: Numbers, codes: Numbers
     ) -> npt.NDArray[np.int8]:
-        """Return what the label of each of these decisions means for its model: 1, 0, or −1."""
+        """Return what each label means for the decision's model: 1, 0, or −1."""
         models = batch.column("model_id")
         models = models if hasattr(models, "dictionary") else models.dictionary_encode()
         own = models.indices.to_numpy()[rows]
@@ -397,7 +392,6 @@ def _as_number(meaning: bool | None) -> int:
 
 
 def _equal(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Mask:
-    """Return where values are equal, or both NaN."""
     same: Mask = (a == b) | (np.isnan(a) & np.isnan(b))
     return same
 
@@ -410,33 +404,32 @@ class _Groups:
         self._keys, self._outcomes = keys[order], outcomes[order]
 
     def of(self, rows: Numbers, keys: Numbers) -> tuple[Numbers, Numbers]:
-        """Return pairs of a row and an outcome, for rows with these keys."""
+        """Pair rows and outcomes by key."""
         start = np.searchsorted(self._keys, keys, "left")
         counts = np.searchsorted(self._keys, keys, "right") - start
         steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.repeat(rows, counts), self._outcomes[np.repeat(start, counts) + steps]
 
     def within(self, keys: Numbers) -> tuple[Numbers, Numbers]:
-        """Return pairs of a row and an outcome, for rows whose keys are consecutive numbers."""
+        """Pair rows and outcomes; the keys of the rows are consecutive numbers."""
         start, end = np.searchsorted(self._keys, (keys[0], keys[-1] + 1)) if len(keys) else (0, 0)
         return self._keys[start:end] - (keys[0] if len(keys) else 0), self._outcomes[start:end]
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array."""
     import pyarrow as pa
 
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _hashes_of(batch: pa.RecordBatch) -> Hashes:
-    """Return the hashes of the entities; a decision without an id has the hash 0, and never the text."""
+    """A decision without an id has the hash 0, and never the text."""
     hashes: Hashes = batch.column("id_hash").fill_null(0).to_numpy()
     return hashes
 
 
 def _first_copies(read: Read) -> Mask:
-    """Return which decisions count: all but the later copies. Few are copies, so that only hashes are held of all."""
+    """Return which decisions are no later copies. Copies are few, so that only hashes are held of all."""
     none = np.empty(0, np.uint64)
     hashes = np.concatenate(
         [none, *(hash_decision_ids(batch.column(0)) for batch in read(["decision_id"]))]

@@ -41,8 +41,8 @@ SEGMENT_ROWS = 1 << 18
 
 
 class BackfillSpec(TypedDict):
-    """The specification of the job: what its decisions have in common, and how the table is read. Decisions are kept
-    for `days`.
+    """The specification of the job: what its decisions have in common, and how the table is read. They are kept for
+    `days`.
     """
 
     name: str
@@ -83,8 +83,6 @@ class BackfillPayload(Work, BoundedBytes, Reading):
 
 
 class WrittenSegment(TypedDict):
-    """A written file of decisions."""
-
     file: str
     sha256: str
     rows: int
@@ -100,7 +98,6 @@ class BackfillResult(Work):
 
 
 def reading_of(spec: BackfillSpec, owner: str, now: float) -> Reading:
-    """Return the part of the payload that describes how a table is read."""
     return {
         "recorded": {
             "owner": owner,
@@ -121,7 +118,7 @@ def reading_of(spec: BackfillSpec, owner: str, now: float) -> Reading:
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> BackfillPayload:
-    """Return the payload: the upload, and the files of earlier backfills of the alias."""
+    """Return the upload, and the files of earlier backfills of the alias."""
     spec: Any = claim.spec
     upload = repository.find_upload(session, claim.owner, claim.job_id)
     if upload is None:
@@ -168,7 +165,7 @@ def run(payload: BackfillPayload, callback: Callback) -> BackfillResult:
 
 
 def open_reader(payload: BackfillPayload, stack: ExitStack) -> tuple[DecisionReader, Source]:
-    """Return the reader of a table of decisions, and its source, open until `stack` closes."""
+    """The source stays open until `stack` closes."""
     from app.feedback.backfill_rows import DecisionReader, Recorded, StoredDecisions, WrittenFile
     from app.ingest.readers import open_source
     from app.ingest.value_columns import MissingTokens
@@ -186,7 +183,7 @@ def open_reader(payload: BackfillPayload, stack: ExitStack) -> tuple[DecisionRea
 
 
 def count_rows(payload: BackfillPayload) -> int:
-    """Check a table as the job would; returns its number of rows. Raises as `run` does."""
+    """Check a table as the job would. Raises as `run` does."""
     with ExitStack() as stack:
         reader, source = open_reader(payload, stack)
         for _ in reader.batches(source):
@@ -199,7 +196,6 @@ def count_rows(payload: BackfillPayload) -> int:
 def _in_segments(
     reader: DecisionReader, source: Source, callback: Callback
 ) -> Iterator[list[pa.RecordBatch]]:
-    """Yield the decisions in lists, each with the rows of one segment."""
     held: list[pa.RecordBatch] = []
     n_held = 0
     for batch in reader.batches(source):
@@ -232,7 +228,7 @@ def _write(workdir: Path, number: int, batches: Sequence[pa.RecordBatch]) -> Wri
 
 
 def publish(blobs: Publisher, claim: Claim, result: BackfillResult) -> list[DecisionSegment]:
-    """Store the files; returns the rows of the segments."""
+    """Return the rows of the segments."""
     workdir, rows = Path(result["workdir"]), []
     first = 0
     for each in result["segments"]:
@@ -262,7 +258,6 @@ def publish(blobs: Publisher, claim: Claim, result: BackfillResult) -> list[Deci
 def complete(
     session: Session, claim: Claim, result: BackfillResult, rows: list[DecisionSegment]
 ) -> None:
-    """Insert the segments, delete the upload, and end the job."""
     stored = sum(each["rows"] for each in result["segments"])
     words = counted(stored, "decision", "decisions")
     if stored:
@@ -282,7 +277,7 @@ def _cannot_retry(session: Session, old: Job) -> None:
 
 
 def _on_end(session: Session, job: Job, error: Json | None) -> None:
-    """Delete the upload of a job that ended without a result."""
+    """Delete the upload of a job without a result."""
     repository.delete_upload(session, job.owner, job.id)
 
 

@@ -129,7 +129,7 @@ async def create_decisions(sending: TableRequestDep) -> Response:
 
 
 def _describe(given: Mapping[str, str], *, lenient: bool) -> BackfillRequest:
-    """Return what the fields say. Raises Invalid with every unknown field, or with every other error."""
+    """Raises Invalid with all unknown fields, or with all other errors."""
     refuse_all(find_unknown(given, tuple(BackfillFields.model_fields)))
     fields, errors = BackfillFields.read(given)
     if not fields.model and not any(each.get("parameter") == "model" for each in errors):
@@ -156,7 +156,7 @@ def _accept(
 
 
 def _check(context: Context, owner: str, table: Received[BackfillRequest]) -> Json:
-    """Read the table as the job would, in this process: so it has the limits of a POST to score."""
+    """Read the table as the job would, but in this process: with the limits of a POST to score."""
     from app.ingest.readers import bounded
 
     settings, path = context.settings, table.writer.path

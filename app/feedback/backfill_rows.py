@@ -59,8 +59,8 @@ _MAX_ID = 255
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the decisions have in common: the alias, its model, and the recorded features. Decisions before `earliest`
-    would be deleted at once.
+    """What decisions share: the alias, its model, and the recorded features. Those before `earliest` would be deleted
+    at once.
     """
 
     owner: str
@@ -75,7 +75,6 @@ class Recorded:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Recorded:
-        """Return what a job's payload has as JSON."""
         features = tuple(SegmentFeature(*each) for each in stored["features"])
         return cls(**{**stored, "features": features})
 
@@ -90,14 +89,14 @@ class WrittenFile(NamedTuple):
 
 @dataclass
 class StoredDecisions:
-    """The ids of the decisions of earlier backfills. A file is read when rows of its time occur."""
+    """The ids of earlier backfills. A file is read when rows of its time occur."""
 
     files: Sequence[WrittenFile]
     _ids: DecisionKeySet = field(default_factory=DecisionKeySet)
     _read: set[str] = field(default_factory=set)
 
     def has(self, at: Floats, keys: DecisionKeys) -> Mask:
-        """Return which of the decisions, made at these times, are stored."""
+        """Return which decisions, made at these times, are stored."""
         first, last = at.min(), at.max()
         for file in self.files:
             if file.path not in self._read and file.first_at <= last and file.last_at >= first:
@@ -136,9 +135,7 @@ class DecisionReader:
         self.rows = self.skipped = 0
 
     def batches(self, source: Source) -> Iterator[pa.RecordBatch]:
-        """Yield the decisions that are not yet stored, as rows of a segment. Raises Invalid for wrong columns, and
-        BadTable for wrong values.
-        """
+        """Yield new decisions as rows of a segment. Raises Invalid for wrong columns, and BadTable for wrong values."""
         places = self._find_columns(source.names)
         if source.schema is not None:
             self._check_types(dict(zip(source.names, source.schema.types, strict=True)), places)
@@ -157,7 +154,7 @@ class DecisionReader:
             raise errors.summarise()
 
     def _find_columns(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the column of the table for each column of a segment. Raises Invalid for unknown and absent ones."""
+        """Map columns of a segment to those of the table. Raises Invalid for unknown and absent ones."""
         there = set(names)
         places = {name: name for name in COLUMNS if name in there}
         absent = []
@@ -209,7 +206,7 @@ class DecisionReader:
     def _read(
         self, rows: Rows, places: Mapping[str, str], notation: Notation, errors: Errors
     ) -> pa.RecordBatch | None:
-        """Return the rows of a batch that are not yet stored; None if a row is invalid."""
+        """Return the rows that are not yet stored; None if a row is invalid."""
         before, n = errors.total, rows.batch.num_rows
         reading = _Reading(rows, places, notation, errors, self._missing)
         at = self._times(reading)
@@ -291,7 +288,7 @@ class DecisionReader:
         return batch.filter(pa.array(~known)) if known.any() else batch
 
     def _times(self, reading: _Reading) -> Floats:
-        """Return the times of the decisions; those in the future, or too old to be kept, are reported."""
+        """Report times in the future, or too old to be kept."""
         at = reading.values(AT, DATETIME, required=True)
         recorded = self._recorded
         late = at > recorded.now + CLOCK_SKEW_SECONDS
@@ -327,8 +324,8 @@ class DecisionReader:
         return texts
 
     def _complete(self, given: pa.Array | None, ids: pa.Array | None, at: Floats) -> pa.Array:
-        """Return the ids of the decisions. If the table lacks an id, it is derived from entity and time, so that a
-        table that is sent again has the same ids.
+        """Return the decision ids. Without one it follows from entity and time, so that a repeated table has the same
+        ids.
         """
         found: list[str | None] = [None] * len(at) if given is None else given.to_pylist()
         entities = [None] * len(at) if ids is None else ids.to_pylist()
@@ -386,7 +383,7 @@ class _Reading:
         self.rows.report(self.errors, place, bad, with_value)
 
     def values(self, name: str, kind: str, *, required: bool = False) -> Floats:
-        """Return a column as floats, NaN where it is missing, or if there is none."""
+        """Return floats, NaN where missing or without such a column."""
         n = self.rows.batch.num_rows
         if name not in self.places:
             return np.full(n, np.nan)
@@ -414,7 +411,6 @@ class _Reading:
         above: float | None = None,
         most: float | None = None,
     ) -> Floats:
-        """Return a column of numbers within bounds."""
         found = self.values(name, NUMERIC, required=required)
         bad = np.zeros(len(found), np.bool_)
         bounds = []
@@ -431,11 +427,11 @@ class _Reading:
         return found
 
     def flags(self, name: str) -> Floats:
-        """Return a column of booleans as 1 and 0, NaN where it is missing."""
+        """Return booleans as 1 and 0, NaN where missing."""
         return self.values(name, BOOLEAN)
 
     def texts(self, name: str, missing: MissingTokens) -> pa.Array | None:
-        """Return a column as text, null where it is empty; None if there is none."""
+        """Return text, null where empty; None without such a column."""
         if name not in self.places:
             return None
         return as_text(self.rows.batch.column(self.places[name]), missing)
@@ -446,7 +442,7 @@ class _Reading:
         self.report(name, bad, lambda row: rule)
 
     def feature(self, feature: SegmentFeature, name: str) -> pa.Array:
-        """Return a recorded feature in its type; null where it is missing, or if the table does not have it."""
+        """Return a feature in its type; null where missing or not in the table."""
         n = self.rows.batch.num_rows
         if name not in self.places:
             return pa.nulls(n)

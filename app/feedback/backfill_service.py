@@ -41,8 +41,9 @@ class BackfillRequest:
 def find_alias(
     session: Session, owner: str, ref: str, position: Mapping[str, str] = IN_QUERY
 ) -> BackfillSpec:
-    """Return what the decisions of an alias have in common. Raises NotFound, Invalid for another kind of reference, and
-    Conflict if the alias does not record decisions. `position` is where the request names the alias.
+    """Return what an alias's decisions share; `position` is where the request names the alias.
+
+    Raises NotFound, Invalid for another kind of reference, and Conflict if decisions are not recorded.
     """
     match = _ALIAS.fullmatch(ref)
     if match is None:
@@ -80,16 +81,13 @@ def find_alias(
 def check_alias(
     session: Session, owner: str, ref: str, position: Mapping[str, str] = IN_QUERY
 ) -> BackfillSpec:
-    """Return what the decisions of an alias have in common, if the caller may record decisions of its model. Raises
-    Forbidden, and the errors of `find_alias`.
-    """
+    """As `find_alias`. Raises Forbidden if the caller may not record decisions of the model."""
     found = find_alias(session, owner, ref, position)
     check_model(found["name"])
     return found
 
 
 def _what(position: Mapping[str, str]) -> str:
-    """Return the name of the member or parameter at a position."""
     return next(iter(position.values()), "the source").strip("/").replace("/", ".")
 
 
@@ -113,7 +111,7 @@ def accept(
     request: BackfillRequest,
     upload: StoredUpload,
 ) -> Job:
-    """Create the job that stores the decisions of an upload, in the caller's transaction."""
+    """Create the job in the caller's transaction."""
     spec = _specification(session, owner, request, upload.format)
     job = jobs.enqueue(
         session,
@@ -141,9 +139,7 @@ def accept(
 def check(
     session: Session, settings: Settings, owner: str, request: BackfillRequest, table: Format
 ) -> BackfillPayload:
-    """Return what `count_rows` needs to check a table without a job; the caller adds the file. Decisions that are
-    stored already are not looked for.
-    """
+    """Return what `count_rows` needs without a job; the caller adds the file. Stored decisions are not looked for."""
     spec = _specification(session, owner, request, table)
     return {
         **reading_of(spec, owner, read_clock(session)),

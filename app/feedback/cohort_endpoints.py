@@ -68,7 +68,6 @@ def _table(
     period: PeriodKind | None,
     periods: int,
 ) -> CohortTable:
-    """Return the cohort table of an alias."""
     # Imported here: they need pyarrow and the statistics.
     from app.feedback import cohorts, joining
 

@@ -52,7 +52,6 @@ class Counts:
     explored: int = 0
 
     def add(self, other: Counts) -> None:
-        """Add the numbers of other decisions."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
@@ -93,7 +92,7 @@ class CohortTable:
 
 
 def start_of(at: Floats, period: Period) -> Numbers:
-    """Return the first day of the period of each time, as days since 1970-01-01 in UTC. Weeks begin on Monday."""
+    """Return the first day of each time's period, in days since 1970-01-01 UTC. Weeks begin on Monday."""
     days = np.floor(at / DAY_SECONDS).astype(np.int64)
     if period == "week":
         return days - (days - _MONDAY) % 7
@@ -114,7 +113,7 @@ def end_of(start: int, period: Period) -> int:
 
 
 def first_start(as_of: float, period: Period, count: int) -> float:
-    """Return the start of the first of `count` consecutive periods, the last of which contains a time."""
+    """Return the start of the first of `count` consecutive periods, the last of which contains `as_of`."""
     start = int(start_of(np.array([as_of]), period)[0])
     for _ in range(count - 1):
         start = int(start_of(np.array([(start - 1) * DAY_SECONDS]), period)[0])
@@ -127,7 +126,7 @@ def tabulate(
     period: Period,
     horizon_days: float,
 ) -> CohortTable:
-    """Return the cohort table of decisions with their outcomes, as `join` yields them with `COLUMNS`."""
+    """`joined` is the result of `join` with `COLUMNS`."""
     parts: dict[int, dict[tuple[str, float | None], Part]] = {}
     waits: dict[int, list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]]] = {}
     step = -(-max(1, decisions.rows) // MAX_ARRIVAL_DECISIONS)
@@ -229,10 +228,7 @@ def _add_waits(
     as_of: float,
     step: int,
 ) -> None:
-    """Add the delays of the decisions of a batch, and their outcomes.
-
-    Silence is not an arrival: a silent decision is pending.
-    """
+    """Add the delays and outcomes of a batch. Silence is not an arrival: a silent decision is pending."""
     at = joined.batch.column("at").to_numpy()[::step]
     kind = np.where(joined.silent, np.int8(-1), joined.labelled.label)[::step]
     known = joined.labelled.known_at[::step]

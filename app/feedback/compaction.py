@@ -47,9 +47,7 @@ _UNREADABLE = (BlobMissing, BlobDamaged, pa.ArrowException, OSError)
 
 
 def compact(files: Files, owner: str) -> int:
-    """Make the owner's segments of past days final, in as few segments as possible; returns the number of segments that
-    became final.
-    """
+    """Make segments of past days final, in as few as possible; returns how many became final."""
     count = 0
     for log_id in files.reading(_logs, owner):
         try:
@@ -74,8 +72,10 @@ def _logs(session: Session, owner: str) -> Sequence[str]:
 def _next_run(
     session: Session, owner: str, log_id: str
 ) -> tuple[list[PendingSegment], dict[str, Blob]]:
-    """Return the next segments that become one, and their blobs by key: consecutive ones that begin on the same past
-    day, or as many as one segment may have. Losses count for the day on which a segment begins.
+    """Return the next segments that become one, and their blobs by key.
+
+    They are consecutive and begin on one past day, or as many as one segment may have. Losses count for the day on
+    which a segment begins.
     """
     run: list[PendingSegment] = []
     rows, is_whole = 0, False
@@ -97,7 +97,7 @@ def _next_run(
 
 
 def _compact_next(files: Files, owner: str, log_id: str) -> int:
-    """Make the next segments of a log final; returns how many became final, 0 if there are none."""
+    """Make the next segments of a log final; returns their number."""
     run, found = files.reading(_next_run, owner, log_id)
     if not run:
         return 0
@@ -135,8 +135,8 @@ def _compact_next(files: Files, owner: str, log_id: str) -> int:
 
 
 def _readable(files: Files, run: Sequence[PendingSegment], found: dict[str, Blob]) -> list[Path]:
-    """Return the files of the first segments, as long as they can be read and have the same columns. A segment that
-    cannot be read becomes final unchanged.
+    """Return the files of the first segments that can be read and share columns. An unreadable one becomes final
+    unchanged.
     """
     paths: list[Path] = []
     schema = None
@@ -156,7 +156,7 @@ def _readable(files: Files, run: Sequence[PendingSegment], found: dict[str, Blob
 def _final_near(
     session: Session, owner: str, run: Sequence[PendingSegment]
 ) -> dict[str, Blob | None]:
-    """Return the blobs of the alias's final segments that may repeat decisions of these segments."""
+    """Return the final segments that may repeat decisions of these."""
     keys = repository.final_keys(
         session,
         owner,
@@ -172,7 +172,7 @@ def _final_near(
 def _is_first(
     session: Session, owner: str, run: Sequence[PendingSegment], others: Collection[str]
 ) -> bool:
-    """Return False if another dispatcher has made more segments final in the meantime: they may contain repetitions."""
+    """Return False if another dispatcher has made more segments final meanwhile: they may contain repetitions."""
     repository.lock_alias(session, owner, run[0].name, run[0].alias)
     return _final_near(session, owner, run).keys() == set(others)
 
@@ -203,9 +203,7 @@ def _replace(
 def _first_ones(
     files: Files, paths: Sequence[Path], others: Mapping[str, Blob | None]
 ) -> npt.NDArray[np.bool_]:
-    """Return which decisions of the files to keep. Decisions of a repeated request are dropped if they occur earlier in
-    the files, or in a final segment of another process.
-    """
+    """Return which decisions to keep: a repeated request's are dropped if they are earlier, or in a final segment."""
     keys = join_keys([_keys(path) for path in paths])
     kept = first_copies(keys)
     for blob in others.values():
@@ -222,7 +220,6 @@ def _keys(path: Path) -> DecisionKeys:
 
 
 def _filtered(paths: Iterable[Path], kept: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files for which `kept` is true."""
     start = 0
     for path in paths:
         with pq.ParquetFile(path, pre_buffer=False) as file:
@@ -233,7 +230,7 @@ def _filtered(paths: Iterable[Path], kept: npt.NDArray[np.bool_]) -> Iterator[pa
 
 
 def _in_large_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of batches in batches of `MAX_ROWS_AT_ONCE` rows: each becomes a row group."""
+    """Yield batches of `MAX_ROWS_AT_ONCE` rows: each becomes a row group."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

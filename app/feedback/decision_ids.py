@@ -32,8 +32,10 @@ _MAX_PARTS = 32
 
 
 class DecisionKeys(NamedTuple):
-    """Decision ids as pairs of numbers. Both together are the id: an id of 32 hexadecimal digits is recovered from
-    them, and an id of another form (of another system) is its 128-bit BLAKE2b hash. `hashes` alone serve for lookup.
+    """Decision ids as pairs of numbers, which recover an id of 32 hexadecimal digits; other ids are 128-bit BLAKE2b
+    hashes.
+
+    `hashes` alone serve for lookup.
     """
 
     hashes: Hashes
@@ -45,7 +47,7 @@ class DecisionKeys(NamedTuple):
 
 
 def keys_of(ids: pa.Array) -> DecisionKeys:
-    """Return the keys of decision ids; no id is an empty id."""
+    """No id is an empty id."""
     plain = _hexadecimal(ids)
     if plain is None:
         bits = b"".join(_bits(text or "") for text in ids.to_pylist())
@@ -56,7 +58,7 @@ def keys_of(ids: pa.Array) -> DecisionKeys:
 
 
 def hash_decision_ids(ids: pa.Array) -> Hashes:
-    """Return 64-bit hashes of decision ids, to which all their digits contribute."""
+    """All digits contribute to the 64 bits."""
     return keys_of(ids).hashes
 
 
@@ -81,7 +83,6 @@ def _hexadecimal(ids: pa.Array) -> npt.NDArray[np.uint64] | None:
 
 
 def _bits(text: str) -> bytes:
-    """Return the 128 bits of one id."""
     if is_id(text, "dec"):
         return bytes.fromhex(text[len(_PREFIX) :])
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
@@ -95,7 +96,6 @@ def _mixed(values: Hashes) -> Hashes:
 
 
 def join_keys(parts: Sequence[DecisionKeys]) -> DecisionKeys:
-    """Return the ids of several parts, in order."""
     none = np.empty(0, np.uint64)
     return DecisionKeys(
         np.concatenate([none, *(each.hashes for each in parts)]),
@@ -104,7 +104,7 @@ def join_keys(parts: Sequence[DecisionKeys]) -> DecisionKeys:
 
 
 def first_copies(keys: DecisionKeys, at: Floats | None = None) -> Mask:
-    """Return which rows count: for each id the earliest one, of equal times the first row. Without `at`, the first."""
+    """Return for each id the earliest row, of equal times the first. Without `at`, the first."""
     by = (keys.rest, keys.hashes) if at is None else (at, keys.rest, keys.hashes)
     order = np.lexsort(by)
     ordered = keys.take(order)
@@ -115,9 +115,7 @@ def first_copies(keys: DecisionKeys, at: Floats | None = None) -> Mask:
 
 
 def find_sorted(values: Hashes, wanted: Hashes) -> tuple[Positions, Positions]:
-    """Return the first position in sorted `values` of each wanted value that is there, and the positions of these in
-    `wanted`.
-    """
+    """Return first positions in sorted `values` of the wanted ones that are there, and their positions in `wanted`."""
     at = np.searchsorted(values, wanted)
     rows = np.flatnonzero(at < len(values))
     rows = rows[values[at[rows]] == wanted[rows]]
@@ -130,9 +128,7 @@ def lower_bounds(
     high: Positions,
     wanted: npt.NDArray[Any],
 ) -> Positions:
-    """Return for each wanted value the first position in its own range of `values`, from `low` to before `high`, whose
-    value is not less; `high` if there is none. The values of a range are sorted.
-    """
+    """Return the first position not less than each wanted value, in sorted ranges from `low` to before `high`."""
     low, high = low.astype(np.int64), high.astype(np.int64)
     while True:
         going = np.flatnonzero(low < high)
@@ -151,7 +147,6 @@ class DecisionKeySet:
         self._parts: list[DecisionKeys] = []
 
     def add(self, keys: DecisionKeys) -> None:
-        """Add ids."""
         self._parts.append(_sorted(keys))
         if len(self._parts) > _MAX_PARTS:
             self._parts = [_sorted(join_keys(self._parts))]

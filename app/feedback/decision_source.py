@@ -39,10 +39,8 @@ KIND = "decisions"
 
 
 class DecisionSource:
-    """The decisions of an alias with their outcomes."""
-
     def describe(self, session: Session, owner: str, given: Mapping[str, Any]) -> DatasetSource:
-        """Return the source of a request as the dataset stores it. Outcomes count as of now."""
+        """Outcomes count as of now."""
         recorded = find_alias(session, owner, given[KIND], {"pointer": "/source/decisions"})
         since, until = given["since"], given["until"]
         if since is not None and until is not None and since >= until:
@@ -67,7 +65,7 @@ class DecisionSource:
     def prepare(
         self, session: Session, settings: Settings, owner: str, source: DatasetSource, workdir: Path
     ) -> Json:
-        """Return the files of the decisions and outcomes, and how they are joined."""
+        """Return the files of decisions and outcomes, and how they are joined."""
         name, _, alias = (source["decisions"] or "").partition("@")
         recorded = find_alias(session, owner, source["decisions"] or "", {})
         row = repository.find_settings(session, owner, name, alias, source["revision"] or 0)
@@ -116,7 +114,7 @@ class DecisionSource:
         return cast(Json, prepared)
 
     def write(self, prepared: Json, workdir: Path, callback: Callback) -> SourceTable:
-        """Write the mature decisions with a known label to a file."""
+        """Write the mature decisions with a known label."""
         return TableWriter(cast(Prepared, prepared), workdir, callback).write()
 
 

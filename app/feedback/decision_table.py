@@ -82,7 +82,6 @@ class TableWriter:
         self._weights = [np.inf, -np.inf]
 
     def write(self) -> SourceTable:
-        """Write the file, and return its description."""
         sha256 = write_file(self._workdir / FILE, self._batches(), self._schema())
         if not self._rows:
             left = ", ".join(f"{n} {name}" for name, n in self._excluded.items() if n)
@@ -159,7 +158,6 @@ class TableWriter:
             self._callback(0, 1, {"rows": done})
 
     def _rows_of(self, joined: Joined) -> pa.RecordBatch | None:
-        """Return the rows of the table in a batch of decisions."""
         prepared, batch, labelled = self._prepared, joined.batch, joined.labelled
         at = batch.column("at").to_numpy()
         inside = np.ones(len(at), np.bool_)
@@ -223,7 +221,6 @@ class TableWriter:
 
 
 def _outcomes(prepared: Prepared) -> pa.Table:
-    """Return all outcomes."""
     parts = [read_segment(Path(path)) for path in prepared["outcomes"]]
     inline = [
         (Outcomes.from_json(Path(each["path"]).read_bytes()), each["at"])
@@ -237,7 +234,7 @@ def _outcomes(prepared: Prepared) -> pa.Table:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return a name of a column that no feature has."""
+    """Return a column name that no feature has."""
     while name in taken:
         name += "_"
     return name
@@ -254,7 +251,7 @@ def _feature(batch: pa.RecordBatch, name: str, kind: str) -> pa.Array:
 
 
 def _as_type(column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
-    """Return a column in the type that the alias records now. Raises BadTable if it was recorded with another type."""
+    """Return the type that the alias records now. Raises BadTable if a column was recorded with another one."""
     try:
         return column if column.type == kind else column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

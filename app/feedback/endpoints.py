@@ -124,7 +124,7 @@ Compute = Callable[[], DetectableDrop | None] | None
 
 
 def _read(session: Session, owner: str, name: str, alias: str) -> tuple[AliasFeedback, Compute]:
-    """Return the settings, and a function that computes the smallest detectable fall."""
+    """The function computes the smallest detectable fall."""
     found = service.read(session, owner, name, alias)
     return found, find_detectable(session, MonitoredAlias(owner, name, alias), found.settings)
 
@@ -132,7 +132,7 @@ def _read(session: Session, owner: str, name: str, alias: str) -> tuple[AliasFee
 def _replace(
     session: Session, /, owner: str, name: str, alias: str, settings: StoredFeedback, **given: Any
 ) -> tuple[AliasFeedback, bool, Compute]:
-    """Replace the settings; returns the result of `_read`, and whether this request started recording."""
+    """Return also whether this request started recording."""
     found, created = service.replace(session, owner, name, alias, settings, **given)
     of = MonitoredAlias(owner, name, alias)
     return found, created, find_detectable(session, of, found.settings)

@@ -18,7 +18,7 @@ BACKFILL = "backfill"
 def find_settings(
     session: Session, owner: str, name: str, alias: str, revision: int
 ) -> AliasFeedback | None:
-    """Return a revision of the feedback settings of an alias."""
+    """Return None if it does not exist."""
     statement = select(AliasFeedback).where(
         AliasFeedback.readable_by(owner),
         AliasFeedback.name == name,
@@ -31,7 +31,7 @@ def find_settings(
 def segments_of_origin(
     session: Session, owner: str, name: str, alias: str, origin: str
 ) -> Sequence[DecisionSegment]:
-    """Return the segments of an alias with this origin, oldest first."""
+    """Oldest first."""
     statement = select(DecisionSegment).where(
         DecisionSegment.readable_by(owner),
         DecisionSegment.name == name,
@@ -42,7 +42,7 @@ def segments_of_origin(
 
 
 def add_segments(session: Session, rows: Sequence[DecisionSegment]) -> None:
-    """Insert segments, sealed and final now. Each row may be added again if the transaction is repeated."""
+    """Insert segments, sealed and final now. A repeated transaction may add a row again."""
     for row in rows:
         columns = {
             column.key: getattr(row, column.key)
@@ -54,13 +54,12 @@ def add_segments(session: Session, rows: Sequence[DecisionSegment]) -> None:
 
 
 def add_upload(session: Session, row: DecisionUpload) -> None:
-    """Insert an upload of decisions."""
     session.add(row)
     session.flush()
 
 
 def find_upload(session: Session, owner: str, job_id: str) -> DecisionUpload | None:
-    """Return the upload that a job reads; None if the job has ended."""
+    """Return None if the job has ended."""
     statement = select(DecisionUpload).where(
         DecisionUpload.readable_by(owner), DecisionUpload.job_id == job_id
     )
@@ -68,7 +67,6 @@ def find_upload(session: Session, owner: str, job_id: str) -> DecisionUpload | N
 
 
 def delete_upload(session: Session, owner: str, job_id: str) -> None:
-    """Delete the upload of a job. The sweeper deletes its file."""
     session.execute(
         delete(DecisionUpload).where(
             DecisionUpload.readable_by(owner), DecisionUpload.job_id == job_id

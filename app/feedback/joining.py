@@ -35,8 +35,8 @@ DAY_SECONDS = 86_400.0
 
 
 class Joined(NamedTuple):
-    """A batch of decisions with their known outcomes. `mature`: the horizon has passed. `silent`: there is no outcome,
-    which means negative by the declared rule; then `labelled.label` is 0.
+    """Decisions with known outcomes. `mature`: the horizon has passed. `silent`: no outcome, negative by the declared
+    rule, so that `labelled.label` is 0.
     """
 
     batch: pa.RecordBatch
@@ -47,7 +47,7 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionsOfAlias:
-    """The decisions of an alias between two times: their files, as of one moment. The files never change."""
+    """The files of an alias's decisions between two times, as of one moment. The files never change."""
 
     segments: Sequence[AliasSegment]
     blobs: Sequence[Blob]
@@ -57,7 +57,7 @@ class DecisionsOfAlias:
 
     @property
     def rows(self) -> int:
-        """The number of decisions in the files, some of which may be earlier or later."""
+        """The decisions in the files, some of which may be earlier or later."""
         return sum(segment.rows for segment in self.segments)
 
 
@@ -71,9 +71,7 @@ def find_decisions(
     since: float,
     until: float,
 ) -> DecisionsOfAlias:
-    """Return the decisions of an alias from `since` to `until`, with all files that are needed to attribute outcomes by
-    the rule.
-    """
+    """Include all files that the rule needs to attribute outcomes."""
     first, _ = needed_span(AttributionRule.declared(rule), since, until)
     segments = repository.alias_segments(session, owner, name, alias, since=first, until=until)
     found = catalogue.find_all(session, [each.key for each in segments])
@@ -90,8 +88,7 @@ def join(
     rule: OutcomeRule,
     columns: Sequence[str] = (),
 ) -> Iterator[Joined]:
-    """Yield the decisions from `decisions.since` to `decisions.until` with their outcomes as of `decisions.until`, as
-    `join_files` does.
+    """Yield the decisions with their outcomes as of `decisions.until`, as `join_files` does.
 
     Raises BlobMissing if a file was replaced in the meantime because an entity was erased. Then start again.
     """
@@ -114,8 +111,7 @@ def join_files(
     rule: OutcomeRule,
     columns: Sequence[str] = (),
 ) -> Iterator[Joined]:
-    """Yield the decisions from `since` to `as_of` with their outcomes as of `as_of`, in the order of the files. A
-    decision that is recorded twice, because its request was repeated, is yielded once.
+    """Yield the decisions from `since` to `as_of` with their outcomes, in the order of the files, without repetitions.
 
     Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are in memory.
     """

@@ -1,5 +1,4 @@
-"""The index of an owner's decisions and outcomes in a process. With it, the response to a request of outcomes contains
-how many are new, and how many belong to a decision.
+"""The index of an owner's decisions and outcomes in a process, for counts in responses: new outcomes, and known ids.
 
 The index contains hashes, is updated when a request arrives, and is bounded in size. The counts inform the sender only;
 attribution (`app.feedback.attribution`) does not use them.
@@ -90,19 +89,16 @@ class _Index:
 
     @property
     def bytes(self) -> int:
-        """The approximate size in memory."""
         hashes = self.decision_ids.nbytes + (0 if self.ids is None else self.ids.nbytes)
         return INDEX_BYTES + hashes + STATED_BYTES * len(self.stated or ())
 
     def clear(self) -> None:
-        """Remove everything."""
         empty = _Index(self.built)
         self.decisions_since, self.outcomes_since = empty.decisions_since, empty.outcomes_since
         self.segments, self.stated = empty.segments, empty.stated
         self.ids, self.decision_ids = empty.ids, empty.decision_ids
 
     def add_decisions(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Add decisions."""
         assert self.ids is not None
         ids, decision_ids = [self.ids], [self.decision_ids]
         for batch in batches:
@@ -112,14 +108,13 @@ class _Index:
         self.decision_ids = np.unique(np.concatenate(decision_ids))
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
-        """Add outcomes."""
         if self.stated is not None:
             self.stated |= _compare(outcomes, self.stated).newest
             if len(self.stated) > MAX_OUTCOMES:
                 self.stated = None
 
     def matched(self, owner: str, outcomes: Outcomes) -> int | None:
-        """Return the number of outcomes whose decision or entity has been recorded; None if unknown."""
+        """Return the outcomes whose decision or entity has been recorded; None if unknown."""
         if self.ids is None:
             return None
         import pyarrow as pa
@@ -133,8 +128,8 @@ class _Index:
 
 
 class _Compared(NamedTuple):
-    """Outcomes compared with earlier statements: positions of outcomes that are not duplicates, the number of
-    corrections, and the newest statement of each key that changed.
+    """Positions of outcomes that are not duplicates, the number of corrections, and the newest statement of changed
+    keys.
     """
 
     kept: list[int]
@@ -210,15 +205,13 @@ class KnownRows:
                 index.add_outcomes(outcomes)
 
     def stores(self, owner: str) -> int:
-        """Count a request of an owner that was stored; returns their number in this process."""
+        """Count a stored request; returns the number of the owner's in this process."""
         with self._lock:
             self._stores[owner] += 1
             return self._stores[owner]
 
     def _index_of(self, owner: str) -> _Index:
-        """Return the index of an owner, which may be empty. Its own lock is held while it is read or changed, so that
-        no owner waits for the index of another.
-        """
+        """Return an index, perhaps empty. Each owner's has a lock of its own, so that no owner waits for another."""
         now = time.monotonic()
         with self._lock:
             index = self._indexes.pop(owner, None)
@@ -235,7 +228,7 @@ class KnownRows:
 
 
 def _refresh(owner: str, index: _Index, reader: Reader) -> None:
-    """Add the segments that are new since the last time. After an erasure the index is rebuilt."""
+    """Add the new segments. After an erasure the index is rebuilt."""
     index.looked = time.monotonic()
     erased = reader.reading(repository.count_erased, owner)
     if erased != index.erased:
@@ -264,7 +257,7 @@ def _refresh(owner: str, index: _Index, reader: Reader) -> None:
 def _find_new(
     session: Session, owner: str, index: _Index
 ) -> tuple[list[Segment], list[Segment], dict[str, Blob]]:
-    """Return the segments of decisions and of outcomes that the index lacks, and their blobs by key."""
+    """Return segments of decisions and of outcomes that the index lacks, and blobs by key."""
     since = index.decisions_since - OVERLAP_SECONDS, index.outcomes_since - OVERLAP_SECONDS
     decisions = repository.decision_segments(session, owner, since[0])
     decisions = [each for each in decisions if each.id not in index.segments]

@@ -80,14 +80,12 @@ class _Damaged(Exception):
 
 
 class _LogFile:
-    """A file to which decisions are appended, and the lock on it."""
+    """A file to which decisions are appended, and its lock."""
 
     def __init__(
         self, folder: Path, log_id: str, first: int, stream: DecisionStream, size: int
     ) -> None:
-        """Create the file with all its bytes on the disk: a write to a map of a full disk would kill the process.
-        Raises OSError.
-        """
+        """Allocate all bytes: a write to a map of a full disk would kill the process. Raises OSError."""
         owner, name, alias, features = stream
         self.stream, self.log_id, self.created_at = stream, log_id, time.monotonic()
         described = orjson.dumps(
@@ -119,16 +117,14 @@ class _LogFile:
             raise
 
     def fits(self, piece: Piece) -> bool:
-        """Return True if there is space for the decisions."""
         return self.end + _RECORD.size + len(piece.content) <= self.size
 
     def skip(self, count: int) -> None:
-        """Count decisions as lost."""
         self.next += count
         _U64.pack_into(self._map, _NEXT, self.next)
 
     def append(self, piece: Piece) -> None:
-        """Write decisions: first their numbers, so that they are counted as lost if the process is killed now."""
+        """Write their numbers first, so that they are counted as lost if the process is killed now."""
         first, content = self.next, piece.content
         self.skip(piece.rows)
         start = self.end + _RECORD.size
@@ -176,9 +172,7 @@ class LogContent:
 
 
 def read_log(path: Path) -> LogContent:
-    """Return the content of a file. Everything after a damaged record is lost. Raises _Damaged if the file is not a
-    log.
-    """
+    """Everything after a damaged record is lost. Raises _Damaged if the file is not a log."""
     data = path.read_bytes()
     try:
         magic, following, end, first, length = _HEADER.unpack_from(data)
@@ -207,9 +201,7 @@ def read_log(path: Path) -> LogContent:
 
 
 def seal(blobs: BlobStore, writing: Writing, path: Path) -> None:
-    """Store the rows of a file as a segment, and delete the file. It can be repeated: a file whose segment exists is
-    only deleted. Raises Unavailable and OSError.
-    """
+    """Store a file as a segment and delete it, also if the segment exists already. Raises Unavailable and OSError."""
     try:
         found = read_log(path)
     except _Damaged as error:
@@ -247,9 +239,11 @@ def _insert(session: Session, row: dict[str, Any], blob: Blob) -> bool:
 
 
 class DecisionLog:
-    """Takes the decisions of this process, and seals them in a thread. `append` never waits for a disk, the database or
-    the blob store; it may create a file. `on_lost` is called with the number of dropped decisions, `on_bytes` with
-    the bytes of all files when they change, and `preload` imports what sealing needs.
+    """Takes the decisions of this process, and seals them in a thread. `append` never waits for disk, database or
+    store.
+
+    It may create a file. `on_lost` is called with the number of dropped decisions, `on_bytes` with the bytes of all
+    files when they change, and `preload` imports what sealing needs.
     """
 
     def __init__(
@@ -277,7 +271,7 @@ class DecisionLog:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start sealing files, including files of killed processes."""
+        """Start sealing files, also those of killed processes."""
         self._thread = threading.Thread(target=self._run, name="decisions", daemon=True)
         self._thread.start()
 
@@ -304,7 +298,7 @@ class DecisionLog:
             self._on_lost(piece.rows)
 
     def _file_for(self, found: _Stream, stream: DecisionStream, piece: Piece) -> _LogFile | None:
-        """Return the open file if it has space for the decisions, else a new one; None if none can be created."""
+        """Return None if no file can be created."""
         file = found.file
         if file is not None and file.fits(piece) and file.stream.features == stream.features:
             return file
@@ -341,7 +335,7 @@ class DecisionLog:
             self._seal_waiting()
 
     def recover(self) -> int:
-        """Seal the files of processes that were killed; returns their number. Raises Unavailable and OSError."""
+        """Seal files of killed processes. Raises Unavailable and OSError."""
         with self._lock:
             own = {file.path for file in self.files()}
         count = 0
@@ -357,7 +351,7 @@ class DecisionLog:
         yield from (found.file for found in self._streams.values() if found.file is not None)
 
     def _recover(self, path: Path) -> bool:
-        """Seal a file if its process has ended; returns True if it was sealed."""
+        """Seal a file if its process has ended."""
         try:
             descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -380,7 +374,7 @@ class DecisionLog:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Seal files for at most some seconds. The next process seals the rest."""
+        """Seal files for some seconds. The next process seals the rest."""
         self._stop.set()
         with self._lock:
             self._space.notify_all()
@@ -421,7 +415,7 @@ class DecisionLog:
             self._seal_waiting()
 
     def _detach(self, wanted: Callable[[_LogFile], bool]) -> None:
-        """Close the open files that are `wanted`, so that no more decisions are added to them."""
+        """Close the `wanted` open files, so that no more decisions are added."""
         with self._lock:
             for found in self._streams.values():
                 file = found.file

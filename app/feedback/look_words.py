@@ -11,7 +11,6 @@ _RECURRING = 1.2  # of the variance: less is within the error of a few sketches
 
 
 def say_look(family: str, found: Json) -> str:
-    """Return the result of a look in one sentence."""
     status, reason = found["status"], found["reason"]
     if status == "waiting":
         return f"Not tested yet: {reason}."
@@ -94,7 +93,7 @@ _OF_SIDE = {"all": "", "flagged": " of flagged decisions", "unflagged": " of the
 
 
 def _say_missing(found: Json) -> str:
-    """Return what missing outcomes could change; empty if none is missing, or they cannot change the result."""
+    """Say what missing outcomes could change; empty for nothing."""
     missing = found["details"].get("missing")
     if missing is None:
         return ""
@@ -119,7 +118,6 @@ def _say_missing(found: Json) -> str:
 
 
 def say_comparison(found: Json) -> str:
-    """Return the result of a comparison with the shadow model in one sentence."""
     said = (
         f"AUC of the challenger less that of the champion {found['difference']:+.4f}, from {found['low']:+.4f} to "
         f"{found['high']:+.4f}"

@@ -61,7 +61,7 @@ class Version(TypedDict):
 
 
 class StoredLook(TypedDict):
-    """What a look found. `metric` is null if the family has no metric for this alias.
+    """What a look found. `metric` is null if the family has none for this alias.
 
     `rows` and `known` count decisions of the tested model. `state` contains what later looks of the family need, and
     `details` contains further results to show.
@@ -93,9 +93,10 @@ class StoredLook(TypedDict):
 
 
 class Acknowledged(TypedDict):
-    """An acknowledged alarm. `number` and `term_start` belong to the last look before the acknowledgement, and `next`
-    is the start of the following period. `names` are the columns that it reported, and `window` the first and the last
-    period whose AUC it reported.
+    """An acknowledged alarm. `number` and `term_start` are of the last look before it; `next` starts the following
+    period.
+
+    `names` are the columns that it reported, and `window` the first and the last period whose AUC it reported.
     """
 
     family: str
@@ -123,9 +124,7 @@ def series_of(
     before: Sequence[StoredLook],
     acknowledged: Acknowledged | None,
 ) -> Series:
-    """Return the series of a family that the look at a period belongs to. `before` are all its earlier looks, and
-    `acknowledged` is its newest acknowledgement.
-    """
+    """`before` are all earlier looks of the family, and `acknowledged` is its newest acknowledgement."""
     planned = PLANNED[period.kind]
     if not before:
         return Series([], period.start, 1, 0)
@@ -147,7 +146,7 @@ def series_of(
 
 
 def versions_of(rows: PeriodRows) -> list[Version]:
-    """Return the counts of each model and threshold, the most frequent first."""
+    """The most frequent first."""
     keys = np.stack([rows.model.astype(np.float64), np.nan_to_num(rows.threshold, nan=np.inf)])
     distinct, place = np.unique(keys, axis=1, return_inverse=True)
     found: list[Version] = []
@@ -169,7 +168,7 @@ def versions_of(rows: PeriodRows) -> list[Version]:
 
 
 def tested_model(rows: PeriodRows) -> str | None:
-    """Return the model whose rows are tested: the model of the last decision. None without decisions."""
+    """Return the model of the last decision."""
     return rows.models[int(rows.model[np.argmax(rows.at)])] if rows.size else None
 
 
@@ -195,8 +194,8 @@ def chances(rows: PeriodRows) -> npt.NDArray[np.float64]:
 
 
 class Selected(TypedDict):
-    """Rows that tests use, with their weights, and those whose outcome is missing; `population` is the decisions that
-    they represent.
+    """Rows that tests use, with weights, and those whose outcome is missing; `population` is how many they
+    represent.
     """
 
     rows: npt.NDArray[np.bool_]
@@ -207,7 +206,9 @@ class Selected(TypedDict):
 
 
 def select(rows: PeriodRows) -> tuple[Selected, Json]:
-    """Return decisions whose outcomes were selected independently of their values, and the metrics of the period."""
+    """Select decisions whose outcomes were selected independently of their values; returns also the metrics of the
+    period.
+    """
     from core.monitoring import weighted_metrics
 
     chance, known = chances(rows), rows.label != UNKNOWN
@@ -242,7 +243,7 @@ def select(rows: PeriodRows) -> tuple[Selected, Json]:
 
 
 def begin(period: Period, series: Series, model_id: str | None, metric: str) -> StoredLook:
-    """Return a look at which nothing was tested yet."""
+    """Nothing was tested yet."""
     return {
         "term_start": series.term_start,
         "number": series.number,
@@ -271,7 +272,7 @@ def begin(period: Period, series: Series, model_id: str | None, metric: str) -> 
 
 
 def without_decisions(period: Period, metric: str, before: Sequence[StoredLook]) -> StoredLook:
-    """Return the look at a period without decisions. The series, if any, continues."""
+    """The series, if any, continues."""
     last = before[-1] if before else None
     model_id = None if last is None else last["model_id"]
     series = series_of(period, model_id, before, None)
@@ -286,7 +287,7 @@ def without_decisions(period: Period, metric: str, before: Sequence[StoredLook])
 def look_at(
     period: Period, series: Series, model_id: str, metric: str, rows: PeriodRows
 ) -> StoredLook:
-    """Return a look at rows of a model at which nothing was tested yet."""
+    """Return a look at a model's rows; nothing was tested yet."""
     found = begin(period, series, model_id, metric)
     found["rows"] = rows.size
     found["known"] = int(np.count_nonzero(rows.label != UNKNOWN))
@@ -295,16 +296,14 @@ def look_at(
 
 
 def alpha_of(family: str, settings: MonitorSettings) -> float:
-    """Return the probability of a false alarm of a family within a term."""
+    """The probability of a false alarm is within a term."""
     from core.monitoring import allot
 
     return allot(settings["alpha"])[family]  # type: ignore[index]  # a family of the budget
 
 
 def pending_from(series: Series) -> int:
-    """Return the number of the first period of a series whose rows wait for the new look, because earlier periods had
-    too few rows.
-    """
+    """Return the first period whose rows wait for the new look, because earlier periods had too few."""
     first = series.number
     for look in reversed(series.looks):
         if look["status"] == "waiting":
@@ -321,9 +320,7 @@ def look_at_ranking(
     reference: Measurement | str,
     settings: MonitorSettings,
 ) -> StoredLook:
-    """Test the AUC of the rows of all waiting periods against the reference. If `reference` is a text, it is the reason
-    why there is no reference.
-    """
+    """Test the AUC of the rows of all waiting periods. A text as `reference` says why there is none."""
     from core.monitoring import measure_look, monitor_windows
     from core.monitoring.measuring import MIN_POSITIVES
 
@@ -390,25 +387,22 @@ def _too_few(effective: float) -> str:
 
 
 def stored(measurement: Measurement | PairedMeasurement) -> Json:
-    """Return a measurement as JSON."""
     found = asdict(measurement)
     return {**found, "by_entity": base64.b64encode(found["by_entity"]).decode()}
 
 
 def restored(kind: Callable[..., Measured], found: Json) -> Measured:
-    """Return the measurement that `stored` has written."""
+    """Inverse of `stored`."""
     return kind(**{**found, "by_entity": base64.b64decode(found["by_entity"])})
 
 
 def measurements(looks: Sequence[StoredLook], name: str = "measurement") -> list[Measurement]:
-    """Return the measurements of the looks that have one, in order."""
     from core.monitoring import Measurement
 
     return [restored(Measurement, each["state"][name]) for each in looks if each["state"].get(name)]
 
 
 def _of_window(found: StoredLook, look: WindowLook, by_entity: bool) -> StoredLook:
-    """Return a look with the result of its window."""
     window = {
         "first": look.first,
         "last": look.last,
@@ -437,14 +431,12 @@ _EXACT = 1e-12
 
 
 def _sides(rows: PeriodRows, missing: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return the decisions with a missing outcome: all of them, and those of each side of the threshold."""
     flagged = rows.flag == 1
     sides = {"all": missing, "flagged": missing & flagged, "unflagged": missing & ~flagged}
     return {name: each for name, each in sides.items() if each.any()}
 
 
 def _auc_by_share(rows: PeriodRows, selected: Selected) -> dict[str, list[float]]:
-    """Return the AUC by the share of positives among the missing outcomes of each side."""
     from core.monitoring.missing import auc_by_share
 
     if selected["by_chance"]:  # a missing outcome of a random sample is weighted as the others are
@@ -461,8 +453,8 @@ def _auc_by_share(rows: PeriodRows, selected: Selected) -> dict[str, list[float]
 def _sensitivity(
     looks: Sequence[StoredLook], look: WindowLook, name: str, low: float, high: float
 ) -> Json | None:
-    """Return at which shares of positives among the missing outcomes of a window nothing would have changed: its mean
-    would be within these limits. None without missing outcomes.
+    """Return at which shares of positives among missing outcomes the window's mean stays within limits; None without
+    any.
     """
     from core.monitoring.missing import SHARES, unchanged_shares
 
@@ -601,8 +593,8 @@ def _of_bets(found: StoredLook, look: object, alpha: float) -> StoredLook:
 
 
 class CalibrationReference(TypedDict):
-    """What the held-out rows of a calibration say about it, as `core.monitoring.calibration_reference` takes it: limits
-    in log-odds. `at` is when the calibration was made.
+    """What held-out rows say about a calibration: limits in log-odds, for `core.monitoring.calibration_reference`. `at`
+    is when it was made.
     """
 
     at: float
@@ -614,7 +606,7 @@ class CalibrationReference(TypedDict):
 
 
 def reference_of(found: CalibrationReference) -> CalibrationMeasurement | None:
-    """Return the reference of a calibration; None if its own error is not known well enough."""
+    """Return None if the calibration's own error is not known well enough."""
     from core.monitoring import calibration_reference
 
     if found["in_the_large"] is None or found["positives"] < MIN_CALIBRATION:
@@ -635,11 +627,10 @@ def look_at_calibration(
     reference: CalibrationReference | CalibrationMeasurement | None,
     settings: MonitorSettings,
 ) -> StoredLook:
-    """Test whether level and slope of the calibration are those of its held-out rows. Pass the rows of all waiting
-    periods. `reference` is None if the model has no calibration.
+    """Test whether level and slope of the calibration are those of its held-out rows. Pass all waiting periods.
 
-    The rows on a side of the threshold that is observed are enough, because whether they were selected depends only on
-    their scores.
+    `reference` is None without a calibration. The rows on a side of the threshold that is observed are enough, because
+    whether they were selected depends only on their scores.
     """
     from core.monitoring import measure_calibration, monitor_calibration
     from core.monitoring.measuring import MIN_POSITIVES
@@ -743,8 +734,7 @@ def look_at_drift(
     acknowledged: Acknowledged | None,
     versions: Sequence[Version],
 ) -> StoredLook:
-    """Return the look at the scores and columns of a period, given their comparison with the model's validation and
-    training rows; None if the model cannot be compared.
+    """Return the look at the scores and columns of a period; None as `drift` if the model cannot be compared.
 
     Changes that an acknowledgement has accepted raise no further alarm, as long as the alias serves the same model.
     """
@@ -780,7 +770,7 @@ def look_at_drift(
 
 
 def _shifted(drift: Json) -> list[Json]:
-    """Return what has shifted significantly and matters to the model: the score, with an empty name, and columns."""
+    """Return what has shifted significantly and matters: the score, with an empty name, and columns."""
     scores = [] if drift["scores"] is None else [{**drift["scores"], "name": ""}]
     weighty = [each for each in drift["features"] if matters_to_model(each)]
     return [

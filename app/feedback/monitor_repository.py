@@ -32,7 +32,6 @@ class MonitoredAlias(NamedTuple):
 
     @property
     def reference(self) -> str:
-        """The alias as a reference to a model, such as `churn@live`."""
         return f"{self.name}@{self.alias}"
 
 
@@ -45,9 +44,7 @@ def settings_of(
     at: float | None = None,
     lock: bool = False,
 ) -> AliasFeedback | None:
-    """Return the newest revision of the settings of an alias, by default as of now; None if there is none. With `lock`,
-    it is locked until the transaction ends.
-    """
+    """Return the newest revision, by default as of now; with `lock`, locked until the transaction ends."""
     statement = select(AliasFeedback).where(
         AliasFeedback.readable_by(owner),
         AliasFeedback.name == name,
@@ -61,7 +58,7 @@ def settings_of(
 
 
 def is_busy(session: Session, owner: str, kind: str, name: str, failed_since: float) -> bool:
-    """Return True if a job of this kind and name is unfinished, or has ended without success since a time."""
+    """Return True for an unfinished job of this kind and name, or one without success since a time."""
     statement = select(
         exists().where(
             Job.belongs_to(owner),
@@ -75,7 +72,7 @@ def is_busy(session: Session, owner: str, kind: str, name: str, failed_since: fl
 
 
 def first_decision(session: Session, owner: str, name: str, alias: str) -> float | None:
-    """Return the time of the first stored decision of an alias; None without decisions."""
+    """Return the time of the first stored decision."""
     statement = select(func.min(DecisionSegment.first_at)).where(*_decided_by(owner, name, alias))
     return session.scalar(statement)
 
@@ -89,7 +86,7 @@ def _decided_by(owner: str, name: str, alias: str) -> tuple[ColumnElement[bool],
 
 
 def count_decisions(session: Session, owner: str, name: str, alias: str) -> tuple[int, int]:
-    """Return the number of stored decisions of an alias, and how many were lost in the same time."""
+    """Return the stored decisions, and how many were lost in the same time."""
     columns = DecisionSegment.__table__.c
     sums = (func.coalesce(func.sum(each), 0) for each in (columns.rows, columns.lost))
     rows, lost = session.execute(select(*sums).where(*_decided_by(owner, name, alias))).one()
@@ -99,7 +96,7 @@ def count_decisions(session: Session, owner: str, name: str, alias: str) -> tupl
 def segments_between(
     session: Session, owner: str, name: str, alias: str, start: float, end: float
 ) -> Sequence[DecisionSegment]:
-    """Return the segments of an alias that may have decisions from `start` to before `end`, in the order of time."""
+    """Return segments that may have decisions of the period, in the order of time."""
     statement = (
         select(DecisionSegment)
         .where(
@@ -131,7 +128,7 @@ def unseen_from(session: Session, owner: str, model: Model) -> float:
 def revisions_of(
     session: Session, owner: str, name: str, alias: str
 ) -> Sequence[ModelAliasHistory]:
-    """Return the stored revisions of an alias, oldest first."""
+    """Oldest first."""
     statement = (
         select(ModelAliasHistory)
         .where(
@@ -147,7 +144,7 @@ def revisions_of(
 def looks_of(
     session: Session, owner: str, name: str, alias: str, *, at: float | None = None
 ) -> Sequence[MonitorLook]:
-    """Return the looks of an alias in the order of their periods; with `at`, only looks made by that time."""
+    """In the order of periods; with `at`, only looks made by then."""
     statement = select(MonitorLook).where(
         MonitorLook.readable_by(owner),
         MonitorLook.name == name,
@@ -161,9 +158,7 @@ def looks_of(
 def looked_periods(
     session: Session, owner: str, name: str, alias: str
 ) -> Sequence[Row[str, float, float]]:
-    """Return family, start and end of the period of each look of an alias, in the order of their periods; without the
-    results, which are large.
-    """
+    """Return family, start and end of each look, in the order of periods, without the results, which are large."""
     statement = (
         select(MonitorLook.family, MonitorLook.period_start, MonitorLook.period_end)
         .where(MonitorLook.belongs_to(owner), MonitorLook.name == name, MonitorLook.alias == alias)
@@ -173,7 +168,7 @@ def looked_periods(
 
 
 def last_looked(session: Session, owner: str, name: str, alias: str, family: str) -> float | None:
-    """Return the start of the last period with a look of a family; None without one."""
+    """Return the start of the family's last period with a look."""
     statement = select(func.max(MonitorLook.period_start)).where(
         MonitorLook.belongs_to(owner),
         MonitorLook.name == name,
@@ -191,7 +186,7 @@ def add_look(
     revision: int,
     found: Json,
 ) -> bool:
-    """Insert a look. Returns False if this look exists already; it is then not changed."""
+    """Insert a look. Returns False if it exists already; it is then not changed."""
     start, end = period
     statement = (
         upsert_into(session, MonitorLook)
@@ -213,7 +208,6 @@ def add_look(
 def add_alarm(
     session: Session, of: MonitoredAlias, family: str, period_start: float, found: Json
 ) -> Alarm:
-    """Insert an alarm."""
     alarm = Alarm(
         id=new_id("alm"),
         **of._asdict(),
@@ -230,7 +224,7 @@ def add_alarm(
 def alarms_of(
     session: Session, owner: str, name: str, alias: str, *, at: float | None = None
 ) -> Sequence[Alarm]:
-    """Return the alarms of an alias, newest first; with `at`, only alarms raised by that time."""
+    """Newest first; with `at`, only alarms raised by then."""
     statement = _alarms(owner, name, alias, None)
     if at is not None:
         statement = statement.where(Alarm.raised_at <= at)
@@ -247,7 +241,7 @@ def list_alarms(
     limit: int,
     after: str | None,
 ) -> Page[Alarm]:
-    """Return a page of the owner's alarms that match the filters, newest first."""
+    """Newest first."""
     statement = _alarms(owner, name, alias, acknowledged)
     return fetch_page(session, statement, Alarm.raised_at, Alarm.id, limit=limit, after=after)
 
@@ -267,6 +261,6 @@ def _alarms(
 
 
 def find_alarm(session: Session, owner: str, alarm_id: str, *, lock: bool = False) -> Alarm | None:
-    """Return the owner's alarm; with `lock`, locked until the transaction ends. None if it does not exist."""
+    """With `lock`, locked until the transaction ends."""
     statement = select(Alarm).where(Alarm.readable_by(owner), Alarm.id == alarm_id)
     return session.scalars(statement.with_for_update() if lock else statement).one_or_none()

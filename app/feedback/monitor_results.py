@@ -55,9 +55,7 @@ _UNLIMITED = 1e9
 def read(
     session: Session, owner: str, name: str, alias: str, as_of: float | None
 ) -> Callable[[], AliasMonitor]:
-    """Read the results of the monitor of an alias as of a time, by default now; returns a function that computes the
-    rest without the database. Raises NotFound if there is no such alias.
-    """
+    """Read results as of a time; the returned function computes the rest without the database. Raises NotFound."""
     check_name("alias", alias)
     of = MonitoredAlias(owner, name, alias)
     at = read_clock(session) if as_of is None else as_of
@@ -93,8 +91,8 @@ def read(
 
 
 def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[FamilyBudget]:
-    """Return the α that each family has used in its newest term. The α of a look belongs to its series; the α of
-    earlier series of the term is added.
+    """Return the α used in each family's newest term. That of a look is of its series; earlier series of the term add
+    theirs.
     """
     found = []
     for family in TESTED:
@@ -146,8 +144,9 @@ def find_detectable(
     settings: StoredFeedback | None,
     looks: Sequence[MonitorLook] | None = None,
 ) -> Callable[[], DetectableDrop | None] | None:
-    """Read the validation of the alias's model and the rows of its newest tested period; returns a function that
-    computes the smallest detectable fall of the AUC. None if the monitor is off, or the model has no validation curve.
+    """Read what the smallest detectable fall of the AUC is computed from, by the returned function.
+
+    None if the monitor is off, or the model has no validation curve.
     """
     monitor = None if settings is None else settings["monitor"]
     if monitor is None:
@@ -173,7 +172,7 @@ def _detectable(
     looks: Sequence[StoredLook],
     calibration: CalibrationReference | None,
 ) -> DetectableDrop:
-    """Compute the smallest detectable changes. `looks` are those of the ranking with outcomes."""
+    """`looks` are those of the ranking with outcomes."""
     from core.monitoring import (
         measure_on_stored_curve,
         recurrence_of,
@@ -230,7 +229,7 @@ def _detectable(
 
 
 def read_shadow(session: Session, owner: str, name: str, alias: str) -> AliasShadow:
-    """Return the newest comparison of an alias with its shadow model. Raises NotFound if there is no such alias."""
+    """Raises NotFound."""
     check_name("alias", alias)
     of = MonitoredAlias(owner, name, alias)
     aliases.get_alias(session, owner, name, alias)

@@ -464,7 +464,6 @@ class AliasShadow(Resource):
 
 
 def shadow_look_of(row: MonitorLook) -> ShadowLook:
-    """Return a look at a comparison as a response."""
     names = ("status", "reason", "rows", "known", "positives")
     return ShadowLook.from_row(
         row,
@@ -476,14 +475,12 @@ def shadow_look_of(row: MonitorLook) -> ShadowLook:
 
 
 def alarm_of(row: AlarmRow) -> Alarm:
-    """Return an alarm as a response."""
     return Alarm.from_row(
         row, model_id=row.found["model_id"], words=say_look(row.family, row.found)
     )
 
 
 def look_of(row: MonitorLook) -> Look:
-    """Return a look as a response."""
     found: dict[str, Any] = row.found
     details = found["details"]
     shifted = None

@@ -75,8 +75,8 @@ if TYPE_CHECKING:
 
 
 class MonitoredModel(TypedDict):
-    """A model that the alias has served; `curve` is a file. Without a curve there are no `totals`. `calibrations` are
-    all that it had, oldest first.
+    """A model that the alias has served. `curve` is a file; without one there are no `totals`. `calibrations` are all,
+    oldest first.
     """
 
     id: str
@@ -92,8 +92,6 @@ class MonitoredModel(TypedDict):
 
 
 class DuePeriodFile(TypedDict):
-    """A `DuePeriod` as JSON."""
-
     kind: PeriodKind
     start: float
     end: float
@@ -111,14 +109,12 @@ class EarlierLook(TypedDict):
 
 
 class OutcomeFile(TypedDict):
-    """A segment of outcomes: a Parquet file, or the outcomes of one request as JSON, received at a time."""
-
     path: str
     received_at: float | None
 
 
 class MonitorPayload(Work):
-    """The payload of the fit process. `outcomes` are in files."""
+    """`outcomes` are in files."""
 
     owner: str
     revision: int
@@ -140,14 +136,12 @@ class MadeLook(EarlierLook):
 
 
 class MonitorResult(Work):
-    """The result of the fit process."""
-
     revision: int
     looks: list[MadeLook]
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> MonitorPayload:
-    """Return the payload: the due looks, and the files of decisions, outcomes and models that they need."""
+    """Return the due looks, and the files of decisions, outcomes and models that they need."""
     of = _alias_of(claim)
     due = find_due(session, of)
     payload: MonitorPayload = {
@@ -222,7 +216,7 @@ def _as_file(due: DuePeriod) -> DuePeriodFile:
 
 
 def _outcomes(session: Session, owner: str, workdir: Path) -> list[OutcomeFile]:
-    """Return the files of the owner's outcomes. Writes files for the outcomes of small requests."""
+    """Write files for the outcomes of small requests."""
     found: list[OutcomeFile] = []
     for each in outcome_repository.outcome_segments(session, owner):
         if each.key is not None:
@@ -237,7 +231,7 @@ def _outcomes(session: Session, owner: str, workdir: Path) -> list[OutcomeFile]:
 def _models(
     session: Session, of: MonitoredAlias, revisions: Sequence[ModelAliasHistory], start: float
 ) -> list[Model]:
-    """Return the models that the alias has served since `start`, or since its creation if that is later."""
+    """Return the models served since `start`, or since the creation of the alias."""
     ids: list[str] = []
     for i, each in enumerate(revisions):
         ended = revisions[i + 1].at if i + 1 < len(revisions) else None
@@ -248,7 +242,7 @@ def _models(
 
 
 def _challenger(session: Session, owner: str, due: Due, workdir: Path) -> MonitoredModel | None:
-    """Return the shadow model; None if there is none, or if it was deleted."""
+    """Return the shadow model, unless it was deleted."""
     if due.settings["shadow"] is None or not any(each.shadow for each in due.periods):
         return None
     try:
@@ -258,7 +252,7 @@ def _challenger(session: Session, owner: str, due: Due, workdir: Path) -> Monito
 
 
 def _model(session: Session, model: Model, workdir: Path) -> MonitoredModel:
-    """Return a model for the payload; writes its curve to a file."""
+    """The curve is written to a file."""
     measured = curves.find_curve_on(session, model, VALIDATION)
     file = None
     if measured is not None:
@@ -287,7 +281,7 @@ def _model(session: Session, model: Model, workdir: Path) -> MonitoredModel:
 
 
 def _acknowledged(looks: Sequence[MonitorLook], alarms: Sequence[Alarm]) -> list[Acknowledged]:
-    """Return the acknowledged alarms, oldest first. The series ends with the last look before the acknowledgement."""
+    """Oldest first. The series ends with the last look before the acknowledgement."""
     found: list[Acknowledged] = []
     for alarm in reversed(alarms):
         if alarm.acknowledged_at is None or alarm.reference is None:
@@ -318,7 +312,7 @@ def _acknowledged(looks: Sequence[MonitorLook], alarms: Sequence[Alarm]) -> list
 
 
 def run(payload: MonitorPayload, callback: Callback) -> MonitorResult:
-    """Make the looks. Only computes, on the files that the payload names."""
+    """Only computes, on the files that the payload names."""
     if not payload["periods"]:
         return {"workdir": payload["workdir"], "revision": 0, "looks": []}
     maker = _Maker(payload)
@@ -362,7 +356,6 @@ class _Maker:
         return self._monitor_settings
 
     def make(self, due: DuePeriodFile) -> list[MadeLook]:
-        """Return the looks of a period."""
         period = Period(due["kind"], due["start"], due["end"])
         found: dict[str, StoredLook] = {}
         if due["early"]:
@@ -400,7 +393,7 @@ class _Maker:
         return self._served[model_id]
 
     def _reference(self, model_id: str) -> Measurement | str:
-        """Return the validation of a model, or the reason why there is none."""
+        """Return the validation of a model, or why there is none."""
         if model_id not in self._references:
             self._references[model_id] = self._measure_reference(model_id)
         return self._references[model_id]
@@ -418,7 +411,7 @@ class _Maker:
         return measure_on_stored_curve(curve, ClassTotals(*model["totals"]))
 
     def _drift(self, period: Period) -> StoredLook:
-        """Compare the scores and the recorded columns of a period with the model's validation and training rows."""
+        """Compare a period's scores and recorded columns with the model's validation and training rows."""
         rows = read_period(self._payload["segments"], period, None, 0.0)
         before = self._before.get(UNLABELLED, [])
         counts = {
@@ -478,7 +471,6 @@ class _Maker:
         return monitor.describe()
 
     def _mature(self, period: Period) -> dict[str, StoredLook]:
-        """Return the looks that need outcomes."""
         assert self._outcomes is not None
         files = self._payload["segments"]
         rows = read_period(files, period, self._outcomes, period.end + self._horizon)
@@ -517,7 +509,7 @@ class _Maker:
     def _with_waiting(
         self, period: Period, series: Series, model_id: str, rows: PeriodRows
     ) -> PeriodRows:
-        """Return the rows of a period, and those of the periods before it that had too few to be tested alone."""
+        """Add the rows of earlier periods that had too few to be tested alone."""
         first = looking.pending_from(series)
         if first == series.number:
             return rows
@@ -586,7 +578,7 @@ class _Maker:
     def _score(
         self, files: Sequence[SegmentFile], span: Period, rows: PeriodRows, model_id: str
     ) -> Floats:
-        """Return the scores that a model gives to the recorded features of decisions."""
+        """Return a model's scores of the recorded features."""
         served = self._serve(model_id)
         names, parts = served.features.names, []
         for batch, inside in _batches(files, span, [FEATURE + name for name in names]):
@@ -595,8 +587,9 @@ class _Maker:
         return np.concatenate(parts)[rows.kept] if parts else np.empty(0)
 
     def _renewed(self, family: str, model_id: str, name: str) -> Measurement | None:
-        """Return the reference that the last acknowledgement of a family has renewed, if any: the mean over the window
-        that had raised the alarm. `name` is the measurement in the state of a look.
+        """Return the reference that the last acknowledgement renewed: the mean over the window of the alarm.
+
+        `name` is the measurement in the state of a look.
         """
         from core.monitoring import Measurement
         from core.monitoring.recurrence import covariance_factor
@@ -637,8 +630,8 @@ class _Maker:
 
 
 def _like_all(rows: PeriodRows) -> Any:
-    """Return rows that represent all decisions equally. Explored decisions are always recorded; if other decisions are
-    sampled, only the same fraction of the explored ones is used.
+    """Return rows that represent all decisions equally: as explored ones are always recorded, sample these like the
+    others.
     """
     if rows.size == 0 or np.ptp(rows.keep) == 0.0:
         return np.ones(rows.size, np.bool_)
@@ -655,7 +648,7 @@ def _alone(rows: PeriodRows) -> float:
 
 
 def _batches(files: Sequence[SegmentFile], period: Period, columns: Sequence[str]) -> Any:
-    """Yield the batches of files with decisions of a period, and the mask of these rows."""
+    """Yield batches with decisions of a period, and the mask of these rows."""
     for batch in read_files(files, ["at", *columns]):
         inside = within(batch, period)
         if inside.any():
@@ -669,7 +662,7 @@ def _indices(places: Any) -> pa.Array:
 
 
 def _as_batch(batch: pa.RecordBatch, served: Served, names: Sequence[str]) -> Batch:
-    """Return recorded features as rows that a model scores; a feature that was not recorded is missing."""
+    """Return rows that a model scores; a feature that was not recorded is missing."""
     import pyarrow as pa
 
     index = served.features
@@ -694,7 +687,6 @@ def _as_batch(batch: pa.RecordBatch, served: Served, names: Sequence[str]) -> Ba
 
 
 def _read_outcomes(owner: str, files: Sequence[OutcomeFile]) -> pa.Table:
-    """Return all outcomes as one table."""
     import pyarrow as pa
 
     tables = [
@@ -709,14 +701,14 @@ def _read_outcomes(owner: str, files: Sequence[OutcomeFile]) -> pa.Table:
 
 
 def publish(blobs: Publisher, claim: Claim, result: MonitorResult) -> Sequence[MadeLook]:
-    """Return the looks. They have no files."""
+    """Looks have no files."""
     return result["looks"]
 
 
 def complete(
     session: Session, claim: Claim, result: MonitorResult, made: Sequence[MadeLook]
 ) -> None:
-    """Write the looks that do not exist yet, with their alarms, and end the job."""
+    """Write the looks that do not exist yet, with their alarms."""
     of = _alias_of(claim)
     raised = 0
     for each in made:

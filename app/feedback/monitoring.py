@@ -43,8 +43,8 @@ _MOST_CALIBRATIONS = 100  # the newest: earlier ones are not in use any more
 
 
 class DuePeriod(NamedTuple):
-    """A period with its due looks: looks at columns and scores, looks that need outcomes, and the comparison with the
-    shadow model.
+    """A period with its due looks: at columns and scores, those that need outcomes, and the comparison with the shadow
+    model.
     """
 
     period: Period
@@ -54,7 +54,7 @@ class DuePeriod(NamedTuple):
 
 
 class Due(NamedTuple):
-    """The settings of an alias, and its periods with looks that are due, oldest first."""
+    """The settings of an alias, and its periods with due looks, oldest first."""
 
     row: AliasFeedback
     settings: StoredFeedback
@@ -63,9 +63,8 @@ class Due(NamedTuple):
 
 
 def may_be_due(session: Session, of: MonitoredAlias) -> bool:
-    """Return False if no look of an alias is due; True if one may be, which `schedule` finds out.
-
-    It reads a few rows, without a lock: it is asked for every recorded alias every minute.
+    """Return False if no look of an alias is due; `schedule` finds out. Asked every minute, it reads a few rows,
+    unlocked.
     """
     row = repository.settings_of(session, *of)
     if row is None or row.settings is None:
@@ -88,9 +87,8 @@ def may_be_due(session: Session, of: MonitoredAlias) -> bool:
 
 
 def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | None:
-    """Queue the job for the due looks of an alias. Returns None if there are none, or if a job for them is unfinished.
-
-    Raises TooMany or Unavailable if the owner may not queue another job now.
+    """Queue the job for the due looks, unless there are none, or such a job is unfinished. Raises TooMany or
+    Unavailable.
     """
     # Several dispatchers may find the same looks due: the first one to lock the settings queues the job.
     if repository.settings_of(session, *of, lock=True) is None:
@@ -114,7 +112,7 @@ def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | 
 
 
 def find_due(session: Session, of: MonitoredAlias) -> Due | None:
-    """Return the looks of an alias that are due; None if it has neither a monitor nor a shadow model."""
+    """Return None if the alias has neither a monitor nor a shadow model."""
     if (watched := _watched(session, of)) is None:
         return None
     looks = repository.looks_of(session, *of)
@@ -122,7 +120,6 @@ def find_due(session: Session, of: MonitoredAlias) -> Due | None:
 
 
 def _watched(session: Session, of: MonitoredAlias) -> tuple[AliasFeedback, StoredFeedback] | None:
-    """Return the settings of an alias that has a monitor or a shadow model."""
     row = repository.settings_of(session, *of)
     if row is None or row.settings is None:
         return None
@@ -132,8 +129,6 @@ def _watched(session: Session, of: MonitoredAlias) -> tuple[AliasFeedback, Store
 
 
 class _Looked(Protocol):
-    """The family and the period of a look."""
-
     @property
     def family(self) -> str: ...
     @property
@@ -145,7 +140,6 @@ class _Looked(Protocol):
 def _due(
     session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[_Looked]
 ) -> list[DuePeriod]:
-    """Return the first periods with looks that are due."""
     monitor = settings["monitor"]
     kind: PeriodKind = SHADOW_PERIOD if monitor is None else monitor["period"]
     now = read_clock(session)
@@ -182,8 +176,10 @@ def _due(
 def _compared_from(
     session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[_Looked]
 ) -> float | None:
-    """Return the time from which periods are compared with the shadow model: after the last compared period, and after
-    the decisions that the model may have been trained on. None without a shadow model.
+    """Return the time from which periods are compared: after the last compared one, and after the shadow model's
+    training.
+
+    None without a shadow model.
     """
     if settings["shadow"] is None:
         return None
@@ -193,7 +189,7 @@ def _compared_from(
 
 
 def unseen_from(session: Session, owner: str, shadow: str | None) -> float | None:
-    """Return the time from which on no decision is in the shadow model's training data; None without such a model."""
+    """Return the time from which on no decision is in the shadow model's training data."""
     if shadow is None:
         return None
     try:
@@ -203,13 +199,12 @@ def unseen_from(session: Session, owner: str, shadow: str | None) -> float | Non
 
 
 def _is_of(look: _Looked, kind: PeriodKind) -> bool:
-    """Return True if a look is at a period of this kind."""
     period = period_at(look.period_start, kind)
     return (look.period_start, look.period_end) == (period.start, period.end)
 
 
 def calibrations_of(session: Session, model: Model) -> list[CalibrationReference]:
-    """Return what the held-out rows of each calibration of a model say about it, oldest first."""
+    """Return what held-out rows say about each calibration, oldest first."""
 
     def limits(interval: Interval | None) -> list[float] | None:
         return interval and [interval["value"], interval["low"], interval["high"]]

@@ -44,9 +44,7 @@ CheckLabels = Callable[[Sequence[str | None], Report], None]
 
 @dataclass(frozen=True)
 class Body:
-    """How to read a body: its format (None: JSON), the fields of its dialect, the time that it was received, and the
-    limits.
-    """
+    """How to read a body: its format (None: JSON), its dialect, the time it was received, and limits."""
 
     table: Format | None
     dialect: Mapping[str, str]
@@ -55,7 +53,7 @@ class Body:
     bounds: Bounds
 
     def read(self, body: bytes, check_labels: CheckLabels) -> Outcomes:
-        """Return the checked outcomes of a body. Raises Malformed, Invalid and BadTable with every error."""
+        """Raises Malformed, Invalid and BadTable with every error."""
         if self.table is None:
             return self._read_json(body, check_labels)
         return self._read_table(body, self.table, check_labels)
@@ -173,9 +171,7 @@ def _pointer_of_list(names: Sequence[str]) -> Callable[[int, str | None], str]:
 
 
 def _columns_of_objects(rows: list[Any]) -> dict[str, list[Any]]:
-    """Return the values of JSON objects by column. Raises Invalid for rows that are not objects, and for unknown or
-    absent members.
-    """
+    """Return JSON objects by column. Raises Invalid for other rows, and for unknown or absent members."""
     check_count(len(rows), MAX_ROWS)
     errors: list[dict[str, Any]] = []
     known = frozenset(COLUMNS)
@@ -203,7 +199,7 @@ def _columns_of_objects(rows: list[Any]) -> dict[str, list[Any]]:
 
 
 def _columns_of_lists(names: list[Any], data: list[Any]) -> dict[str, list[Any]]:
-    """Return the values of JSON lists by column. Raises Invalid."""
+    """Raises Invalid."""
     check_count(len(data), MAX_ROWS)
     for i, name in enumerate(names[: len(COLUMNS) + 1]):
         if not isinstance(name, str):
@@ -249,7 +245,7 @@ def _check_columns(names: Sequence[str], pointer: str | None = None) -> None:
 
 
 def _source_of(body: bytes, table: Format, dialect: Dialect, bounds: Bounds) -> Source:
-    """Return the source of a table in memory. Raises BadTable for a table that is, or claims to be, too large."""
+    """Raises BadTable for a table that is, or claims to be, too large."""
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
     from app.ingest.stream import TableBytes, plain_bytes, too_long
@@ -272,7 +268,7 @@ def _source_of(body: bytes, table: Format, dialect: Dialect, bounds: Bounds) -> 
 
 
 def _check_types(names: Sequence[str], schema: pa.Schema) -> None:
-    """Raise BadTable for a column whose type outcomes cannot have."""
+    """Raise BadTable for a type that outcomes cannot have."""
     from app.ingest.columns import check_type
 
     for name, kind in zip(names, schema.types, strict=True):
@@ -280,9 +276,7 @@ def _check_types(names: Sequence[str], schema: pa.Schema) -> None:
 
 
 def _values_of(batch: pa.RecordBatch) -> tuple[dict[str, Sequence[Any]], frozenset[str]]:
-    """Return the values of a batch by column, and the columns with times in seconds. Texts that mean a missing value
-    are None.
-    """
+    """Return values by column, None where missing, and the columns with times in seconds."""
     import pyarrow as pa
 
     from app.ingest.value_columns import NAMES, MissingTokens, as_text, is_dated, typed_seconds

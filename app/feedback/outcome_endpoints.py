@@ -115,7 +115,7 @@ async def create_outcomes(
 
 
 def _description(request: Request, fields: TextDialect) -> Callable[[float, Bounds], Body]:
-    """Return how to read the body, by its headers and query. Raises for invalid ones before the body is parsed."""
+    """Return how to read the body. Raises for invalid headers and query before it is parsed."""
     headers = request.headers
     dialect = fields.dialect or {}
     if is_json(request):
@@ -135,7 +135,7 @@ def _description(request: Request, fields: TextDialect) -> Callable[[float, Boun
 
 
 def _compact(context: Context, owner: str) -> None:
-    """Put the small requests of an owner into one file, as housekeeping does, which may come too seldom."""
+    """Merge small requests into one file, as housekeeping does, which may come too seldom."""
     from app.feedback import upkeep
 
     files = upkeep.Files(

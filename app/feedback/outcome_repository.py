@@ -31,20 +31,19 @@ class Segment(NamedTuple):
 
 
 def add(session: Session, row: OutcomeSegment) -> None:
-    """Insert a segment of outcomes."""
     session.add(row)
     session.flush()
 
 
 def outcome_segments(session: Session, owner: str) -> list[Segment]:
-    """Return all segments of outcomes of an owner, oldest first."""
+    """Oldest first."""
     return [Segment(*row) for row in session.execute(_outcomes_of(owner))]
 
 
 def new_outcome_segments(
     session: Session, owner: str, since: float, known: Container[str]
 ) -> list[Segment]:
-    """Return the owner's segments of outcomes that were received at this time or later, and are not `known` by id."""
+    """Return segments received at this time or later that are not `known` by id."""
     columns = OutcomeSegment.__table__.c
     statement = select(columns.id).where(
         OutcomeSegment.readable_by(owner), OutcomeSegment.received_at >= since
@@ -67,7 +66,7 @@ def _outcomes_of(owner: str) -> Select[Any]:
 
 
 def decision_segments(session: Session, owner: str, since: float) -> list[Segment]:
-    """Return the owner's segments of decisions that were sealed at this time or later, oldest first."""
+    """Return segments sealed at this time or later, oldest first."""
     columns = DecisionSegment.__table__.c
     statement = (
         select(columns.id, columns.sealed_at, columns.rows, columns.segment_key)
@@ -78,7 +77,7 @@ def decision_segments(session: Session, owner: str, since: float) -> list[Segmen
 
 
 def label_values(session: Session, owner: str) -> set[str]:
-    """Return the label values of all models whose name has, or had, an alias with recorded decisions."""
+    """Return the label values of models whose name has, or had, an alias with recorded decisions."""
     recorded = select(AliasFeedback.name).where(
         AliasFeedback.readable_by(owner), AliasFeedback.settings.is_not(None)
     )
@@ -91,14 +90,11 @@ def label_values(session: Session, owner: str) -> set[str]:
 
 
 class SmallSegments(NamedTuple):
-    """Numbers of an owner's small segments of outcomes: rows of the database, and files."""
-
     inline: int
     files: int
 
 
 def count_small(session: Session, owner: str, most_rows: int) -> SmallSegments:
-    """Return the numbers of the owner's segments of outcomes with fewer than `most_rows` rows."""
     statement = select(func.count(), func.count(OutcomeSegment.segment_key)).where(
         OutcomeSegment.readable_by(owner), OutcomeSegment.rows < most_rows
     )
@@ -107,7 +103,7 @@ def count_small(session: Session, owner: str, most_rows: int) -> SmallSegments:
 
 
 def small_segments(session: Session, owner: str, most_rows: int, limit: int) -> list[Segment]:
-    """Return the oldest of the owner's segments of outcomes with fewer than `most_rows` rows."""
+    """Return the oldest segments with fewer than `most_rows` rows."""
     statement = _outcomes_of(owner).where(OutcomeSegment.rows < most_rows).limit(limit)
     return [Segment(*row) for row in session.execute(statement)]
 
@@ -115,9 +111,7 @@ def small_segments(session: Session, owner: str, most_rows: int, limit: int) -> 
 def replace_outcomes(
     session: Session, owner: str, old: Sequence[Segment], new: OutcomeSegment | None
 ) -> bool:
-    """Put one segment in place of others, or none. Return False, and change nothing, if one of them has changed or is
-    gone.
-    """
+    """Replace segments by one, or none. Returns False, and changes nothing, if one of them has changed or is gone."""
     ids = [segment.id for segment in old]
     columns = OutcomeSegment.__table__.c
     statement = select(columns.id, columns.rows).where(
@@ -142,7 +136,7 @@ def find_decisions(session: Session, owner: str) -> list[Segment]:
 
 
 def replace_decisions(session: Session, owner: str, old: Segment, new: Blob, rows: int) -> bool:
-    """Replace the file of a segment of decisions. Return False if the segment has changed or is gone."""
+    """Replace a segment's file. Returns False if the segment has changed or is gone."""
     statement = (
         update(DecisionSegment)
         .where(
@@ -157,7 +151,7 @@ def replace_decisions(session: Session, owner: str, old: Segment, new: Blob, row
 
 
 def longest_days(session: Session, owner: str) -> float | None:
-    """Return the largest `days` of all feedback settings of the owner, past ones included; None without settings."""
+    """Return the largest `days` of all feedback settings, past ones included."""
     statement = select(AliasFeedback.settings).where(
         AliasFeedback.readable_by(owner), AliasFeedback.settings.is_not(None)
     )
@@ -166,14 +160,14 @@ def longest_days(session: Session, owner: str) -> float | None:
 
 
 def delete_known_before(session: Session, owner: str, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` segments whose outcomes all became known before this time; returns their number."""
+    """Delete up to `limit` segments whose outcomes all became known before this time."""
     old = OutcomeSegment.last_known_at < db_now() - age_seconds
     return delete_some(session, OutcomeSegment, OutcomeSegment.readable_by(owner), old, limit=limit)
 
 
 class OpenErasure(NamedTuple):
-    """A request that is not done. `is_last`: no decision from before the request can still arrive, a search of all
-    tables since then has found nothing, and the files that they had are deleted.
+    """An open request. `is_last`: no earlier decision can arrive, a search of all tables since then found nothing, and
+    their files are deleted.
     """
 
     id: str
@@ -185,9 +179,7 @@ class OpenErasure(NamedTuple):
 def open_erasures(
     session: Session, owner: str, settle_seconds: float, limit: int
 ) -> list[OpenErasure]:
-    """Return up to `limit` requests of the owner that need a pass: requests without any pass, and requests older than
-    `settle_seconds`.
-    """
+    """Return requests that need a pass: those without any, and those older than `settle_seconds`."""
     settled = Erasure.requested_at < db_now() - settle_seconds
     is_last = and_(
         settled,
@@ -213,7 +205,7 @@ def open_erasures(
 
 
 def count_erased(session: Session, owner: str) -> int:
-    """Return a number that grows whenever rows of the owner were erased."""
+    """Return a number that grows whenever rows are erased."""
     statement = select(func.count(Erasure.erased) + func.count(Erasure.done_at)).where(
         Erasure.readable_by(owner)
     )
@@ -231,7 +223,7 @@ def end_erasure(session: Session, owner: str, each: OpenErasure, erased: Json) -
 
 
 class AliasSegment(NamedTuple):
-    """A segment of decisions of one alias: when its first decision was made, its rows, and the decisions it lacks."""
+    """A segment: when its first decision was made, its rows, and the decisions it lacks."""
 
     key: str
     first_at: float
@@ -242,7 +234,7 @@ class AliasSegment(NamedTuple):
 def alias_segments(
     session: Session, owner: str, name: str, alias: str, *, since: float, until: float
 ) -> list[AliasSegment]:
-    """Return the segments with decisions of an alias from `since` to `until`, oldest first."""
+    """Oldest first."""
     columns = DecisionSegment.__table__.c
     statement = (
         select(columns.segment_key, columns.first_at, columns.rows, columns.lost)
@@ -261,7 +253,7 @@ def alias_segments(
 def values_of_models(
     session: Session, owner: str, name: str
 ) -> dict[str, tuple[str | None, str | None]]:
-    """Return the positive and the negative label value of each model of a name, including models in the trash."""
+    """Return (positive, negative) label values of each model of a name, also those in the trash."""
     statement = select(Model.id, Model.positive, Model.negative).where(
         Model.belongs_to(owner), Model.name == name
     )

@@ -38,9 +38,7 @@ _SMALL_AT_ONCE = 1_000
 def check_labels(
     reading: Reading, owner: str, labels: Sequence[str | None], report: Report
 ) -> None:
-    """Report labels that are not label values of any model of the owner with recorded decisions. An unknown label is
-    more likely misspelt than a future value.
-    """
+    """Report labels that no model with recorded decisions has: more likely misspelt than a future value."""
     foreign = [
         (row, label)
         for row, label in enumerate(labels)
@@ -61,7 +59,7 @@ def check_labels(
 
 
 def write(blobs: BlobStore, owner: str, outcomes: Outcomes, now: float) -> Blob:
-    """Write outcomes to a file that no row refers to yet."""
+    """No row refers to the file yet."""
     table = as_table(owner, [(outcomes, now)])
     return write_segment(blobs, table.to_batches(), table.schema, KIND)
 
@@ -69,7 +67,7 @@ def write(blobs: BlobStore, owner: str, outcomes: Outcomes, now: float) -> Blob:
 def store(
     session: Session, settings: Settings, owner: str, outcomes: Outcomes, blob: Blob | None
 ) -> None:
-    """Insert the segment of a request; `blob` has the rows, unless they are few. Raises TooMany for the quota."""
+    """Insert a request's segment; `blob` has the rows, unless they are few. Raises TooMany for the quota."""
     if not len(outcomes):
         return
     if blob is not None:
@@ -94,9 +92,7 @@ def store(
 def tables(
     blobs: BlobStore, owner: str, segments: Iterable[Segment], found: Mapping[str, Blob]
 ) -> Iterator[pa.Table]:
-    """Yield the rows of segments in their order. `found` has the blobs by key. Consecutive small requests are combined
-    into one table.
-    """
+    """Yield the rows of segments in order; `found` has blobs by key. Consecutive small requests become one table."""
     small: list[tuple[Outcomes, float]] = []
     for segment in segments:
         if segment.content is not None:
@@ -113,7 +109,7 @@ def tables(
 
 
 def read_outcomes(reading: Reading, blobs: BlobStore, owner: str) -> pa.Table:
-    """Return all outcomes of an owner, in the order in which they were received: some hundred bytes of memory each."""
+    """Return outcomes in the order received: some hundred bytes of memory each."""
     import pyarrow as pa
 
     segments, found = reading(find_segments, owner)
@@ -124,25 +120,23 @@ def read_outcomes(reading: Reading, blobs: BlobStore, owner: str) -> pa.Table:
 
 
 def find_segments(session: Session, owner: str) -> tuple[list[Segment], dict[str, Blob]]:
-    """Return the owner's segments of outcomes, oldest first, and their blobs by key."""
+    """Return segments, oldest first, and their blobs by key."""
     segments = repository.outcome_segments(session, owner)
     return segments, find_blobs(session, segments)
 
 
 def find_blobs(session: Session, segments: Iterable[Segment]) -> dict[str, Blob]:
-    """Return the blobs of segments by key."""
     keys = [each.key for each in segments if each.key is not None]
     return catalogue.find_all(session, keys)
 
 
 def decision_keys(blobs: BlobStore, stored: Sequence[Blob]) -> Iterator[pa.RecordBatch]:
-    """Yield the ids of decisions, and the hashes of their entities."""
+    """Yield decision ids and hashes of entities."""
     return read_segments(blobs, stored, ["id_hash", "decision_id"])
 
 
 def lists(
     blobs: BlobStore, owner: str, segments: Sequence[Segment], found: Mapping[str, Blob]
 ) -> Iterator[Outcomes]:
-    """Yield the rows of each segment as lists."""
     for table in tables(blobs, owner, segments, found):
         yield Outcomes(**{name: table[name].to_pylist() for name in COLUMNS})

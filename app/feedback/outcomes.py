@@ -1,5 +1,4 @@
-"""Outcomes: what happened to the entities that were scored. This module checks the columns of a request, and writes and
-reads segments.
+"""Outcomes: what happened to the entities that were scored. Checks the columns of requests; writes and reads segments.
 
 An outcome names a decision or an entity. Outcomes of entities are attributed to decisions when they are read
 (`attribution`), because a decision may be recorded after the outcome has arrived.
@@ -51,8 +50,7 @@ KIND = "outcomes"
 
 
 def label_means(label: str | None, positive: str | None, negative: str | None) -> bool | None:
-    """Return True if a label is positive for a model with these label values, False if it is negative, and None if it
-    is neither.
+    """Return True if a label is positive for a model with these label values, False if negative, None if neither.
 
     The model's own values take precedence: for a model whose positive value is `0`, the label `0` is positive.
 
@@ -91,22 +89,20 @@ class Outcomes:
         return len(self.label)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows as tuples in the order of `COLUMNS`."""
         return zip(*(getattr(self, name) for name in COLUMNS), strict=True)
 
     def take(self, chosen: Sequence[int]) -> Outcomes:
-        """Return the outcomes at these positions."""
         return Outcomes(
             **{name: [values[i] for i in chosen] for name, values in vars(self).items()}
         )
 
     def as_json(self) -> bytes:
-        """Return the outcomes as they are stored in a row of the database."""
+        """Return the form in a row of the database."""
         return orjson.dumps(vars(self))
 
     @classmethod
     def from_json(cls, stored: bytes) -> Outcomes:
-        """Return the outcomes of `as_json`."""
+        """Inverse of `as_json`."""
         return cls(**orjson.loads(stored))
 
 
@@ -119,9 +115,10 @@ def check(
     notation: Notation = USUAL,
     in_seconds: Collection[str] = (),
 ) -> Outcomes:
-    """Return checked outcomes. Values are JSON values or text; times of the columns in `in_seconds` are seconds.
+    """Values are JSON values or text; times of the columns in `in_seconds` are seconds. `now` is the default of
+    `known_at`.
 
-    `now` is the default of `known_at`. Every broken rule goes to `report`; the result is valid only if there is none.
+    Every broken rule goes to `report`; the result is valid only if there is none.
     """
     found: dict[str, list[Any]] = {name: [None] * n_rows for name in COLUMNS}
     nothing = [None] * n_rows
@@ -159,7 +156,7 @@ def _check_row(
     knowns: list[float | None],
     now: float,
 ) -> tuple[str | None, str] | None:
-    """Fill in the default of `known_at`. Return the column and the rule that the row breaks; None if it breaks none."""
+    """Fill in the default of `known_at`. Return the column and the rule that the row breaks."""
     known = knowns[row]
     if known is None:
         known = knowns[row] = now
@@ -250,7 +247,6 @@ _READERS: Final[Mapping[str, Callable[[Any, Notation], Any]]] = {
 
 
 def schema() -> pa.Schema:
-    """Return the columns of a segment."""
     import pyarrow as pa
 
     words = pa.dictionary(pa.int32(), pa.string())
@@ -272,7 +268,7 @@ def schema() -> pa.Schema:
 
 
 def as_table(owner: str, requests: Sequence[tuple[Outcomes, float]]) -> pa.Table:
-    """Return the outcomes of requests, each with the time when it was received, as rows of a segment.
+    """Return outcomes of requests, each with the time when it was received, as rows of a segment.
 
     `sequence` orders outcomes with equal `known_at`: microseconds since 1970, and one more for each row of a request.
     """
@@ -302,7 +298,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def read_segment(path: Path) -> pa.Table:
-    """Return the rows of a segment in a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

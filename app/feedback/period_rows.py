@@ -45,9 +45,7 @@ UNKNOWN = -1
 
 
 class SegmentFile(TypedDict):
-    """A segment of decisions in a local file, the times of its first and its last decision, and the number of lost
-    decisions.
-    """
+    """A segment in a local file, the times of its first and last decision, and the number of lost decisions."""
 
     path: str
     first_at: float
@@ -85,25 +83,23 @@ class PeriodRows:
 
     @property
     def size(self) -> int:
-        """The number of decisions."""
         return len(self.score)
 
     @property
     def entities(self) -> npt.NDArray[np.uint64] | None:
-        """The entity of each decision; None if no id was recorded: decisions are then assumed to be independent."""
+        """None if no id was recorded: decisions are then assumed to be independent."""
         return self.entity if self.identified.any() else None
 
     def take(self, rows: npt.NDArray[Any]) -> PeriodRows:
-        """Return some of the decisions, given by positions or as a mask."""
+        """The rows are positions or a mask."""
         arrays = {name: values for name, values in vars(self).items() if name != "models"}
         return PeriodRows(self.models, **{name: values[rows] for name, values in arrays.items()})
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The outcomes to attribute: rows of their segments, the declared rule, and the label values of each model.
-
-    With `silence_is_negative`, a decision without any outcome is negative.
+    """The outcomes to attribute: rows of their segments, the declared rule, and the label values of each model. With
+    `silence_is_negative`, a decision without any outcome is negative.
     """
 
     table: pa.Table
@@ -113,18 +109,18 @@ class Outcomes:
 
 
 def overlapping(files: Sequence[SegmentFile], start: float, end: float) -> list[SegmentFile]:
-    """Return the files that may have decisions from `start` to before `end`."""
+    """Return files that may have decisions from `start` to before `end`."""
     return [each for each in files if each["first_at"] < end and each["last_at"] >= start]
 
 
 def read_files(files: Sequence[SegmentFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files in order, in batches with exactly these columns; a column that a file lacks is null."""
+    """Yield batches in order, with exactly these columns; a column that a file lacks is null."""
     for each in files:
         yield from read_file(Path(each["path"]), columns)
 
 
 def recorded_features(files: Sequence[SegmentFile], model_id: str) -> set[str]:
-    """Return the names of the features that every file with decisions of a model has."""
+    """Return the features that every file with decisions of a model has."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -143,7 +139,6 @@ def recorded_features(files: Sequence[SegmentFile], model_id: str) -> set[str]:
 
 
 def within(batch: pa.RecordBatch, period: Period) -> npt.NDArray[np.bool_]:
-    """Return which decisions of a batch belong to the period."""
     at = batch.column("at").to_numpy()
     inside: npt.NDArray[np.bool_] = (at >= period.start) & (at < period.end)
     return inside
@@ -152,7 +147,7 @@ def within(batch: pa.RecordBatch, period: Period) -> npt.NDArray[np.bool_]:
 def read_period(
     files: Sequence[SegmentFile], period: Period, outcomes: Outcomes | None, as_of: float
 ) -> PeriodRows:
-    """Return the decisions of a period with their outcomes as of `as_of`; without `outcomes`, all are unknown.
+    """Return decisions with their outcomes as of `as_of`; without `outcomes`, all are unknown.
 
     Other decisions to which an outcome may belong are also read.
     """
@@ -226,7 +221,7 @@ def _nothing() -> PeriodRows:
 
 
 def _arrays(batch: pa.RecordBatch, models: dict[str, int]) -> dict[str, Any]:
-    """Return the columns of a batch as arrays. New models are added to `models`."""
+    """New models are added to `models`."""
     import pyarrow as pa
 
     named = batch.column("model_id")
@@ -256,7 +251,7 @@ def _arrays(batch: pa.RecordBatch, models: dict[str, int]) -> dict[str, Any]:
 
 
 def floats(column: pa.Array) -> Floats:
-    """Return a column of numbers, booleans or times (in seconds) as float64; null is NaN."""
+    """Convert numbers, booleans or times (to seconds); null is NaN."""
     import pyarrow as pa
 
     if pa.types.is_null(column.type):

@@ -22,7 +22,6 @@ class Period:
     end: float
 
     def next(self) -> Period:
-        """Return the period after this one."""
         return period_at(self.end, self.kind)
 
 
@@ -46,7 +45,7 @@ def period_at(at: float, kind: PeriodKind) -> Period:
 
 
 def periods_between(start: float, kind: PeriodKind, until: float) -> Iterator[Period]:
-    """Yield the periods that have ended by `until`, from the period of `start` on."""
+    """Yield periods that have ended by `until`, from that of `start` on."""
     period = period_at(start, kind)
     while period.end <= until:
         yield period
@@ -54,5 +53,5 @@ def periods_between(start: float, kind: PeriodKind, until: float) -> Iterator[Pe
 
 
 def count_periods(start: float, last: Period) -> int:
-    """Return the number of periods from the one that begins at `start` up to and including `last`."""
+    """Count the periods from the one that begins at `start` to `last`."""
     return sum(1 for _ in periods_between(start, last.kind, last.end))

@@ -26,12 +26,11 @@ _IDS_AT_ONCE = 500
 
 
 def newest(session: Session, owner: str, name: str, alias: str) -> AliasFeedback | None:
-    """Return the newest revision of the feedback settings of an alias; None if it never had any."""
+    """Return the newest revision; None if there never was any."""
     return session.scalars(_revisions(owner, name, alias).limit(1)).one_or_none()
 
 
 def _revisions(owner: str, name: str, alias: str) -> Select[AliasFeedback]:
-    """Return the statement that selects the revisions of the feedback settings of an alias, newest first."""
     return (
         select(AliasFeedback)
         .where(
@@ -44,7 +43,7 @@ def _revisions(owner: str, name: str, alias: str) -> Select[AliasFeedback]:
 
 
 def add_revision(session: Session, row: dict[str, Any]) -> bool:
-    """Insert a revision of feedback settings; returns False if another request has just inserted it."""
+    """Insert a revision; returns False if another request has just inserted it."""
     statement = (
         upsert_into(session, AliasFeedback)
         .values(at=db_now(), **row)
@@ -55,9 +54,7 @@ def add_revision(session: Session, row: dict[str, Any]) -> bool:
 
 
 def add_segment(session: Session, row: dict[str, Any], blob: Blob) -> bool:
-    """Insert a segment and the entry of its blob; returns False if its log is already sealed, in this segment or in one
-    that replaced it. The blob then has no entry, and is swept.
-    """
+    """Insert a segment and its blob's entry; returns False if its log is already sealed: the blob is then swept."""
     covers = exists().where(
         DecisionSegment.log_id == row["log_id"],
         DecisionSegment.first_sequence <= row["first_sequence"],
@@ -87,8 +84,7 @@ def list_segments(
     limit: int,
     after: str | None,
 ) -> Page[DecisionSegment]:
-    """Return a page of the final segments of decisions, oldest first. The page has a cursor even if there are no more
-    segments, so that the caller can continue there later.
+    """Return final segments, oldest first, always with a cursor, so that the caller can continue there later.
 
     Segments that are not final are not listed: a caller who has read them would read their decisions again in the
     segment that replaces them. A segment is listed some seconds after it became final: a transaction that began earlier
@@ -111,7 +107,7 @@ def list_segments(
 
 
 def prune_segments(session: Session, owner: str, name: str, alias: str, limit: int) -> int:
-    """Delete up to `limit` segments of decisions that are older than the days of their alias; returns their number.
+    """Delete up to `limit` segments that are older than the days of their alias.
 
     The newest settings apply, also if decisions of the alias are no longer recorded, or the alias was deleted.
     """
@@ -132,7 +128,6 @@ def prune_segments(session: Session, owner: str, name: str, alias: str, limit: i
 
 
 def find_segment(session: Session, owner: str, segment_id: str) -> DecisionSegment | None:
-    """Return a segment of decisions; None if it does not exist."""
     statement = select(DecisionSegment).where(
         DecisionSegment.readable_by(owner), DecisionSegment.id == segment_id
     )
@@ -142,7 +137,7 @@ def find_segment(session: Session, owner: str, segment_id: str) -> DecisionSegme
 def segments_at(
     session: Session, owner: str, first: float, last: float
 ) -> Sequence[DecisionSegment]:
-    """Return the segments that may have decisions of a time from `first` to `last`."""
+    """Return segments that may have decisions from `first` to `last`."""
     statement = (
         select(DecisionSegment)
         .where(
@@ -174,9 +169,7 @@ class PendingSegment(NamedTuple):
 
 
 def pending_logs(session: Session, owner: str, before: float, rows: int) -> Sequence[str]:
-    """Return the logs of an owner with segments to make final: logs with a segment that begins or was sealed before a
-    time, or with enough rows.
-    """
+    """Return logs with segments to make final: begun or sealed before a time, or with enough rows."""
     statement = (
         select(DecisionSegment.log_id)
         .where(DecisionSegment.readable_by(owner), DecisionSegment.final_at.is_(None))
@@ -193,7 +186,7 @@ def pending_logs(session: Session, owner: str, before: float, rows: int) -> Sequ
 
 
 def pending_segments(session: Session, owner: str, log_id: str, limit: int) -> list[PendingSegment]:
-    """Return the first segments of a log that are not final, in the order of their decisions."""
+    """Return a log's first segments that are not final, in order."""
     columns = DecisionSegment.__table__.c
     fields = ("segment_key" if name == "key" else name for name in PendingSegment._fields)
     statement = (
@@ -212,7 +205,7 @@ def pending_segments(session: Session, owner: str, log_id: str, limit: int) -> l
 def final_keys(
     session: Session, owner: str, name: str, alias: str, first_at: float, last_at: float
 ) -> Sequence[str]:
-    """Return the blobs of the final segments of scored decisions of an alias between two times."""
+    """Return the blobs of final segments of scored decisions between two times."""
     statement = select(DecisionSegment.segment_key).where(
         DecisionSegment.readable_by(owner),
         DecisionSegment.name == name,
@@ -226,13 +219,13 @@ def final_keys(
 
 
 def lock_alias(session: Session, owner: str, name: str, alias: str) -> None:
-    """Prevent other transactions from making segments of the alias final until this one has ended."""
+    """Let no other transaction make segments of the alias final until this one has ended."""
     statement = _revisions(owner, name, alias).with_only_columns(AliasFeedback.revision)
     session.execute(statement.limit(1).with_for_update())
 
 
 def finish_segment(session: Session, owner: str, segment_id: str) -> bool:
-    """Make a segment final without a change. Return False if it is gone."""
+    """Make a segment final unchanged. Returns False if it is gone."""
     statement = (
         update(DecisionSegment)
         .where(DecisionSegment.readable_by(owner), DecisionSegment.id == segment_id)
@@ -245,8 +238,9 @@ def finish_segment(session: Session, owner: str, segment_id: str) -> bool:
 def replace_segments(
     session: Session, owner: str, old: Sequence[PendingSegment], row: dict[str, Any], blob: Blob
 ) -> bool:
-    """Put one final segment in place of others. Return False, and change nothing, if one of them has changed or is
-    gone. The blobs of the others have their grace period before they are deleted, because they may be in use.
+    """Replace segments by a final one. Returns False, and changes nothing, if one has changed or is gone.
+
+    The blobs of the others have their grace period before they are deleted, because they may be in use.
     """
     columns = DecisionSegment.__table__.c
     ids = [segment.id for segment in old]

@@ -99,7 +99,6 @@ class FeedbackRequest(Body):
     monitor: MonitorRequest | None = Field(default=None, description="Scheduled tests. Null: none.")
 
     def as_stored(self) -> StoredFeedback:
-        """Return the settings as a document."""
         return cast(StoredFeedback, self.model_dump(mode="json"))
 
 
@@ -159,7 +158,6 @@ class Decision(Resource):
 
 
 def decision_of(found: FoundDecision) -> Decision:
-    """Return the response for a decision."""
     values = {name: found.values[name] for name in Decision.model_fields if name in found.values}
     if values["threshold"] is not None and abs(values["threshold"]) == float("inf"):
         values["threshold"] = None
@@ -191,7 +189,6 @@ class DecisionFile(Resource):
 
 
 def file_of(row: DecisionSegment, blob: Blob) -> DecisionFile:
-    """Return the response for a file of decisions."""
     return DecisionFile.from_row(row, bytes=row.segment_bytes, sha256=blob.sha256)
 
 

@@ -90,9 +90,7 @@ def segment_of(
 def write_segment(
     blobs: BlobStore, batches: Iterable[pa.RecordBatch], schema: pa.Schema, kind: str = KIND
 ) -> Blob:
-    """Store batches of this schema as one Parquet file, and return its blob, which is durable but not yet in the
-    catalogue. The batches are written as `write_file` does.
-    """
+    """Store batches as `write_file` does; the blob is durable but not yet in the catalogue."""
     folder = blobs.staging_dir()
     try:
         file = folder / "segment.parquet"
@@ -102,9 +100,7 @@ def write_segment(
 
 
 def write_file(file: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> str:
-    """Write batches one by one to a Parquet file, in row groups of at most `MAX_ROWS_AT_ONCE` rows. Returns its
-    SHA-256.
-    """
+    """Write batches to Parquet, in row groups of at most `MAX_ROWS_AT_ONCE` rows. Returns the SHA-256."""
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
@@ -117,15 +113,13 @@ def write_file(file: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
 def read_segments(
     blobs: BlobStore, found: Iterable[Blob], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of segments in order, as `read_file` does. Only one segment is open at a time. Raises BlobMissing
-    and BlobDamaged.
-    """
+    """Yield rows as `read_file` does, with one segment open at a time. Raises BlobMissing and BlobDamaged."""
     for blob in found:
         yield from read_file(blobs.fetch(blob), columns)
 
 
 def read_file(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file in order, in batches of at most `MAX_ROWS_AT_ONCE` rows with exactly these columns.
+    """Yield batches of at most `MAX_ROWS_AT_ONCE` rows with exactly these columns.
 
     A column that the file lacks, because the feature was not recorded at that time, is null (of Arrow's type null).
     """

@@ -36,7 +36,7 @@ SLACK_SECONDS = 60.0
 
 
 def read(session: Session, owner: str, name: str, alias: str) -> AliasFeedback:
-    """Return the newest feedback settings of an alias. Raises NotFound if it has none."""
+    """Return the newest settings. Raises NotFound if there are none."""
     aliases.get_alias(session, owner, name, alias)
     found = repository.newest(session, owner, name, alias)
     if found is None or found.settings is None:
@@ -55,8 +55,9 @@ def replace(
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[AliasFeedback, bool]:
-    """Store feedback settings as the next revision; returns it, and True if recording was off. Raises NotFound, the
-    errors of `check_revision`, and Invalid for settings that do not fit the alias and its model.
+    """Store the next revision; returns it, and True if recording was off.
+
+    Raises NotFound, the errors of `check_revision`, and Invalid for settings that do not fit the alias and its model.
     """
     check(session, owner, name, alias, settings)
     allow_over_quota(session)  # fewer days free the bytes of decisions
@@ -84,7 +85,7 @@ def remove(
     author: str | None,
     if_revision: int | None,
 ) -> None:
-    """Stop recording the decisions of an alias. Recorded decisions are kept for the days of their settings."""
+    """Stop recording. Recorded decisions are kept for the days of their settings."""
     current = read(session, owner, name, alias)
     check_model(name)
     allow_over_quota(session)
@@ -119,7 +120,7 @@ def _add(
 
 
 def check(session: Session, owner: str, name: str, alias: str, settings: StoredFeedback) -> None:
-    """Raise NotFound if there is no such alias, and Invalid for settings that do not fit it."""
+    """Raises NotFound, and Invalid for settings that do not fit the alias."""
     found = aliases.get_alias(session, owner, name, alias).alias
     check_model(name)
     model = models.find(session, owner, found.model_id)
@@ -207,7 +208,7 @@ def list_files(
     limit: int,
     after: str | None,
 ) -> tuple[Page[DecisionSegment], dict[str, Blob]]:
-    """Return a page of the sealed files of decisions, oldest first, and the entries of their blobs."""
+    """Return sealed files, oldest first, with their blobs."""
     for parameter, value in (("name", name), ("alias", alias)):
         if value is not None:
             check_name(parameter, value)
@@ -216,7 +217,7 @@ def list_files(
 
 
 def find_file(session: Session, owner: str, file_id: str) -> tuple[DecisionSegment, Blob]:
-    """Return a sealed file of decisions. Raises NotFound."""
+    """Raises NotFound."""
     found = None
     if is_id(file_id, "seg"):
         found = repository.find_segment(session, owner, file_id)
@@ -234,7 +235,6 @@ class FoundDecision:
 
     @property
     def features(self) -> dict[str, Any]:
-        """The recorded features by name."""
         return {
             name.removeprefix(FEATURE): value
             for name, value in self.values.items()
@@ -245,8 +245,8 @@ class FoundDecision:
 def find_decision(
     reading: Reading, blobs: BlobStore, owner: str, decision_id: str
 ) -> FoundDecision:
-    """Return a decision. Reads the files of its time, up to an hour of them for a decision of a request with an
-    idempotency key. Raises NotFound, also for a decision that is not yet in a sealed file.
+    """Read the files of the decision's time (an hour of them with an idempotency key). Raises NotFound, also if not yet
+    sealed.
     """
     if is_id(decision_id, "dec"):
         at = time_of(decision_id)
@@ -263,7 +263,7 @@ def find_decision(
 
 
 def _files_at(session: Session, owner: str, at: float) -> list[tuple[DecisionSegment, Blob]]:
-    """Return the files that may have a decision with this time in its id, the likely ones first."""
+    """Return files that may have a decision with this time in its id, the likely ones first."""
     found = repository.segments_at(
         session, owner, at - SLACK_SECONDS, at + REPEAT_SECONDS + SLACK_SECONDS
     )
@@ -273,7 +273,7 @@ def _files_at(session: Session, owner: str, at: float) -> list[tuple[DecisionSeg
 
 
 def _values(path: Path, decision_id: str) -> dict[str, Any] | None:
-    """Return the values of a decision; None if the file does not have it."""
+    """Return None if the file does not have the decision."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 

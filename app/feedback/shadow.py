@@ -52,7 +52,7 @@ def begin_comparison(
 
 
 def without_comparison(period: Period, before: Sequence[StoredLook], reason: str) -> StoredLook:
-    """Return the look at a period in which nothing can be compared. The comparison, if any, continues."""
+    """The comparison, if any, continues."""
     start, number = (
         (before[-1]["term_start"], before[-1]["number"] + 1) if before else (period.start, 1)
     )
@@ -60,7 +60,7 @@ def without_comparison(period: Period, before: Sequence[StoredLook], reason: str
 
 
 def waiting_from(series: Sequence[StoredLook]) -> float | None:
-    """Return the start of the first period that waits for more rows; None if there is none."""
+    """Return the start of the first period that waits for more rows."""
     start = None
     for look in reversed(series):
         if look["status"] != "waiting" or look["model_id"] is None:
@@ -76,8 +76,8 @@ def compare(
     scores: Floats,
     swap: Json | None,
 ) -> StoredLook:
-    """Compare the champion with the challenger, whose scores of the rows are given. Pass the rows of all waiting
-    periods; `swap` is the swap set of the last one.
+    """Compare both models on the rows of all waiting periods; `scores` are the challenger's, `swap` is of the last
+    period.
     """
     from core.monitoring import PairedMeasurement, compare_measurements, measure_pair
     from core.monitoring.measuring import MIN_POSITIVES
@@ -132,8 +132,10 @@ def compare(
 
 
 def swap_of(rows: PeriodRows, scores: Floats) -> Json | None:
-    """Return the swap set of a period, with as many decisions flagged by the challenger as by the champion; None if the
-    champion has no threshold. A decision that was recorded by chance stands for those that were not.
+    """Return the swap set of a period, with as many flagged by the challenger as by the champion; None without a
+    threshold.
+
+    A decision that was recorded by chance stands for those that were not.
     """
     from core.monitoring import swap_set
 
@@ -154,7 +156,7 @@ def swap_of(rows: PeriodRows, scores: Floats) -> Json | None:
 
 
 def total_swap(looks: Sequence[StoredLook]) -> Json | None:
-    """Return the sums of the swap sets of looks; None without any."""
+    """Return the sums of the swap sets."""
     total: Json | None = None
     for look in looks:
         swap = look["details"].get("swap")

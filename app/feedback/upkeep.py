@@ -49,9 +49,8 @@ SETTLE_SECONDS = DAY_SECONDS
 
 @dataclass(frozen=True)
 class Files:
-    """The dependencies of upkeep: transactions, the blob store, and a function that deletes blobs without a row.
-
-    `stop` returns true if the process is ending.
+    """Transactions, the blob store, and a function that deletes blobs without a row. `stop` is true if the process is
+    ending.
     """
 
     reading: Reading
@@ -62,7 +61,7 @@ class Files:
 
 
 def compact(files: Files, owner: str) -> int:
-    """Put the owner's small segments of outcomes into larger ones, if there are many; returns their number."""
+    """Merge the owner's small segments of outcomes, if there are many; returns their number."""
     total = 0
     while not files.stop():
         small, found = files.reading(_small, owner)
@@ -80,7 +79,7 @@ def compact(files: Files, owner: str) -> int:
 
 
 def _small(session: Session, owner: str) -> tuple[list[Segment], dict[str, Blob]]:
-    """Return the segments to compact, and their blobs by key; none if there are few."""
+    """Return the segments to compact, and their blobs by key."""
     count = repository.count_small(session, owner, SMALL_ROWS)
     if count.inline < MAX_INLINE and count.files < MAX_SMALL_FILES:
         return [], {}
@@ -89,9 +88,7 @@ def _small(session: Session, owner: str) -> tuple[list[Segment], dict[str, Blob]
 
 
 def _replace(files: Files, owner: str, old: Sequence[Segment], parts: Iterator[pa.Table]) -> bool:
-    """Put one segment with the rows of `parts` in place of others; without rows, none. Return False if the others have
-    changed in the meantime.
-    """
+    """Replace segments by one with the rows of `parts` (without rows, none). Returns False if they have changed."""
     rows = 0
     known: list[float] = []
 
@@ -130,8 +127,8 @@ def _replace(files: Files, owner: str, old: Sequence[Segment], parts: Iterator[p
 
 
 def _exchange(files: Files, swap: Callable[[Session], bool], old: Collection[str]) -> bool:
-    """Make a row name a file that is written, in a transaction, and delete the old files. Return False if the row has
-    changed in the meantime.
+    """Make a row name a written file, in a transaction, and delete the old ones. Returns False if the row has
+    changed.
     """
     done = name_new_file(files, swap)
     if done:
@@ -140,7 +137,7 @@ def _exchange(files: Files, swap: Callable[[Session], bool], old: Collection[str
 
 
 def name_new_file(files: Files, swap: Callable[..., bool], *args: object) -> bool:
-    """Make a row name a file that is written: return `swap(session, *args)`, called in a transaction."""
+    """Return `swap(session, *args)`, called in a transaction: it makes a row name a written file."""
     failpoints.reach("rewrite")
     done = files.writing(swap, *args)
     failpoints.reach("rewritten")
@@ -148,7 +145,7 @@ def name_new_file(files: Files, swap: Callable[..., bool], *args: object) -> boo
 
 
 def retain(files: Files, owner: str) -> int:
-    """Delete the segments whose outcomes are all older than any decision that is kept; returns their number.
+    """Delete segments whose outcomes are older than any decision that is kept; returns their number.
 
     Such an outcome belongs to no decision: an event is never before its decision, and never known before it happens.
     """
@@ -284,7 +281,7 @@ def _erase_decisions(
 
 
 def _without_unused(rows: Rows) -> Rows:
-    """Return rows whose dictionaries have only values that occur; else a file would keep values of erased rows."""
+    """Keep only dictionary values that occur; else a file would keep values of erased rows."""
     columns = [
         pc.dictionary_encode(column.cast(field.type.value_type)).cast(field.type)
         if pa.types.is_dictionary(field.type)

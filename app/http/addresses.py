@@ -9,15 +9,13 @@ from starlette.types import Scope
 
 
 def client_address(scope: Scope) -> str | None:
-    """Return the caller's address, as forwarded by a trusted proxy, else the address of the connection. None if it is
-    not an IP address.
-    """
+    """Return the address forwarded by a trusted proxy, else the connection's. None if it is no IP address."""
     client = scope.get("client")
     return None if client is None else _address(client[0])
 
 
 def network_of(client: tuple[str, int] | None) -> str:
-    """Return the caller's address; for IPv6 its /64 network, which usually belongs to one host."""
+    """For IPv6 return its /64 network, which usually belongs to one host."""
     try:
         address = ip_address(client[0] if client else "")
     except ValueError:

@@ -30,7 +30,7 @@ class BodyLimit(NamedTuple):
 
 
 def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
-    """Declare the settings that limit the body of an endpoint; the largest of them applies."""
+    """The largest setting applies."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
         endpoint.body_settings = names  # type: ignore[attr-defined]  # read back by `BodyLimits`
@@ -40,9 +40,7 @@ def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
 
 
 def limit_of(settings: Settings, *names: str) -> BodyLimit:
-    """Return the largest of these settings as a limit. Without `MAX_BODY` among them, the endpoint streams the body to
-    disk.
-    """
+    """Use the largest setting. Without `MAX_BODY` among them, the endpoint streams the body to disk."""
     prefix = settings.model_config["env_prefix"]
     held = settings.max_body_bytes if MAX_BODY in names else 0
     return max(
@@ -63,22 +61,21 @@ class BodyLimits:
                 self._declared.append((route.path_regex, limit_of(settings, *names)))
 
     def of(self, path: str) -> BodyLimit:
-        """Return the limit of a path."""
         return next(
             (limit for pattern, limit in self._declared if pattern.match(path)), self._default
         )
 
 
 def announced_length(request: Request) -> int | None:
-    """Return the length of a request's body in bytes; None if the request does not announce it."""
+    """Return None if the request does not announce it."""
     length = request.headers.get("content-length", "")
     return int(length) if length.isascii() and length.isdigit() else None
 
 
 async def receive_whole(request: Request, length: int) -> memoryview:
-    """Return the body of a request that announces `length` bytes, received in one buffer.
+    """Receive a body of announced length in one buffer, which uses memory only for bytes that have arrived.
 
-    The caller must have compared `length` with a limit. The buffer uses memory only for bytes that have arrived.
+    The caller must have compared `length` with a limit.
     """
     whole = np.empty(length, np.uint8).data
     sink: BodySink | None = request.scope.get(SINK)  # absent without the service's HTTP protocol
@@ -97,7 +94,6 @@ async def receive_whole(request: Request, length: int) -> memoryview:
 
 
 def body_too_large(limit: BodyLimit) -> HTTPException:
-    """Return the error for a body that exceeds the limit."""
     # An HTTPException because FastAPI lets only these through while it reads a body.
     return HTTPException(
         413,

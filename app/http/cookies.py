@@ -33,7 +33,7 @@ def keep_own(scope: Scope) -> None:
 
 
 def _own_pair(chunk: bytes) -> bytes:
-    """Return `name=value` of one of the service's own cookies; empty for any other text."""
+    """Return empty bytes for any other text."""
     name, _, value = chunk.partition(b"=")
     name, value = name.strip(), value.strip()
     if not name.startswith(PREFIX.encode()):

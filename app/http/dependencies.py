@@ -49,9 +49,8 @@ MAX_TABLES = 2
 
 @dataclass(frozen=True)
 class Context:
-    """The objects of a process that every endpoint may use: settings, database, blobs, broker, and limits.
-
-    Objects of a single domain are in `app.state`; a dependency of that domain passes them to an endpoint.
+    """What every endpoint may use: settings, database, blobs, broker, and limits. `app.state` has objects of a single
+    domain.
     """
 
     settings: Settings
@@ -79,27 +78,23 @@ class Context:
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
 
     def fetch(self, key: str) -> Path:
-        """Return a local file with the bytes of a blob. Raises BlobMissing and BlobDamaged."""
+        """Raises BlobMissing and BlobDamaged."""
         return self.blobs.fetch(self.db.reading(catalogue.find, key))
 
     def occupy(self, scope: MutableMapping[str, Any], owner: str) -> None:
-        """Acquire one of the owner's permits for a request (given by its ASGI scope), released when the request ends.
-        Raises the error of `FairSemaphore.refusal`.
-        """
+        """Acquire a permit of the owner until the request ends. Raises the error of `FairSemaphore.refusal`."""
         permit = self.requests.acquire(owner)
         release_at_end(scope, partial(self.requests.release, owner, permit))
 
     async def compute(self, owner: str, work: Callable[[], Found]) -> Found:
-        """Run a long computation in a thread, as soon as the owner has a permit; the wait does not occupy a thread.
-
-        Raises TooMany if others take too long.
+        """Run a long computation in a thread, after waiting outside of it for a permit. Raises TooMany if others take
+        too long.
         """
         async with self.computations.turn(owner, COMPUTATION_WAIT_SECONDS):
             return await run_in_threadpool(work)
 
 
 def context_of(request: Request) -> Context:
-    """Return the context of this process."""
     context: Context = request.app.state.context
     return context
 
@@ -114,8 +109,7 @@ async def _caller(request: Request) -> Caller:
 
 
 def from_query(shape: type) -> Any:
-    """Return a dependency that constructs a dataclass from query parameters: each field is a parameter, or another
-    dependency.
+    """Return a dependency that constructs a dataclass: each field is a query parameter, or a dependency.
 
     It is a coroutine function, because FastAPI would call the class itself in a thread.
     """
@@ -144,8 +138,6 @@ class Paging:
 
 @dataclass(frozen=True)
 class ListFilter:
-    """Filters of a list: by model, and by dataset."""
-
     model_id: Annotated[str | None, Query(description="Only items of the model with this id.")] = (
         None
     )
@@ -155,7 +147,7 @@ class ListFilter:
 
 
 def preferences(request: Request) -> dict[str, str]:
-    """Return the preferences of the Prefer header by name (RFC 7240). Of two with the same name, the first counts."""
+    """Parse the Prefer header (RFC 7240). Of two with the same name, the first counts."""
     found: dict[str, str] = {}
     for header in request.headers.getlist("prefer"):
         for part in header.split(","):
@@ -169,10 +161,7 @@ MAX_UNKNOWN = 20
 
 
 def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise Invalid for unknown query parameters; otherwise a misspelt one would be ignored.
-
-    The error lists the first `MAX_UNKNOWN`, each with the most similar known parameter.
-    """
+    """Raise Invalid for unknown (else ignored) parameters; the first `MAX_UNKNOWN` with the most similar one."""
     unknown = [name for name in given if name not in known]
     errors = []
     for name in unknown[:MAX_UNKNOWN]:
@@ -187,9 +176,7 @@ MAX_TAGS = 10
 
 
 def query_of(fields: type[FieldsModel]) -> Callable[..., Awaitable[FieldsModel]]:
-    """Return a dependency that reads a model's fields from the query. In OpenAPI each field is one parameter, as the
-    model describes it.
-    """
+    """Return a dependency that reads a model's fields. In OpenAPI each field is a parameter."""
 
     async def read(**given: str | None) -> FieldsModel:
         return fields.parse({name: text for name, text in given.items() if text is not None})
@@ -216,7 +203,7 @@ _RFC_3339 = re.compile(
 
 
 def _refuse_numbers(value: object) -> object:
-    """Raise an error for a number: pydantic would accept it as seconds since 1970."""
+    """Raise an error for a number: pydantic would accept it as a time."""
     if isinstance(value, str) and not _RFC_3339.fullmatch(value):
         raise PydanticCustomError("rfc_3339", "must be a time in RFC 3339")
     return value

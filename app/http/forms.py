@@ -23,12 +23,12 @@ Fields = ImmutableMultiDict[str, str]
 
 
 def media_type_of(request: Request) -> str:
-    """Return the body's media type without its parameters, in lower case; empty if none is given."""
+    """Without parameters, in lower case; empty if none is given."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def read_fields(request: Request, max_bytes: int) -> Fields:
-    """Return the fields of a small form as text. A body without a media type is not read.
+    """Return the fields of a small form. A body without a media type is not read.
 
     Raises UnsupportedMedia, TooLarge, or Malformed for more than `MAX_FIELDS` fields.
     """
@@ -103,7 +103,7 @@ class FormReader:
             raise Malformed(f"the form could not be read: {error}") from error
 
     async def file(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield the chunks of the part named `file`; store the other parts in `form.fields`."""
+        """Yield the chunks of the file; other parts go to `form.fields`."""
         try:
             async for chunk in body:
                 self._parser.write(chunk)
@@ -119,7 +119,6 @@ class FormReader:
             raise Malformed("the form must have a part named 'file', with a filename")
 
     def _begin(self) -> None:
-        """Begin a part. The parser calls this and the following methods."""
         self._parts += 1
         if self._parts > MAX_PARTS:
             raise TooLarge(f"a form can have at most {MAX_PARTS} parts")
@@ -137,7 +136,7 @@ class FormReader:
         self._header_name, self._header_value = b"", b""
 
     def _on_headers(self) -> None:
-        """Read the name of the part from its headers. Raises Malformed or TooLarge."""
+        """Raises Malformed or TooLarge."""
         disposition, options = parse_options_header(
             self._headers.get("content-disposition", b"").decode("latin-1")
         )
@@ -157,7 +156,7 @@ class FormReader:
         self.form.file_name = options.get(b"filename", b"").decode("utf-8", "replace") or None
 
     def _data(self, data: bytes, start: int, end: int) -> None:
-        """Collect a piece of the part's content. Raises TooLarge for a long field."""
+        """Raises TooLarge for a long field."""
         if self._name == "file":
             self._chunks.append(data[start:end])
             return
@@ -168,7 +167,7 @@ class FormReader:
             )
 
     def _end(self) -> None:
-        """Store a complete field. Raises Malformed if it is not UTF-8."""
+        """Raises Malformed if the field is not UTF-8."""
         if self._name is not None and self._name != "file":
             try:
                 self.form.fields[self._name] = self._value.decode("utf-8")
@@ -180,9 +179,7 @@ class FormReader:
 
 
 def number_or_text(text: str, dialect: Mapping[str, str] | None = None) -> float | str | None:
-    """Return a field as a number, read by the rules of `dialect`; None if it is empty. Text that is not a finite number
-    stays text, so that the API reports the error.
-    """
+    """Read a number by the rules of `dialect`; other text stays, so that the API reports the error. Empty is None."""
     text = text.strip()
     if dialect:
         found = Dialect(**dialect).notation.or_point.read_number(text)

@@ -1,5 +1,4 @@
-"""The documentation of this version, below /guide: the site of `make docs`, which is part of the wheel and the image of
-a release.
+"""The documentation of this version below /guide: the site of `make docs`, in the wheel and the image of a release.
 
 A checkout has none, unless its folder `site` is copied to `app/guide`.
 """
@@ -24,12 +23,10 @@ POLICY = (
 
 
 def is_here() -> bool:
-    """Return True if this installation has the documentation."""
     return (FOLDER / "index.html").is_file()
 
 
 def routes() -> list[Route]:
-    """Return the routes of the documentation; empty if this installation has none."""
     if not is_here():
         return []
     files = StaticFiles(directory=FOLDER, html=True)

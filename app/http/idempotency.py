@@ -1,6 +1,4 @@
-"""Requests that create something. A repeated Idempotency-Key returns the first response again; the path `…/validate`
-only checks the request.
-"""
+"""Requests that create something. A repeated Idempotency-Key returns the first response; `…/validate` only checks."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ async def _idempotency_key(
         ),
     ] = None,
 ) -> str | None:
-    """Return the Idempotency-Key of the request; the FastAPI dependency. Raises Invalid for a bad key."""
+    """Raises Invalid for a bad key."""
     if idempotency_key is None:
         return None
     fits = 0 < len(idempotency_key) <= MAX_KEY_LENGTH
@@ -64,8 +62,7 @@ def add_validation(
     more: str = "",
     **described: Any,
 ) -> None:
-    """Add the route `POST {path}/validate` for the endpoint of `path`. On that route the endpoint creates nothing and
-    responds with `answer`.
+    """Add the route `POST {path}/validate`, on which the endpoint creates nothing and responds with `answer`.
 
     `method` is that of `path`. `more` is added to the description.
     """
@@ -85,9 +82,7 @@ def add_validation(
 def validated(
     router: APIRouter, path: str, name: str, answer: type[Resource] = Valid, **options: Any
 ) -> Callable[[Endpoint], Endpoint]:
-    """Return a decorator for the endpoint that creates something at `path`, which calls `add_validation` with these
-    arguments.
-    """
+    """Decorate the endpoint at `path` with `add_validation`."""
 
     def add(endpoint: Endpoint) -> Endpoint:
         add_validation(router, path, name, endpoint, answer, **options)
@@ -113,7 +108,7 @@ class Created:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The response header that states whether the body is a stored one."""
+        """State whether the body is a stored one."""
         return {"Idempotent-Replayed": "true"} if self.replayed else {}
 
 
@@ -126,12 +121,11 @@ def run_once(
     create: Callable[..., Json],
     *args: Any,
 ) -> Created:
-    """Call `create(session, *args)` in the transaction that stores the key, or return the stored response of the same
-    key of the same principal: another principal of the owner may have fewer rights.
+    """Call `create(session, *args)` in the transaction that stores the key, or return the principal's stored response.
 
-    Equal requests at the same moment wait for the first one. If it fails, nothing is stored and the next one runs.
-    Raises Invalid if the key was used with another `fingerprint` (a hash of the request). Without a key, `create` is
-    always called.
+    Another principal of the owner may have fewer rights. Equal requests at the same moment wait for the first one. If
+    it fails, nothing is stored and the next one runs. Raises Invalid if the key was used with another `fingerprint` (a
+    hash of the request). Without a key, `create` is always called.
     """
     # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
     # alone. So the inserting request runs, and a request that finds a row finds a finished one.
@@ -153,20 +147,18 @@ def run_once(
 
 
 def is_known(session: Session, owner: str, route: str, key: str) -> bool:
-    """Return True if a response is stored under the key. The request may then be a replay, which creates nothing."""
+    """The request may then be a replay, which creates nothing."""
     return repository.find(session, owner, route, _of_principal(key)) is not None
 
 
 def _of_principal(key: str) -> str:
-    """Return the text under which the response for a key of the acting principal is stored."""
+    """Return the text under which the acting principal's response is stored."""
     return f"{acting_principal() or ''} {key}"
 
 
 @dataclass(frozen=True)
 class Creation:
-    """A request that creates something: its route, owner, Idempotency-Key and hash, and whether it is only to be
-    checked (path `…/validate`).
-    """
+    """A request that creates something: route, owner, Idempotency-Key, hash, and whether it is only checked."""
 
     context: Context
     route: str
@@ -177,7 +169,6 @@ class Creation:
 
     @property
     def settings(self) -> Settings:
-        """The settings of the service."""
         return self.context.settings
 
     async def run_once(
@@ -198,9 +189,7 @@ class Creation:
     async def rehearse(
         self, create: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
     ) -> Response:
-        """Call `create(session, *args)` in a transaction that is rolled back; return the response that the request is
-        valid.
-        """
+        """Call `create(session, *args)` in a transaction that is rolled back; respond that the request is valid."""
         with suppress(_RollBack):
             await run_in_threadpool(self.context.db.writing, _run_and_roll_back, create, *args)
         return JSONResponse({"valid": True})

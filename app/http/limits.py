@@ -40,7 +40,7 @@ class RateLimiter:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> None:
-        """Take a token from a name's bucket. Raises TooMany with the time of the next token if it is empty."""
+        """Raises TooMany with the time of the next token."""
         now = self._clock()
         tokens, at = self._buckets.get(name, (self._burst, now))
         tokens = min(self._burst, tokens + (now - at) * self._per_second)
@@ -52,13 +52,13 @@ class RateLimiter:
         self._buckets[name] = (tokens - 1.0, now)
 
     def give_back(self, name: str) -> None:
-        """Return a token to a name's bucket, because the request does not count."""
+        """Used for a request that does not count."""
         if name in self._buckets:
             tokens, at = self._buckets[name]
             self._buckets[name] = (tokens + 1.0, at)
 
     def _forget_full(self, now: float) -> None:
-        """Drop the full buckets, and the fuller half of the others if there are still too many."""
+        """Drop full buckets, and the fuller half of the others if there are still too many."""
         refilled_in = self._burst / self._per_second
         self._buckets = {
             name: bucket for name, bucket in self._buckets.items() if now - bucket[1] < refilled_in
@@ -77,7 +77,7 @@ RETRY_SECONDS = 5
 
 
 class MemoryBudget:
-    """The bytes of request bodies and waiting responses in the memory of a process. Used only on the event loop.
+    """The bytes of request bodies and waiting responses in memory; for the event loop only.
 
     An owner may occupy at most as many bytes as are free, so that one owner always leaves space for the next one.
     `show` is called with the difference whenever the number of bytes changes.
@@ -90,7 +90,7 @@ class MemoryBudget:
         self.held = 0
 
     def add(self, owner: str, size: int) -> None:
-        """Count more bytes of an owner. Raises Unavailable, and counts nothing, if the owner may not have more now."""
+        """Raises Unavailable, and counts nothing, if the owner may not have more now."""
         free = self._most - self.held
         held = self._held.get(owner, 0)
         if held + size > free:
@@ -110,7 +110,6 @@ class MemoryBudget:
         self._change(owner, -size)
 
     def _change(self, owner: str, change: int) -> None:
-        """Change the count of an owner's bytes and the total."""
         self._held[owner] += change
         if not self._held[owner]:
             del self._held[owner]
@@ -119,7 +118,7 @@ class MemoryBudget:
 
 
 def release_at_end(scope: MutableMapping[str, Any], release: Callable[[], object]) -> None:
-    """Register `release` to be called once when the request of an ASGI scope has ended, however it ends."""
+    """Call `release` once when the request of an ASGI scope has ended, however it ends."""
     earlier = scope.get("release")
 
     def release_all() -> None:
@@ -134,20 +133,17 @@ def release_at_end(scope: MutableMapping[str, Any], release: Callable[[], object
 
 @dataclass(eq=False)
 class Permit:
-    """A permit of a `FairSemaphore`, and the size of its upload in bytes: the announced or the received one, whichever
-    is larger.
-    """
+    """A permit of a `FairSemaphore`, and its upload's size in bytes: the larger of announced and received."""
 
     size: int = 0
 
 
 class FairSemaphore:
-    """A semaphore with permits per owner that never blocks a thread: it raises an error if no permit is free, at once
-    or after a wait. Used only on the event loop.
+    """A semaphore with permits per owner that never blocks a thread. It raises an error if none is free, or waits.
 
-    An owner may have at most as many permits as are free: half of all permits if alone, a third next to another owner
-    with as many, and so on. So no owner can exhaust a large number of permits, but a small number may be exhausted: two
-    owners can have all of three permits. Waiting owners take turns.
+    Used only on the event loop. An owner may have at most as many permits as are free: half of all permits if alone, a
+    third next to another owner with as many, and so on. So no owner can exhaust a large number of permits, but a small
+    number may be exhausted: two owners can have all of three permits. Waiting owners take turns.
 
     `what` is the name of the limited resource, and `whose` the name of those who share it, for messages. `full` is the
     class of the error when all permits are in use.
@@ -173,11 +169,11 @@ class FairSemaphore:
         self.refused = 0
 
     def usage(self) -> tuple[int, int]:
-        """Return the number of permits in use, and how many were ever refused. May be called from any thread."""
+        """Return permits in use, and how many were ever refused. Thread-safe."""
         return self.taken, self.refused
 
     def refusal(self, owner: str) -> ServiceError | None:
-        """Return the error that a request for one more permit gets; None if the owner may have one."""
+        """Return the error for one more permit; None if the owner may have one."""
         has, free = len(self._permits.get(owner, ())), self._most - self.taken
         if 0 < free > has:
             return None
@@ -193,7 +189,7 @@ class FairSemaphore:
 
     @contextmanager
     def hold(self, owner: str) -> Iterator[Permit]:
-        """Hold a permit of the owner during a block. Raises the error of `refusal`."""
+        """Raises the error of `refusal`."""
         permit = self.acquire(owner)
         try:
             yield permit
@@ -202,9 +198,7 @@ class FairSemaphore:
 
     @asynccontextmanager
     async def turn(self, owner: str, seconds: float) -> AsyncIterator[Permit]:
-        """Wait at most `seconds` for a permit of the owner, and hold it during a block. Raises the error of
-        `refusal`.
-        """
+        """Hold a permit, for which to wait at most `seconds`. Raises the error of `refusal`."""
         permit = await self._wait(owner, seconds)
         try:
             yield permit
@@ -212,7 +206,7 @@ class FairSemaphore:
             self.release(owner, permit)
 
     async def _wait(self, owner: str, seconds: float) -> Permit:
-        """Return a permit as soon as the owner may have one, at most after `seconds`. Raises the error of `refusal`."""
+        """Raises the error of `refusal`."""
         if self.refusal(owner) is None:
             return self.acquire(owner)
         given: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
@@ -231,7 +225,7 @@ class FairSemaphore:
         return given.result() if given.done() else self.acquire(owner)
 
     def _serve_next(self) -> None:
-        """Give the free permits to waiting owners, one owner after the other."""
+        """Give free permits to waiting owners in turn."""
         while eligible := [each for each in self._waiting if self.refusal(each) is None]:
             owner = eligible[0]
             queue = self._waiting.pop(owner)
@@ -240,7 +234,7 @@ class FairSemaphore:
                 self._waiting[owner] = queue  # to the end of the order
 
     def acquire(self, owner: str) -> Permit:
-        """Return a permit, which must be given back by `release`. Raises the error of `refusal`."""
+        """Give the permit back by `release`. Raises the error of `refusal`."""
         if (refusal := self.refusal(owner)) is not None:
             self.refused += 1
             raise refusal
@@ -250,7 +244,6 @@ class FairSemaphore:
         return permit
 
     def release(self, owner: str, permit: Permit) -> None:
-        """Give a permit back."""
         self._permits[owner].remove(permit)
         self.taken -= 1
         if not self._permits[owner]:
@@ -258,5 +251,5 @@ class FairSemaphore:
         self._serve_next()
 
     def size_of(self, owner: str) -> int:
-        """Return the total size of the uploads that the owner is sending. May be called from any thread."""
+        """Return the bytes of the owner's running uploads. Thread-safe."""
         return sum(permit.size for permit in tuple(self._permits.get(owner, ())))

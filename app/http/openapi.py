@@ -145,9 +145,7 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 def names_resources(endpoint: Endpoint) -> Endpoint:
-    """Declare that the body or query of a request refers to other resources, so that OpenAPI lists a 404 for a missing
-    one.
-    """
+    """Declare that a request refers to other resources: OpenAPI then lists a 404 for a missing one."""
     endpoint.names_resources = True  # type: ignore[attr-defined]  # read back by `_add_problems`
     return endpoint
 
@@ -168,7 +166,7 @@ class DomainDocs:
 
 
 def install(app: FastAPI, docs: DomainDocs, build: str) -> None:
-    """Make the application serve the completed document, which is built once and contains version and build."""
+    """The document is built once, with version and build."""
     made: dict[str, Any] = {}
 
     def document() -> dict[str, Any]:
@@ -186,9 +184,7 @@ MAX_PREFIXES = 8
 
 
 class _WrittenOnce:
-    """The OpenAPI document as bytes, serialized and compressed once for each path prefix, because that
-    takes seconds.
-    """
+    """The document as bytes, once for each path prefix: serializing and compressing take seconds."""
 
     def __init__(self, document: Callable[[], dict[str, Any]]) -> None:
         self._document = document
@@ -196,7 +192,7 @@ class _WrittenOnce:
         self._writing = asyncio.Lock()
 
     async def read(self, root: str) -> StoredText:
-        """Return the OpenAPI document with the path prefix `root` as the service's URL."""
+        """The path prefix `root` is the service's URL."""
         async with self._writing:
             if root not in self._written:
                 if len(self._written) >= MAX_PREFIXES:
@@ -210,7 +206,6 @@ class _WrittenOnce:
 
 
 def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
-    """Return the completed OpenAPI document of an application."""
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -286,9 +281,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
 
 
 def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:
-    """Move JSON bodies that are alternatives to a table into named schemas: some generators cannot handle a schema
-    without a name.
-    """
+    """Name the schemas of JSON bodies next to tables: some generators cannot handle unnamed ones."""
     for operations in paths.values():
         for operation in operations.values():
             for content in operation.get("requestBody", {}).get("content", {}).values():
@@ -310,9 +303,7 @@ def _show_pages(schemas: Mapping[str, Any]) -> None:
 
 
 def _describe_parts(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    """Describe the path parameters, and the responses that have only FastAPI's default description: a 200 by its JSON
-    schema.
-    """
+    """Describe path parameters, and responses with FastAPI's default description: a 200 by its schema."""
     for parameter in operation.get("parameters", ()):
         name, schema = parameter["name"], parameter["schema"]
         if parameter["in"] == "path":
@@ -338,11 +329,10 @@ DEFAULT = "x-default"
 
 
 def _write_for_generators(node: Any) -> None:
-    """Mark each union of objects as `oneOf`, and move the default of each member of an object to `x-default` and to its
-    description.
+    """Mark unions of objects as `oneOf`; move defaults of members to `x-default` and the description.
 
-    Generated clients treat a member with a `default` as always present: their types refuse a body without it, hide
-    that an answer may lack it, and they support no default that is an object.
+    Generated clients treat a member with a `default` as always present: their types refuse a body without it, hide that
+    an answer may lack it, and they support no default that is an object.
     """
     for name, each in node.items() if isinstance(node, dict) else enumerate(node):
         if isinstance(each, dict | list) and name not in ("examples", DEFAULT):
@@ -370,9 +360,7 @@ def _add_problems(
     endpoint: Callable[..., Any] | None,
     scope: str | None,
 ) -> None:
-    """Add the error responses of an operation: those of its scope, body, headers, and the resources that it
-    refers to.
-    """
+    """Add the errors of scope, body, headers and referred resources."""
     responses = operation["responses"]
     responses.pop("422", None)
     statuses = ["422"]
@@ -403,7 +391,7 @@ def _problem_name(status: str) -> str:
 
 
 def _name_algorithms(schemas: dict[str, Any], algorithms: Sequence[Mapping[str, Any]]) -> None:
-    """Describe a job's `algorithm` as a union of all registered algorithms, chosen by its name."""
+    """Make a job's `algorithm` a union of all registered ones, by name."""
     names = {}
     for algorithm in algorithms:
         schema = deepcopy(algorithm["parameters"])

@@ -85,7 +85,7 @@ _ABOUT_ROWS = (400, 413, 415, 422)
 
 
 def is_terse(request: Request, status: int) -> bool:
-    """Return True if a request with rows to score was rejected, and a setting hides row values in error messages."""
+    """Return True if rows to score were rejected, and a setting hides row values in messages."""
     state = request.app.state
     if status not in _ABOUT_ROWS or not _is_one_of(request, state.paths_of_rows):
         return False
@@ -108,9 +108,7 @@ def problem(
     errors: Sequence[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return the problem as a response. `instance` is the path without its query, which may contain personal data; null
-    for a very long path.
-    """
+    """`instance` is the path without its query, which may contain personal data; null for a very long path."""
     request.scope["error_code"] = code  # for the access log
     request.scope["error_detail"] = detail  # for the audit log
     if is_terse(request, status):
@@ -146,7 +144,7 @@ def members_of(
     instance: str | None = None,
     request_id: str | None = None,
 ) -> dict[str, Any]:
-    """Return the members that every problem has. Without a request, `instance` and `request_id` are null."""
+    """Without a request, `instance` and `request_id` are null."""
     return {
         "type": f"urn:rankwright:problem:{code}",
         "title": title,
@@ -162,8 +160,8 @@ _ASKS_FOR_NUMBER = re.compile(r"\b(number|above|between|greater than|less than)\
 
 
 def _advise(detail: str) -> str:
-    """Return the message; if it rejects a number in another notation, with advice on how to write it. The error may
-    come from `core`, pydantic or a service.
+    """Add advice to a message that rejects a number in another notation. The error may come from `core`, pydantic or a
+    service.
     """
     rule, _, value = detail.rpartition(", got '")
     if value[-1:] == "'" and _ASKS_FOR_NUMBER.search(rule):
@@ -172,7 +170,6 @@ def _advise(detail: str) -> str:
 
 
 def of_service_error(request: Request, error: ServiceError) -> Response:
-    """Return the response for a `ServiceError`."""
     return problem(
         request,
         status=error.status,
@@ -185,12 +182,12 @@ def of_service_error(request: Request, error: ServiceError) -> Response:
 
 
 def of_core_error(request: Request, error: CoreError) -> Response:
-    """Return the response for an error of `core`, whose input came from the caller."""
+    """The input came from the caller."""
     return problem(request, status=422, code=error.code, title="Invalid request", detail=str(error))
 
 
 def of_http_exception(request: Request, error: HTTPException) -> Response:
-    """Return the response for an error of the router or the body reader."""
+    """Errors of the router or the body reader."""
     code, title = _CODES.get(
         error.status_code, ("error", http.HTTPStatus(error.status_code).phrase)
     )
@@ -212,7 +209,7 @@ def of_http_exception(request: Request, error: HTTPException) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Return all methods of this path. The router knows only those of the first route that matches."""
+    """The router knows only the methods of the first route that matches."""
     offered: set[str] = set()
     for route in request.app.routes:
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
@@ -221,7 +218,7 @@ def _methods(request: Request) -> list[str]:
 
 
 def of_validation_error(request: Request, error: RequestValidationError) -> Response:
-    """Return the response for a body or a parameter that does not fit its schema: 400 if it is not JSON, else 422."""
+    """Respond 400 if the body is not JSON, else 422."""
     found = error.errors()
     if found and found[0]["type"] == "json_invalid":
         at, reason = found[0]["loc"][-1], found[0]["ctx"]["error"]
@@ -239,7 +236,7 @@ def of_validation_error(request: Request, error: RequestValidationError) -> Resp
 
 
 def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
-    """Return one of pydantic's errors as `{"pointer" | "parameter" | "header": …, "detail": …}`."""
+    """Convert pydantic's error to `{"pointer" | "parameter" | "header": …, "detail": …}`."""
     where, *path = found["loc"] or ("body",)
     if where in ("query", "path"):
         key, place = "parameter", str(path[0]) if path else ""
@@ -274,7 +271,7 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
 
 
 def _name(path: Sequence[Any]) -> str:
-    """Return the name of the last field of pydantic's path, with the index of an item: `windows[0]`."""
+    """Return the last field of pydantic's path, with the index of an item: `windows[0]`."""
     last = next((depth for depth, part in enumerate(path[::-1]) if isinstance(part, str)), None)
     if last is None:
         return "".join(f"[{part}]" for part in path) or "the body"
@@ -283,9 +280,7 @@ def _name(path: Sequence[Any]) -> str:
 
 
 def _pointer(path: Sequence[Any], body: Any) -> str:
-    """Return pydantic's path as a JSON Pointer into the body: without the names of union members, which the body does
-    not have.
-    """
+    """Convert pydantic's path, without the names of union members, which the body does not have."""
     pointer, here = "", body
     for depth, part in enumerate(path):
         found = isinstance(here, dict) and part in here
@@ -300,7 +295,7 @@ def _pointer(path: Sequence[Any], body: Any) -> str:
 
 
 def of_os_error(request: Request, error: OSError) -> Response:
-    """Return the response for a full disk. Any other OSError is raised again."""
+    """Respond to a full disk; raise any other OSError again."""
     if not resources.is_full(error):
         raise error
     log.error("a disk is full: %s", error)
@@ -308,13 +303,13 @@ def of_os_error(request: Request, error: OSError) -> Response:
 
 
 def of_recursion(request: Request, error: RecursionError) -> Response:
-    """Return the response for a body with too many levels."""
+    """The body has too many levels."""
     detail = "the body is nested too deeply"
     return of_service_error(request, Malformed(detail, code="malformed_json"))
 
 
 def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
-    """Return the response for a caller who disconnected while sending. Only the access log shows it."""
+    """The caller disconnected while sending; only the access log shows it."""
     return problem(
         request,
         status=400,
@@ -325,9 +320,7 @@ def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
 
 
 def of_crash(request: Request) -> Response:
-    """Return the response for an unexpected exception. The log has the traceback with the request id; the response has
-    only the id.
-    """
+    """The log has the traceback with the request id; the response has only the id."""
     return problem(
         request,
         status=500,
@@ -342,7 +335,7 @@ Page = Callable[..., Awaitable[Response]]
 
 
 def _wants_page(request: Request) -> bool:
-    """Return True if the caller is a browser: below /console, or if the caller prefers HTML to JSON."""
+    """True below /console, or if the caller prefers HTML to JSON."""
     if request.scope["path"].startswith("/console/"):
         return True
     try:
@@ -353,7 +346,7 @@ def _wants_page(request: Request) -> bool:
 
 
 async def _as_page(request: Request, response: Response, *, plain: bool = False) -> Response:
-    """Return the problem as an HTML page, with the status and headers of the response."""
+    """Keep status and headers."""
     shown: Response = await request.app.state.page_of_problem(
         request, json.loads(bytes(response.body)), plain=plain
     )
@@ -363,9 +356,7 @@ async def _as_page(request: Request, response: Response, *, plain: bool = False)
 
 
 async def of_address(request: Request, error: ServiceError) -> Response:
-    """Return the response for an address that is rejected before routing; below /console an HTML page. It does not
-    query the database, because such requests are not counted by the rate limit.
-    """
+    """Respond to an address rejected before routing, without the database: no rate limit counts these."""
     response = of_service_error(request, error)
     of_console = request.scope["path"].startswith("/console/")
     return await _as_page(request, response, plain=True) if of_console else response
@@ -380,9 +371,7 @@ def install(
     """Register the error handlers, as coroutines so that they run in the event loop and not in a thread.
 
     `page` makes the page for a browser: for an unknown address, for one without GET, and for one that no route can
-    take.
-
-    `protocols` are the paths of standard protocols. There a problem is plain JSON, and its detail is also called
+    take. `protocols` are the paths of standard protocols. There a problem is plain JSON, and its detail is also called
     `error` (Triton, KServe) and `message` (MLflow), as clients of these read it. `rows` are the paths that take rows to
     score.
     """

@@ -1,6 +1,4 @@
-"""uvicorn's HTTP protocol with limits. This is the only module that extends uvicorn's internals, which a release may
-change.
-"""
+"""uvicorn's HTTP protocol with limits: the only module that extends its internals, which a release may change."""
 
 from __future__ import annotations
 
@@ -61,13 +59,13 @@ class BodySink:
         self.write(arrived)
 
     def close(self) -> None:
-        """Release the buffer. What arrives later is received as if there had been none."""
+        """What arrives later is received as if there had been no buffer."""
         self._buffer = None
         self._stop_timer()
 
     @property
     def is_open(self) -> bool:
-        """Whether pieces of the body are written to a buffer."""
+        """True between `open` and `close`: pieces of the body go to the buffer."""
         return self._buffer is not None
 
     def write(self, piece: bytes | bytearray) -> None:
@@ -92,7 +90,6 @@ class BodySink:
             self._timer = None
 
     async def receive(self) -> Message:
-        """Return the next message of the request."""
         message = await self._receive()
         if self._buffer is not None and message["type"] == "http.request":
             message["body"] = self._buffer[self._returned : self._filled]
@@ -102,7 +99,7 @@ class BodySink:
 
 
 class JoiningTransport:
-    """A transport that sends the head of a response together with the first bytes of its body, in one system call.
+    """Sends the head of a response together with the first bytes of its body, in one system call.
 
     Only a head that announces the length of its body waits for the body: a stream may be slow to begin.
     """
@@ -116,7 +113,7 @@ class JoiningTransport:
         self._begun = False  # until the head of the answer was written
 
     def write(self, data: bytes) -> None:
-        """Send bytes. The head of a response is held back until the first bytes of its body are written."""
+        """Hold the head of a response back until the first bytes of its body."""
         if not self._begun and not data.startswith(b"HTTP/1.1 100"):
             self._begun = True
             if b"\r\ncontent-length: " in data:
@@ -131,25 +128,24 @@ class JoiningTransport:
         self._transport.write(data)
 
     def end_answer(self) -> None:
-        """Send a held-back head without a body. The next bytes belong to another response."""
+        """Send a head without a body; the next bytes belong to another response."""
         if self._held:
             self._transport.write(self._held)
             self._held = b""
         self._begun = False
 
     def close(self) -> None:
-        """Send the head that was held back, and close."""
+        """Send the head that was held back."""
         self.end_answer()
         self._transport.close()
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, with limits on the size and the duration of request heads, which uvicorn does not have.
+    """uvicorn's HTTP protocol, with limits on the size and the duration of request heads.
 
     The request line, headers, chunk sizes, chunk extensions and trailers all count as head. A byte of a body, or a
-    complete head, resets the count.
-
-    The head of an answer is sent together with a small body; uvicorn itself sends two packets.
+    complete head, resets the count. The head of an answer is sent together with a small body; uvicorn itself sends two
+    packets.
     """
 
     _joining: JoiningTransport
@@ -167,7 +163,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Prepare for responses and start the timer of a head, or refuse the connection if its address has too many."""
+        """Start the timer of a head, or refuse the connection if its address has too many."""
         super().connection_made(transport)
         self._joining = JoiningTransport(transport)
         network = network_of(self.client)
@@ -179,14 +175,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer and release the place of the connection's address."""
+        """Stop the timer and release the address's place."""
         self._stop_clock()
         if self._place is not None:
             self._places.release(*self._place)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse more bytes. Close the connection if the head is too long."""
+        """Close the connection if the head is too long."""
         self._head_bytes += len(data)
         self._unset_keepalive_if_required()
         self._parse(data)
@@ -202,9 +198,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_clock()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn itself closes the connection
-        """Answer the requests that are complete when the caller closes its sending side, and close then: it may still
-        read. Returns True to keep the connection open.
-        """
+        """Answer complete requests before closing: the caller may still read. True keeps the connection open."""
         cycle = self.cycle
         is_whole = cycle is not None and not self._in_body
         if not is_whole or cycle.response_complete or self.transport.is_closing():
@@ -213,7 +207,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def _parse(self, data: bytes) -> None:
-        """Feed bytes to the parser; refuse invalid ones, and continue after an Upgrade header that is ignored."""
+        """Refuse invalid bytes; ignore an Upgrade header."""
         while True:  # one round for each Upgrade header, however many requests come at once
             try:
                 self.parser.feed_data(data)
@@ -229,9 +223,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
 
     def _declines_upgrade(self) -> bool:
-        """Return True for a request with an Upgrade header, with which Java's client and `curl --http2`
-        offer HTTP/2.
-        """
+        """Return True for an Upgrade header: Java's client and `curl --http2` offer HTTP/2."""
         return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def _head_without_upgrade(self) -> bytes:
@@ -246,7 +238,6 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Called when the head is complete."""
         if self._declines_upgrade():
             return  # the request is parsed once more, without the Upgrade header
         self._head_bytes, self._in_head, self._in_body = 0, False, True
@@ -256,7 +247,6 @@ class BoundedProtocol(HttpToolsProtocol):
             raise ValueError("too many requests at once")  # the parser would end the connection
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Begin a request."""
         scope = cast(Scope, cycle.scope)
         scope[ABORT] = partial(self._abort, cycle)
         scope[FLOW] = self.flow
@@ -267,9 +257,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _abort(self, cycle: RequestResponseCycle) -> None:
-        """End the connection, and signal the disconnect to all its requests; uvicorn itself signals it only to the last
-        one.
-        """
+        """Signal the disconnect to all requests; uvicorn signals it only to the last one."""
         cycle.disconnected = True
         self.transport.abort()
 
@@ -313,7 +301,7 @@ class BoundedProtocol(HttpToolsProtocol):
         )
 
     def _refuse(self, status: int, code: str, detail: str, headers: Mapping[str, str] = {}) -> None:
-        """Send a problem, unless a response has begun, and close the connection."""
+        """Send a problem, unless a response has begun, and close."""
         if self.transport.is_closing():
             return
         cycle = self.cycle

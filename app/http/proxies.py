@@ -23,14 +23,13 @@ _IS_HOST = re.compile(rb"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1
 
 
 def root_path_of(scope: Scope) -> str:
-    """Return the prefix under which the caller reaches the service, without a final slash; empty without one."""
+    """Without a final slash; empty without a prefix."""
     root: str = scope.get(_ROOT, "")
     return root
 
 
 def take_off_prefix(scope: Scope, set_root: str) -> None:
-    """Store the path prefix of a request in its scope, and remove it from the path unless the proxy has done so. Raises
-    Malformed.
+    """Store the path prefix in the scope, and remove it from the path unless the proxy has. Raises Malformed.
 
     The setting takes precedence over the header `X-Forwarded-Prefix` of a trusted proxy.
     """
@@ -48,7 +47,7 @@ def take_off_prefix(scope: Scope, set_root: str) -> None:
 
 
 def put_prefix_before(message: Message, root: str) -> None:
-    """Add the path prefix to the addresses in a response's headers, in place."""
+    """Prefix the addresses in a response's headers, in place."""
     prefix = root.encode()
 
     def moved(name: bytes, value: bytes) -> bytes:
@@ -60,28 +59,24 @@ def put_prefix_before(message: Message, root: str) -> None:
 
 
 class ProxiedConfig(uvicorn.Config):
-    """uvicorn's configuration, which also accepts the headers `X-Forwarded-Prefix` and `X-Forwarded-Host` from the
-    proxies in `FORWARDED_ALLOW_IPS`.
-    """
+    """Also accepts `X-Forwarded-Prefix` and `X-Forwarded-Host` from the proxies in `FORWARDED_ALLOW_IPS`."""
 
     def load(self) -> None:
-        """Load the application inside `_Proxied`, where the proxy's address is still known; the application sees the
-        caller's address.
-        """
+        """Load the application inside `_Proxied`, which needs the proxy's address; the app sees the caller's."""
         super().load()
         if self.proxy_headers:
             self.loaded_app = _Proxied(self.loaded_app, self.forwarded_allow_ips or [])
 
 
 class _Proxied:
-    """ASGI middleware that reads the proxy's headers if the connection comes from a trusted proxy."""
+    """Reads the proxy's headers if the connection comes from a trusted proxy."""
 
     def __init__(self, app: Any, trusted: list[str] | str) -> None:
         self._app: ASGIApp = app
         self._trusted = ProxyHeadersMiddleware(app, trusted).trusted_hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Accept `X-Forwarded-Prefix` and `X-Forwarded-Host` of a trusted proxy."""
+        """The connection must come from a trusted proxy."""
         if scope["type"] == "http":
             client = scope.get("client")
             if (client[0] if client else None) in self._trusted:
@@ -90,7 +85,7 @@ class _Proxied:
 
 
 def _believe(scope: Scope) -> None:
-    """Store the prefix and the host that the proxy's headers give in the scope."""
+    """Store the forwarded prefix and host in the scope."""
     said = dict(scope["headers"])
     if _PREFIX in said:
         scope[_SAID] = said[_PREFIX].decode("latin-1").strip()

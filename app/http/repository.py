@@ -12,7 +12,7 @@ KEPT_SECONDS = 24 * 3600.0
 
 
 def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str) -> bool:
-    """Insert the key; returns False if it exists. Waits for a transaction that is inserting it now."""
+    """Return False if the key exists. Waits for a transaction that is inserting it now."""
     statement = (
         upsert_into(session, Idempotency)
         .values(
@@ -30,7 +30,6 @@ def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str
 
 
 def answer(session: Session, owner: str, route: str, key: str, *, response: Json) -> None:
-    """Store the response in the row that this transaction reserved."""
     session.execute(
         update(Idempotency)
         .where(Idempotency.readable_by(owner), Idempotency.route == route, Idempotency.key == key)
@@ -40,7 +39,6 @@ def answer(session: Session, owner: str, route: str, key: str, *, response: Json
 
 
 def find(session: Session, owner: str, route: str, key: str) -> Idempotency | None:
-    """Return the row that is stored under the key; None if there is none."""
     return session.scalars(
         select(Idempotency).where(
             Idempotency.readable_by(owner), Idempotency.route == route, Idempotency.key == key
@@ -49,6 +47,6 @@ def find(session: Session, owner: str, route: str, key: str) -> Idempotency | No
 
 
 def prune(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` stored responses that are older than `age_seconds`; returns their number."""
+    """Delete up to `limit` responses older than `age_seconds`."""
     old = Idempotency.created_at < db_now() - age_seconds
     return delete_some(session, Idempotency, old, limit=limit)

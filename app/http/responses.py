@@ -1,6 +1,4 @@
-"""Content negotiation (RFC 9110, §12.5.1), compressed and ranged responses, and tables that are safe to open in a
-spreadsheet.
-"""
+"""Content negotiation (RFC 9110, §12.5.1), compressed and ranged responses, and tables safe for spreadsheets."""
 
 from __future__ import annotations
 
@@ -34,11 +32,7 @@ _SHOWN = 100
 
 
 def choose_media_type(request: Request, offers: Sequence[str]) -> str:
-    """Return the offered media type that the Accept header prefers; the first one if several are equal, or without a
-    header.
-
-    Raises NotAcceptable with the offers if none is accepted.
-    """
+    """Return the offer that the Accept header prefers; of equal ones the first. Raises NotAcceptable."""
     accept = ",".join(request.headers.getlist("accept"))
     ranges = _ranges(accept)
     if not ranges:
@@ -55,7 +49,7 @@ def choose_media_type(request: Request, offers: Sequence[str]) -> str:
 
 
 def _ranges(accept: str) -> dict[str, float]:
-    """Return the quality of each media range. Parameters other than q are ignored."""
+    """Parameters other than q are ignored."""
     ranges: dict[str, float] = {}
     for entry in accept.split(","):
         name, *parameters = (part.strip().lower() for part in entry.split(";"))
@@ -66,7 +60,7 @@ def _ranges(accept: str) -> dict[str, float]:
 
 
 def _quality(offer: str, ranges: dict[str, float]) -> float:
-    """Return the quality of a media type, by the most specific range that matches it."""
+    """The most specific range counts."""
     media_type = offer.partition(";")[0]
     for name in (media_type, f"{media_type.partition('/')[0]}/*", "*/*"):
         if name in ranges:
@@ -75,7 +69,7 @@ def _quality(offer: str, ranges: dict[str, float]) -> float:
 
 
 def _read_quality(text: str) -> float:
-    """Return a q value from 0 to 1. Invalid text counts as 0, so that the range is not accepted."""
+    """Invalid text counts as 0, so that the range is not accepted."""
     try:
         quality = float(text)
     except ValueError:
@@ -91,20 +85,19 @@ _LEVEL = 6
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Return True if an Accept-Encoding header allows gzip (RFC 9110, §12.5.3)."""
+    """See RFC 9110, §12.5.3."""
     codings = _ranges(accept_encoding)
     return codings.get("gzip", codings.get("*", 0.0)) > 0.0
 
 
 class CompressedResponse(Response):
-    """A text that is compressed by gzip for callers that accept it.
+    """A text that is compressed by gzip for callers that accept it: for pages and documents.
 
-    Used for pages and documents. Scores and streams of events are not compressed: they are small, or come in small
-    pieces. gzip is the only coding that every supported Python has.
+    Scores and streams of events are not compressed: they are small, or come in small pieces. gzip is the only coding
+    that every supported Python has.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response."""
         self.headers.add_vary_header("Accept-Encoding")
         accepted = ",".join(Headers(scope=scope).getlist("accept-encoding"))
         if len(self.body) >= MIN_COMPRESSED_BYTES and accepts_gzip(accepted):
@@ -130,7 +123,7 @@ class StoredText:
         self._media_type = media_type
 
     def answer(self, request: Request, **headers: str) -> Response:
-        """Return the response with the text, compressed by gzip for a caller that accepts it."""
+        """Compress for a caller that accepts gzip."""
         content, headers = self.content, {"Vary": "Accept-Encoding", **headers}
         if accepts_gzip(",".join(request.headers.getlist("accept-encoding"))):
             content, headers["Content-Encoding"] = self._compressed, "gzip"
@@ -138,9 +131,7 @@ class StoredText:
 
 
 def json_response(answer: object) -> Response:
-    """Return an object as FastAPI's JSON response, serialized in the calling thread, so that a large one does not block
-    the event loop.
-    """
+    """Serialize in the calling thread, so that a large object does not block the event loop."""
     content = to_json(answer, by_alias=True, inf_nan_mode="null")
     return Response(content, media_type="application/json")
 
@@ -158,12 +149,9 @@ class RangeNotSatisfiable(ServiceError):
 
 
 class StoredFile(FileResponse):
-    """A file that can be read in a single range. With any other Range header the whole file is sent, as RFC 9110
-    allows.
-    """
+    """A file that can be read in one range. Other Range headers get the whole file, as RFC 9110 allows."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response."""
         headers = Headers(scope=scope)
         asked = headers.get("range")
         if asked is not None and not await self._can_serve(asked, "if-range" in headers):
@@ -172,9 +160,7 @@ class StoredFile(FileResponse):
         await super().__call__(scope, receive, send)
 
     async def _can_serve(self, asked: str, conditional: bool) -> bool:
-        """Return True if the Range header is a single range of bytes within the file. Raises RangeNotSatisfiable for
-        one beyond its end, unless the request is conditional.
-        """
+        """Return True for one range within the file. Raises RangeNotSatisfiable beyond its end, unless conditional."""
         found = _ONE_RANGE.fullmatch(asked.strip().lower())
         if found is None:
             return False
@@ -195,7 +181,7 @@ _PIECE_BYTES = 1 << 18
 
 
 class FilesResponse(Response):
-    """Yield the bytes of all parts in pieces; files are read in a thread.
+    """Sends bytes and files in pieces, read in a thread.
 
     `done` is called when everything is read, before the last piece is sent, or when the caller has disconnected. It may
     be called twice.
@@ -214,7 +200,6 @@ class FilesResponse(Response):
         self.headers["Content-Length"] = str(sum(map(size_of, parts)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response."""
         start = {"status": self.status_code, "headers": self.raw_headers}
         last = b""
         leaving = asyncio.create_task(disconnected(receive))
@@ -245,7 +230,7 @@ class FilesResponse(Response):
 
 
 async def disconnected(receive: Receive) -> None:
-    """Return when the caller has disconnected; the rest of the request's body is discarded."""
+    """Return at the disconnect; discard the rest of the body."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -260,9 +245,7 @@ _SIGNED_NUMBER = r"^[+\-](?:[0-9]+(?:[.,][0-9]+)*[.,]?|[.,][0-9]+)(?:[eE][+\-]?[
 
 
 def escape_formula(text: str) -> str:
-    """Return a text with an apostrophe before it if a spreadsheet would interpret it as a formula; a number with a sign
-    is none.
-    """
+    """Add an apostrophe if a spreadsheet would read a formula; a signed number is none."""
     import pyarrow as pa
 
     escaped: str = _escape(pa.array([text]))[0].as_py()
@@ -270,9 +253,7 @@ def escape_formula(text: str) -> str:
 
 
 def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with the formulas in every text column escaped, as `escape_formula` does. Dictionary columns
-    become plain text.
-    """
+    """Apply `escape_formula` to text columns; dictionary columns become plain text."""
     import pyarrow as pa
 
     from app.ingest.value_columns import is_text
@@ -285,7 +266,7 @@ def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _escape(words: pa.Array) -> pa.Array:
-    """Return texts with an apostrophe before the formulas."""
+    """Add an apostrophe before formulas."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -298,16 +279,16 @@ def _escape(words: pa.Array) -> pa.Array:
 
 
 def csv_header(names: Sequence[str], delimiter: str = ",") -> bytes:
-    """Return the header line of a CSV."""
     line = io.StringIO()
     csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(names)
     return line.getvalue().encode()
 
 
 def parquet_as_csv(path: Path, *, comma: bool = False) -> Iterator[bytes]:
-    """Yield the rows of a Parquet file as CSV for people, with a header; names and texts that look like formulas are
-    escaped. With `comma`, decimals have a comma and columns are separated by semicolons, as spreadsheets in many
-    countries expect.
+    """Yield CSV for people, with a header and escaped formulas.
+
+    With `comma`, decimals have a comma and columns are separated by semicolons, as spreadsheets in many countries
+    expect.
     """
     import pyarrow as pa
     import pyarrow.csv as pa_csv
@@ -325,7 +306,7 @@ def parquet_as_csv(path: Path, *, comma: bool = False) -> Iterator[bytes]:
 
 
 def _with_commas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with its decimal numbers as texts with a decimal comma."""
+    """Write decimals as texts with a comma."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -348,7 +329,7 @@ _MAX_SHEET_INTEGER = 10**15
 
 
 def parquet_as_xlsx(path: Path) -> bytes:
-    """Return the rows of a Parquet file as a spreadsheet. Texts stay texts: none becomes a formula, a number or a link.
+    """Return a spreadsheet. Texts stay texts: none becomes a formula, a number or a link.
 
     Raises Invalid for more than MAX_SHEET_CELLS cells or MAX_SHEET_TEXT characters.
     """
@@ -390,7 +371,7 @@ def _sheet_too_large(limit: str) -> Invalid:
 
 
 def _write_cell(sheet: Worksheet, row: int, column: int, value: Any) -> None:
-    """Write a value into a cell as a boolean, a number or a text; an empty or non-finite one is left out."""
+    """Write a boolean, a number or a text; leave out an empty or non-finite value."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return
     if isinstance(value, bool):
@@ -402,7 +383,7 @@ def _write_cell(sheet: Worksheet, row: int, column: int, value: Any) -> None:
 
 
 def etag_matches(if_none_match: str | None, tag: str) -> bool:
-    """Return True if the If-None-Match header contains this tag (RFC 9110, weak comparison)."""
+    """Compare weakly (RFC 9110)."""
     if if_none_match is None:
         return False
     held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]

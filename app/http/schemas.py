@@ -41,9 +41,7 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _few_unknown(cls, data: Any) -> Any:
-        """Drop unknown members beyond the number that an error lists, because pydantic's error for each takes a hundred
-        times its bytes.
-        """
+        """Drop unknown members beyond what an error lists: pydantic's error for each takes 100 times its bytes."""
         if not isinstance(data, dict) or len(data) <= len(cls.model_fields) + MAX_ERRORS:
             return data
         unknown = (name for name in data if name not in cls.model_fields)
@@ -60,7 +58,7 @@ class Resource(BaseModel):
 
     @classmethod
     def from_row(cls, row: object, **members: Any) -> Self:
-        """Return the response with these members; the others are attributes of the row."""
+        """Other members are attributes of the row."""
         others = cls.model_fields.keys() - members.keys()
         return cls.model_validate({name: getattr(row, name) for name in others} | members)
 
@@ -78,7 +76,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def earliest_shown(moment: datetime) -> float:
-    """Return the least Unix time whose `Timestamp` is `moment` or later, in seconds.
+    """Return the least Unix time whose `Timestamp` is `moment` or later.
 
     So a filter compares times in whole milliseconds, as answers show them. Clocks have more digits, and doubles are not
     decimal.
@@ -110,7 +108,7 @@ ReasonText = Annotated[
 
 
 def at_most(most: int) -> BeforeValidator:
-    """Return a validator that rejects an object with more than `most` members before any of them is validated."""
+    """Reject an object with more than `most` members before any of them is validated."""
 
     def check(value: Any) -> Any:
         if isinstance(value, dict) and len(value) > most:
@@ -152,7 +150,7 @@ LABELS = "x-enum-descriptions"
 
 
 def one_of(values: Iterable[str] | Mapping[str, str]) -> WithJsonSchema:
-    """Return the JSON Schema of a string that is one of `values`; a mapping also gives a phrase for each value."""
+    """A mapping also has a phrase for each value."""
     schema: dict[str, Any] = {"type": "string", "enum": [str(value) for value in values]}
     if isinstance(values, Mapping):
         schema[LABELS] = list(values.values())
@@ -164,7 +162,7 @@ Kind = Annotated[str, one_of(DatasetKind)]
 
 
 def with_members(members: Mapping[str, tuple[Any, Any]]) -> Callable[[type[Model]], type[Model]]:
-    """Return a decorator that adds members to a schema. `members` has the type and the field of each."""
+    """Add members to a schema by their types and fields."""
 
     def add(schema: type[Model]) -> type[Model]:
         return create_model(
@@ -278,10 +276,7 @@ NULL_IF_TOO_FEW = (
 
 
 def bytes_of(*media_types: str) -> dict[str, Any]:
-    """Return the OpenAPI description of a body of tables in these formats, as binary data.
-
-    No format has an example: a generated client would have to write the example in that format.
-    """
+    """Describe a body of tables as binary data. An example would need a format that generated clients write."""
     content: dict[str, Any] = {}
     for media_type in media_types:
         content[media_type] = {"schema": {"type": "string", "format": "binary"}}
@@ -294,8 +289,7 @@ def bytes_of(*media_types: str) -> dict[str, Any]:
 
 
 def tables_of(example: str, *others: str) -> dict[str, Any]:
-    """Return the OpenAPI description of a body that is a table: CSV, like the example, or one of the media types
-    `others`.
+    """Describe a body that is a table: CSV, like the example, or one of the media types `others`.
 
     CSV is both the first and the last media type: generated clients send a file as the first one, or as the last one
     (openapi-python-client). The first one has no charset, so that the caller chooses it.

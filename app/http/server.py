@@ -1,6 +1,4 @@
-"""The HTTP server and the middleware of every request: limits, request ids, security headers, access log, handling of
-unexpected exceptions, and the shutdown.
-"""
+"""The HTTP server and the middleware of every request: limits, ids, headers, access log, crashes, and the shutdown."""
 
 from __future__ import annotations
 
@@ -60,7 +58,7 @@ MAX_PIECE_BYTES = 1 << 18
 def server_config(
     app: ASGIApp | Callable[..., Any] | str, settings: Settings, **options: Any
 ) -> uvicorn.Config:
-    """Return uvicorn's configuration, for the service and for tests. WebSockets are off."""
+    """WebSockets are off."""
     # A connection takes a file descriptor. Half of the descriptors are reserved for files, models and the database.
     most = descriptor_limit() // 2
     connections = FairSemaphore(most, "connections", Unavailable, whose="an address")
@@ -86,20 +84,18 @@ class Drain:
         self._listeners: list[Callable[[], object]] = []
 
     def on_end(self, listener: Callable[[], object]) -> None:
-        """Register a listener that is called when the shutdown begins."""
+        """The listener is called when the shutdown begins."""
         self._listeners.append(listener)
 
     def begin(self) -> None:
-        """Begin the shutdown. Called in the event loop."""
+        """Called in the event loop."""
         self.begun = True
         for listener in self._listeners:
             listener()
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn that keeps responding for `seconds` after a signal to end, so that a proxy can switch to
-    another process.
-    """
+    """Keeps responding for `seconds` after a signal to end, so that a proxy can switch to another process."""
 
     def __init__(
         self,
@@ -116,21 +112,21 @@ class DrainingServer(uvicorn.Server):
         self._until = 0.0
 
     def end(self, *_: object) -> None:
-        """Handle a termination signal: the first begins the shutdown, the second ends the process."""
+        """The first signal begins the shutdown, the second ends the process."""
         self._asked += 1
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Replace uvicorn's signal handler, which would close at once."""
+        """uvicorn's own handler would close at once."""
         self.end()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept connections, then call `on_start`."""
+        """Call `on_start` once connections are accepted."""
         await super().startup(sockets=sockets)
         if self.started and self._on_start is not None:
             self._on_start()
 
     async def on_tick(self, counter: int) -> bool:
-        """Begin or end the shutdown after a signal. uvicorn calls this ten times a second."""
+        """uvicorn calls this ten times a second."""
         note_step("api")
         if self._asked and not self._drain.begun:
             self._until = time.monotonic() + self._seconds
@@ -173,9 +169,7 @@ class HeadersTooLarge(ServiceError):
 
 
 class RequestMiddleware:
-    """The outermost layer of the service, as plain ASGI. It wraps `app`, the layers of the FastAPI application
-    `service`.
-    """
+    """The outermost layer, as plain ASGI: it wraps `app`, the layers of the FastAPI application `service`."""
 
     def __init__(
         self,
@@ -189,7 +183,7 @@ class RequestMiddleware:
         memory: OutageMemory,
         note_denial: Callable[[Scope, str, int], object],
     ) -> None:
-        """`note_denial` is called at the end of each request that was refused with 401, 403 or 429."""
+        """`note_denial` is called after each request refused with 401, 403 or 429."""
         self._service = service
         self._app = app
         self._root = settings.root_path
@@ -210,7 +204,6 @@ class RequestMiddleware:
         self._anonymous_budget = MemoryBudget(ANONYMOUS_BUDGET_BODIES * largest, show)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -283,9 +276,7 @@ class RequestMiddleware:
             trace.current.reset(trace_token)
 
     def _outage(self, scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
-        """Return the header of a response during an outage of the database, when the key was checked from the cache,
-        and count the request; else an empty list.
-        """
+        """Return the header for an answer with a cached key during an outage, and count the request; else nothing."""
         away = self._memory.away_seconds
         if away is None or status >= 400 or "caller" not in scope:
             return []
@@ -293,10 +284,10 @@ class RequestMiddleware:
         return [(b"x-database-away", b"%.0f" % away)]
 
     def _occupy(self, scope: Scope) -> None:
-        """Acquire a permit for a request that waits for its caller, until the request ends. It is a permit of the
-        caller's address, unless the request already has one of an owner. Raises the error of `FairSemaphore.refusal`.
+        """Hold a permit while the request waits for its caller: the address's, unless it has one of an owner.
 
-        Callers without a key therefore use no permits of callers with a key.
+        Callers without a key therefore use no permits of callers with a key. Raises the error of
+        `FairSemaphore.refusal`.
         """
         if "release" not in scope:
             name = _holder_of(scope)
@@ -304,7 +295,7 @@ class RequestMiddleware:
             release_at_end(scope, partial(self._strangers.release, name, permit))
 
     def _hold(self, scope: Scope, size: int) -> None:
-        """Count bytes that a request occupies in memory until it ends. Raises the error of `MemoryBudget.add`."""
+        """Count bytes until the request ends. Raises the error of `MemoryBudget.add`."""
         budget = self._budget if "caller" in scope else self._anonymous_budget
         name = _holder_of(scope)
         budget.add(name, size)
@@ -319,8 +310,7 @@ class RequestMiddleware:
         scope[HELD][budget, name] += size
 
     def _in_place(self, receive: Receive, scope: Scope, most_held: int) -> Receive:
-        """Return a `receive` for a request's body that acquires a permit, and counts up to `most_held` bytes as
-        occupied memory.
+        """Return a `receive` that acquires a permit, and counts up to `most_held` bytes as occupied memory.
 
         A caller without a key must send the whole body within the time limit of a head.
         """
@@ -352,7 +342,7 @@ class RequestMiddleware:
         return receive_in_place
 
     def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
-        """Record a finished request in the metrics and the access log."""
+        """Record metrics and access log."""
         route = scope.get("route")
         template = getattr(route, "path", "") or UNROUTED
         self._metrics.observe_request(method, template, status, seconds)
@@ -383,13 +373,13 @@ class RequestMiddleware:
 
 
 def _holder_of(scope: Scope) -> str:
-    """Return the name under which a request's permits and bytes are counted: its owner, else the caller's address."""
+    """Return the owner, else the caller's address."""
     caller = scope.get("caller")
     return network_of(scope.get("client")) if caller is None else f"owner {caller.permit_holder}"
 
 
 def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
-    """Return the error for a request that is rejected before routing, by its headers or its address; else None."""
+    """Return the error for headers or an address that are rejected before routing."""
     count = len(scope["headers"])
     if count > MAX_HEADERS or head.size > MAX_HEADER_BYTES:
         return HeadersTooLarge(
@@ -425,8 +415,8 @@ def _ending() -> ServiceError:
 
 
 class _Head(NamedTuple):
-    """Values from the headers: request id, trace, announced length of the body, size of all headers, size of the Cookie
-    headers, and number of Host headers.
+    """From the headers: request id, trace, announced length, sizes of all headers and of Cookie, number of Host
+    headers.
     """
 
     request_id: str
@@ -460,7 +450,7 @@ def _read_headers(scope: Scope) -> _Head:
 
 
 def _head_alone(send: Send, scope: Scope) -> Send:
-    """Return a `send` for a HEAD request: it sends only the head, and stops a streamed response."""
+    """Send only the head, and stop a streamed response."""
 
     async def send_head(message: Message) -> None:
         if message["type"] != "http.response.body":
@@ -475,7 +465,7 @@ def _head_alone(send: Send, scope: Scope) -> Send:
 
 
 def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: float) -> Receive:
-    """Return a `receive` that raises if the body is too slow or exceeds the limit, even if no length was announced."""
+    """Raise if the body is too slow or exceeds the limit, even if no length was announced."""
     seen, seconds_left, complete = 0, seconds, False
 
     async def receive_within_limit() -> Message:
@@ -511,7 +501,8 @@ def paced_send(
     occupy: Callable[[int], None] = lambda size: None,
     note_cut_off: Callable[[str], object] = lambda reason: None,
 ) -> Send:
-    """Return a `send` that ends the connection and raises ClientDisconnect if the caller reads a response too slowly.
+    """Return a `send` that ends the connection and raises ClientDisconnect if the caller reads too slowly.
+
     The minimum rate is that of request bodies. Before a wait, `occupy` is called with the bytes of the body that were
     not counted before; if it raises a ServiceError, the connection ends as well. `note_cut_off` is called with the
     reason: `TOO_SLOW`, or the code of that error.
@@ -572,7 +563,7 @@ def paced_send(
 
 
 def cut_off(scope: Scope) -> NoReturn:
-    """End the connection of a request in the middle of its response, so that the caller sees that it is incomplete."""
+    """End the connection within a response, so that the caller sees that it is incomplete."""
     scope[ABORTED] = True
     if (abort := scope.get(ABORT)) is not None:
         abort()
@@ -580,8 +571,7 @@ def cut_off(scope: Scope) -> NoReturn:
 
 
 def min_body_rate(seen: int) -> float:
-    """Return the minimum rate of a body, in bytes per second, after `seen` bytes. It grows with the square root of
-    `seen`, so that a body of 4 GiB occupies its slot for at most nine hours instead of 48 days.
+    """Return the least bytes per second after `seen` bytes, which grow with its square root.
 
     So a body of 4 GiB occupies its slot for nine hours at most, not for 48 days.
     """
@@ -589,7 +579,7 @@ def min_body_rate(seen: int) -> float:
 
 
 def _too_slow(seconds: float, seen: int) -> HTTPException:
-    """Return the error for a body that is sent too slowly."""
+    """The body is sent too slowly."""
     return HTTPException(
         408,
         detail=f"after {seen} bytes a body must arrive at {min_body_rate(seen):.0f} or more bytes per second, "

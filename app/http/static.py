@@ -40,11 +40,10 @@ class StaticFiles:
         self.router.add_api_route(path + "/{version}/{name}", self._read)
 
     def url(self, name: str) -> str:
-        """Return the address of a file, which changes with its content."""
+        """The address changes with the content."""
         return f"{self._path}/{self._found()[name].version}/{name}"
 
     def _found(self) -> dict[str, _File]:
-        """Return the files of the folder by name, read at the first call."""
         if not self._files:
             self._files = {
                 path.name: _File(path) for path in self._folder.iterdir() if path.suffix in _TYPES
@@ -52,7 +51,7 @@ class StaticFiles:
         return self._files
 
     async def _read(self, version: str, name: str, request: Request) -> Response:
-        """Return a file as a response that browsers cache permanently if the version in the address is its own."""
+        """Browsers cache the file permanently if the version is its own."""
         file = self._found().get(name)
         if file is None:
             raise NotFound(f"there is no file {name[:100]!r}")

@@ -1,3 +1,1 @@
-"""Identity providers (OpenID Connect): their keys, and what their tokens state. Imported only if a provider is
-configured.
-"""
+"""Identity providers (OpenID Connect): their keys, and what tokens state. Imported only if one is configured."""

@@ -61,15 +61,13 @@ class GrantRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A public key of a provider."""
-
     kid: str | None
     algorithm: str | None
     """The only algorithm for which the key is meant; None if the provider does not say."""
     key: RSAKey | ECKey
 
     def fits(self, algorithm: str) -> bool:
-        """Return True if signatures by this algorithm can be checked with the key."""
+        """Return True if the key can check such signatures."""
         kind, curve = KEY_TYPES[algorithm]
         return (
             self.key.key_type == kind
@@ -87,7 +85,7 @@ class Known:
     fetched_at: float
 
     def find_key(self, kid: str | None, algorithm: str) -> SigningKey | None:
-        """Return the key with this id that fits the algorithm. Without an id, it is the only one that fits."""
+        """Without an id, return the only key that fits."""
         fitting = [each for each in self.keys if each.fits(algorithm)]
         if kid is not None:
             fitting = [each for each in fitting if each.kid == kid]
@@ -108,16 +106,14 @@ class Provider:
     _tls: ssl.SSLContext | None = None
 
     def known_now(self) -> Known | None:
-        """Return what is known of the provider, without waiting and without a request."""
+        """Never waits or sends a request."""
         known = self._known
         if known is None or time.monotonic() - known.fetched_at > self.stale_seconds:
             return None
         return known
 
     async def known(self) -> Known:
-        """Return the provider's metadata and keys. Raises ProviderAway if they were not confirmed within the stale
-        time.
-        """
+        """Raises ProviderAway if metadata and keys were not confirmed within the stale time."""
         known = self.known_now()
         if known is None:
             await self._fetch_again()
@@ -131,9 +127,7 @@ class Provider:
         return known
 
     async def responds(self) -> bool:
-        """Return True if metadata and keys could be fetched when this was last tried, a moment ago. Never waits for
-        the provider, except for the first fetch.
-        """
+        """Return True if they could be fetched, a moment ago. Waits only for the first fetch."""
         if time.monotonic() - self._fetched_last > PROBE_SECONDS:
             self._start_fetch()
         if self._known is None and self._problem is None and self._fetching is not None:
@@ -141,8 +135,8 @@ class Provider:
         return self._known is not None and self._problem is None
 
     async def find_key(self, kid: str | None, algorithm: str) -> SigningKey | None:
-        """Return the key for a signature; None if there is none. For an unknown id, the keys are fetched again, at most
-        once in `PAUSE_SECONDS`. Only the requests with unknown ids wait for that.
+        """Return the key for a signature. Unknown ids make a fetch, at most once in `PAUSE_SECONDS`, for which only
+        they wait.
         """
         found = (await self.known()).find_key(kid, algorithm)
         if found is None:
@@ -151,7 +145,7 @@ class Provider:
         return found
 
     def _start_fetch(self) -> asyncio.Task[None] | None:
-        """Return the task that fetches metadata and keys; None if the last one began a moment ago and has ended."""
+        """Return None if the last fetch began a moment ago and has ended."""
         if self._fetching is not None:
             return self._fetching
         now = time.monotonic()
@@ -166,7 +160,7 @@ class Provider:
             await asyncio.shield(task)  # others wait for the same one
 
     async def _fetch(self) -> None:
-        """Fetch metadata and keys. After an error, the earlier ones remain, and the error is logged once."""
+        """After an error, the earlier keys remain; it is logged once."""
         try:
             self._known = await self.fetch()
         except ProviderAway as error:
@@ -181,7 +175,7 @@ class Provider:
             self._fetching = None
 
     async def fetch(self) -> Known:
-        """Return what the provider says of itself now. Raises ProviderAway."""
+        """Raises ProviderAway."""
         started = time.monotonic()
         url = self.issuer.issuer.rstrip("/") + DISCOVERY
         metadata = await self._ask("GET", url)
@@ -192,7 +186,7 @@ class Provider:
         return Known(metadata, keys, started)
 
     def _check(self, metadata: Mapping[str, Any]) -> None:
-        """Raise ProviderAway for metadata of another issuer, or with endpoints elsewhere."""
+        """Raise ProviderAway for another issuer, or endpoints elsewhere."""
         if metadata.get("issuer") != self.issuer.issuer:
             raise ProviderAway(
                 f"its metadata must be of the issuer {self.issuer.issuer!r}, got {shown(metadata.get('issuer'))}"
@@ -213,7 +207,7 @@ class Provider:
                 raise ProviderAway(f"its {name} must be an https:// URL, got {shown(url)}")
 
     async def exchange(self, fields: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the answer of the token endpoint. Raises GrantRefused, and ProviderAway for any other error."""
+        """Raises GrantRefused, and ProviderAway for any other error."""
         metadata = (await self.known()).metadata
         client_id = self.issuer.client_id or ""
         try:
@@ -238,7 +232,7 @@ class Provider:
         fields: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON object that the provider answers. Raises ProviderAway, and GrantRefused."""
+        """Raises ProviderAway, and GrantRefused."""
         if self._tls is None and url.startswith("https:"):
             # reads the certificates of the system, which takes a while
             self._tls = await asyncio.to_thread(ssl.create_default_context)
@@ -288,7 +282,7 @@ def _json_object(body: bytes) -> dict[str, Any] | None:
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None] | None:
-    """Return scheme, host and port; None for what is no URL of a provider."""
+    """Return scheme, host and port; None for no provider's URL."""
     if not is_provider_url(url):
         return None
     parts = urlsplit(url)
@@ -296,7 +290,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None] | None:
 
 
 def _signing_keys(document: Mapping[str, Any]) -> tuple[SigningKey, ...]:
-    """Return the keys of a JWK Set that can check signatures. Others are left out."""
+    """Leave out keys that check no signatures."""
     given = document.get("keys")
     found = (_signing_key(each) for each in given[:MAX_KEYS]) if isinstance(given, list) else ()
     return tuple(filter(None, found))
@@ -326,5 +320,5 @@ def _signing_key(given: Any) -> SigningKey | None:
 
 
 def _is_sized(n: Any) -> bool:
-    """Return True if the modulus of an RSA key, as base64, has about the allowed size: others are not even parsed."""
+    """Other sizes (of base64) are not even parsed."""
     return isinstance(n, str) and MIN_RSA_BITS <= 6 * len(n) <= MAX_RSA_BITS + 12

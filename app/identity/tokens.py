@@ -50,8 +50,6 @@ class InvalidToken(Unauthenticated):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The verified claims of a token, and the provider that signed it."""
-
     provider: Provider
     claims: Mapping[str, Any]
 
@@ -68,12 +66,12 @@ class Tokens:
 
     @property
     def for_people(self) -> list[Issuer]:
-        """The issuers with which people can sign in to the console."""
+        """Issuers with which people can sign in to the console."""
         issuers = (each.issuer for each in self.providers.values())
         return [each for each in issuers if each.client_id is not None]
 
     async def of_bearer(self, token: bytes) -> Identity:
-        """Return whom a bearer token belongs to. Raises InvalidToken, Forbidden without groups, and ProviderAway."""
+        """Raises InvalidToken, Forbidden without groups, and ProviderAway."""
         statement = await self._verify(token, MAX_TOKEN_BYTES, ("jwt", "at+jwt"))
         issuer, claims = statement.provider.issuer, statement.claims
         self._check_times(claims)
@@ -92,7 +90,7 @@ class Tokens:
         return self.identity_of(statement)
 
     async def of_sign_in(self, provider: Provider, token: str, nonce: str) -> Statement:
-        """Return what the ID token of a sign-in states. Raises InvalidToken and ProviderAway."""
+        """Raises InvalidToken and ProviderAway."""
         statement = await self._of_client(provider, token, ("jwt",))
         given = statement.claims.get("nonce")
         if not isinstance(given, str) or not hmac.compare_digest(given.encode(), nonce.encode()):
@@ -100,14 +98,14 @@ class Tokens:
         return statement
 
     async def of_refresh(self, provider: Provider, token: str, subject: str) -> Statement:
-        """Return what the ID token of a refreshed session states. Raises InvalidToken and ProviderAway."""
+        """Raises InvalidToken and ProviderAway."""
         statement = await self._of_client(provider, token, ("jwt",))
         if statement.claims["sub"] != subject:
             raise InvalidToken("is of another subject than the session")
         return statement
 
     async def of_logout(self, token: str) -> Statement:
-        """Return what a logout token states: its `sub` or `sid`, or both. Raises InvalidToken and ProviderAway."""
+        """It states `sub` or `sid`, or both. Raises InvalidToken and ProviderAway."""
         statement = await self._verify(token.encode(), MAX_TOKEN_BYTES, ("jwt", "logout+jwt"))
         issuer, claims = statement.provider.issuer, statement.claims
         self._check_times(claims, subject=False)
@@ -126,7 +124,7 @@ class Tokens:
         return statement
 
     def identity_of(self, statement: Statement) -> Identity:
-        """Return the identity that a token states. Raises InvalidToken and Forbidden."""
+        """Raises InvalidToken and Forbidden."""
         issuer, claims = statement.provider.issuer, statement.claims
         names = (claims.get(name) for name in ("name", "preferred_username", "email"))
         name = next((each for each in names if isinstance(each, str) and each), claims["sub"])
@@ -142,7 +140,7 @@ class Tokens:
         )
 
     async def _of_client(self, provider: Provider, token: str, types: tuple[str, ...]) -> Statement:
-        """Return what an ID token for the provider's client states. Raises InvalidToken and ProviderAway."""
+        """Raises InvalidToken and ProviderAway."""
         statement = await self._verify(token.encode(), MAX_ID_TOKEN_BYTES, types)
         if statement.provider is not provider:
             raise InvalidToken("is of another issuer than the sign-in")
@@ -158,7 +156,7 @@ class Tokens:
         return statement
 
     async def _verify(self, token: bytes, most: int, types: tuple[str, ...]) -> Statement:
-        """Return the claims of a token whose signature is its issuer's. Raises InvalidToken and ProviderAway.
+        """Return claims signed by their issuer. Raises InvalidToken and ProviderAway.
 
         What costs more comes later: nothing is decoded of a token that is too long, and no signature is checked before
         issuer, algorithm and key are known.
@@ -226,7 +224,7 @@ class Tokens:
 
 
 def _decoded(part: bytes, what: str) -> dict[str, Any]:
-    """Return the JSON object in a part of a token. Raises InvalidToken."""
+    """Raises InvalidToken."""
     try:
         text = base64.b64decode(part + b"=" * (-len(part) % 4), altchars=b"-_", validate=True)
         if text.count(b"[") + text.count(b"{") > MAX_BRACKETS:  # deep nesting takes longest
@@ -240,7 +238,7 @@ def _decoded(part: bytes, what: str) -> dict[str, Any]:
 
 
 def _is_storable(text: str) -> bool:
-    """Return False for text that no database stores: with NUL, or with half of a surrogate pair (JSON can have it)."""
+    """False for NUL, and for half of a surrogate pair (JSON can have it)."""
     return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
 
 
@@ -249,7 +247,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float:
-    """Return a time in seconds since 1970. Raises InvalidToken if it is absent or no number."""
+    """Raises InvalidToken if it is absent or no number."""
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
         got = shown(value) if name in claims else "none"
@@ -264,7 +262,7 @@ def _audiences(claims: Mapping[str, Any]) -> list[str]:
 
 
 def _groups(issuer: Issuer, claims: Mapping[str, Any]) -> frozenset[str]:
-    """Return the groups that a token names. Raises Forbidden without the claim, and InvalidToken for a wrong one."""
+    """Raises Forbidden without the claim, and InvalidToken for a wrong one."""
     name = issuer.groups_claim
     if name not in claims:
         links = claims.get("_claim_names")

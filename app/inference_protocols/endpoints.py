@@ -160,7 +160,7 @@ async def infer(
 
 
 def _names_header(names: Iterable[str]) -> str:
-    """Return the names as a header's value, quoted and comma-separated: as many as fit into 4,096 characters."""
+    """Quote names, separated by commas, as many as fit into 4,096 characters."""
     listed = ",".join(quote(name, safe="") for name in names)
     return listed if len(listed) <= 4096 else listed[:4097].rpartition(",")[0]
 
@@ -170,8 +170,9 @@ def _full(ref: str, version: str | None) -> str:
 
 
 def _compressed(request: Request, content: bytes, headers: dict[str, str]) -> bytes:
-    """Return the response's content, compressed if the client names exactly one coding, as Triton's client does on
-    request. Clients that list all codings that they can read get it uncompressed, which is faster on usual networks.
+    """Compress if the client names exactly one coding, as Triton's does on request.
+
+    Clients that list all codings get it uncompressed, which is faster on usual networks.
     """
     asked = request.headers.get("accept-encoding", "").strip().lower()
     if asked not in ("gzip", "deflate"):
@@ -199,7 +200,7 @@ invocations_router = APIRouter(
 
 
 def _served_model(context: Context) -> str:
-    """Return the reference of the model that the paths at the root serve. Raises NotFound if no setting names one."""
+    """Raises NotFound if no setting names the model of the root."""
     ref = context.settings.served_model
     if ref is None:
         raise NotFound(
@@ -270,9 +271,7 @@ async def _invoke(
     ref: str,
     id: str | None,
 ) -> Response:
-    """Return `{"predictions": [score, …]}`, or one score per line if only CSV is accepted. With probabilities, each
-    prediction is an object, or a line of several values.
-    """
+    """Return `{"predictions": [score, …]}`, or CSV lines; with probabilities, objects or lines of several values."""
     media_type = media_type_of(request) or JSON
     if media_type not in (JSON, CSV):
         raise UnsupportedMedia(f"Content-Type must be {JSON} or {CSV}, got {shown(media_type)}")
@@ -317,13 +316,13 @@ async def _invoke(
 
 
 def _read_attributes(text: str) -> dict[str, str]:
-    """Return the parameters for probabilities in the custom attributes; other attributes are ignored."""
+    """Ignore attributes that are no parameters for probabilities."""
     pairs = (each.partition("=") for each in text.split(","))
     return {name.strip(): value.strip() for name, _, value in pairs if name.strip() in NAMES}
 
 
 def _read_parameters(given: Any) -> dict[str, str]:
-    """Return the parameters for probabilities in the `parameters` of a JSON body."""
+    """Read parameters for probabilities."""
     if not isinstance(given, dict):
         return {}
     stated: dict[str, str] = {}
@@ -343,9 +342,7 @@ def _read_parameters(given: Any) -> dict[str, str]:
 def _write_json(
     found: RowScores, columns: Mapping[str, ColumnValues], warnings: Sequence[Mapping[str, str]]
 ) -> bytes | memoryview:
-    """Return the scores as JSON predictions, with the ids; with more columns, as one object for each row. Warnings are
-    there if there are any: not all clients of these protocols see headers.
-    """
+    """Write predictions with ids; more columns make objects. Warnings are in the body: not all clients read headers."""
     predictions: Any = found.scores
     if columns:
         rows = ScoresResponse({}, {"score": found.scores, **columns}).lines().splitlines()
@@ -359,9 +356,7 @@ def _write_json(
 
 
 def _write_csv(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
-    """Return the scores as CSV, one line for each row: its id, its scores, and then the columns. The decisions are not
-    in it, because readers expect these columns: an outcome names the id instead.
-    """
+    """Write id, scores and columns, but no decisions, which readers do not expect: an outcome names the id instead."""
     ids = {} if found.ids is None else {"ids": found.ids}
     scores = enumerate(np.atleast_2d(found.scores.T))
     return ScoresResponse({}, {**ids, **{str(k): each for k, each in scores}, **columns}).csv_rows()
@@ -370,9 +365,7 @@ def _write_csv(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
 def _rows_of_csv(
     served: Served, body: bytes, table: Format, beside: IdAndIgnored, bounds: Bounds
 ) -> RowScores:
-    """Return the scores of the rows of a CSV. Without the names of the columns in its first line, each row has values
-    in the order of the model's features, as SageMaker sends them.
-    """
+    """Without names in the first line, values are in the order of the features, as SageMaker sends them."""
     options = TableOptions(
         ignore=(ALL,),
         keep=() if beside.id is None else (beside.id,),
@@ -382,7 +375,7 @@ def _rows_of_csv(
 
 
 def _rows_of_json(served: Served, given: Any, beside: IdAndIgnored, bounds: Bounds) -> RowScores:
-    """Return the scores of the rows of a JSON body in one of the `FORMS`; columns that are not features are ignored."""
+    """Read one of the `FORMS`; ignore columns that are not features."""
     there = [form for form in FORMS if isinstance(given, dict) and form in given]
     if len(there) != 1:
         raise Invalid(f"the body must be a JSON object with exactly one of {', '.join(FORMS)}")
@@ -412,7 +405,7 @@ def _rows_of_json(served: Served, given: Any, beside: IdAndIgnored, bounds: Boun
 def _rows_of_columns(
     columns: dict[str, Any], wanted: Sequence[str | None], max_rows: int
 ) -> tuple[list[str], list[list[Any]]]:
-    """Return the names of the columns that are in `wanted`, and the rows of their values."""
+    """Return the `wanted` columns, and rows of their values."""
     lengths = {len(values) if isinstance(values, list) else -1 for values in columns.values()}
     if len(lengths) != 1 or -1 in lengths:
         raise Invalid("inputs must be lists of equal length, one for each feature")

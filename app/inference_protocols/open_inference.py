@@ -75,7 +75,7 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input tensor. Its elements are a flat numpy array of its dtype, or a flat list of JSON values or of bytes."""
+    """An input tensor: a flat numpy array, or a flat list of JSON values or bytes."""
 
     name: str
     datatype: str
@@ -84,13 +84,12 @@ class Tensor:
 
     @property
     def n_columns(self) -> int:
-        """The number of columns of the tensor."""
         return self.shape[1] if len(self.shape) == 2 else 1
 
 
 @dataclass(frozen=True)
 class RequestedOutput:
-    """A requested output: its name, and whether its data are binary."""
+    """Its name, and whether its data are binary."""
 
     name: str
     binary: bool
@@ -98,7 +97,7 @@ class RequestedOutput:
 
 @dataclass(frozen=True)
 class InferRequest:
-    """A parsed inference request. `outputs` is empty if the client names none."""
+    """`outputs` is empty if the client names none."""
 
     id: str | None
     inputs: list[Tensor]
@@ -109,7 +108,7 @@ class InferRequest:
 
     @property
     def rows(self) -> int:
-        """The number of rows of the inputs, as their shapes state it."""
+        """As the shapes state it."""
         return max(tensor.shape[0] for tensor in self.inputs)
 
     @property
@@ -119,7 +118,7 @@ class InferRequest:
 
 
 def decompress(body: bytes, encoding: str | None, max_bytes: int) -> bytes:
-    """Return a body decompressed by its Content-Encoding: as on all routes, or deflate, which Triton's client may send.
+    """Decompress by Content-Encoding, also deflate, as Triton's client may send.
 
     UnsupportedMedia: for another one. Malformed: if it is damaged. TooLarge: if it takes more than `max_bytes`.
     """
@@ -147,8 +146,7 @@ def read_request(
     max_rows: int,
     row_id: str | None = None,
 ) -> InferRequest:
-    """Return the parsed inference request; `row_id` names the tensor of the rows' ids, unless the body's parameters do.
-    Raises Malformed and Invalid with the part that violates the protocol.
+    """Parse a request; `row_id` names the tensor of ids, unless the body does. Raises Malformed and Invalid.
 
     Memory is never allocated by the sizes that the body states: shapes are checked against the values received. Raises
     TooLarge if JSON and the texts of BYTES tensors exceed `max_text` bytes, because each of their values becomes an
@@ -189,9 +187,7 @@ def read_request(
 
 
 def _row_ids(parameters: Any, name: str | None, tensors: Sequence[Tensor]) -> Tensor | None:
-    """Return the tensor of the rows' ids; None if not named. Raises Invalid if there is no such tensor, or not one id
-    for each row.
-    """
+    """Return the named tensor of ids. Raises Invalid without it, or without one id for each row."""
     if isinstance(parameters, dict) and "id" in parameters:
         if name is not None:
             raise _wrong("/parameters/id", "id must be given once: in the query or in the body")
@@ -218,7 +214,6 @@ def _row_ids(parameters: Any, name: str | None, tensors: Sequence[Tensor]) -> Te
 
 
 def _is_id(value: Any) -> bool:
-    """Return True if a tensor's element can be an id."""
     if isinstance(value, bytes):
         try:
             value.decode()
@@ -238,9 +233,7 @@ def _check_text(size: int, most: int) -> None:
 
 
 def _end_of_json(body: bytes, header_length: str | None) -> int:
-    """Return the length of the JSON part of the body: as the header states it, by default the whole body. Raises
-    Malformed.
-    """
+    """The header states the length; by default the whole body. Raises Malformed."""
     if header_length is None:
         return len(body)
     if not (header_length.isascii() and header_length.isdigit() and len(header_length) < 19):
@@ -253,8 +246,7 @@ def _end_of_json(body: bytes, header_length: str | None) -> int:
 
 
 def parse_json(text: bytes, max_rows: int) -> Any:
-    """Return the parsed JSON. A bare NaN, which Triton's clients send for a missing value, is read as null. Raises
-    Invalid for more lists and objects than `max_rows` rows have.
+    """Parse JSON; a bare NaN, as Triton's clients send it, is null. Raises Invalid for too many lists and objects.
 
     Both forms are parsed by the same parser, so that it rejects the same texts in both (invalid Unicode, too deep
     nesting).
@@ -281,7 +273,7 @@ def _null_for_nan(found: re.Match[bytes]) -> bytes:
 
 
 def _objects(given: Mapping[str, Any], name: str, *, required: bool) -> list[dict[str, Any]]:
-    """Return a member that is a list of objects; empty if it is absent and not required. Raises Invalid."""
+    """Return nothing if it is absent and not required. Raises Invalid."""
     found = given.get(name)
     if found is None and not required:
         return []
@@ -305,9 +297,7 @@ def _name(given: Mapping[str, Any], of: str, i: int) -> str:
 def _read_tensor(
     given: Mapping[str, Any], pointer: str, body: bytes, position: int, size: int | None
 ) -> Tensor:
-    """Return an input as a tensor: from `size` binary bytes at this position of the body, or from its JSON data if
-    `size` is None.
-    """
+    """Read `size` binary bytes at this position, or JSON data if it is None."""
     name, datatype = given["name"], given.get("datatype")
     if not isinstance(datatype, str) or (datatype not in DTYPES and datatype != BYTES):
         known = ", ".join([*DTYPES, BYTES])
@@ -345,7 +335,7 @@ def _read_tensor(
 
 
 def _binary_size(parameters: Any, pointer: str) -> int | None:
-    """Return the size of a tensor's binary data from its parameters; None for data in JSON. Raises Invalid."""
+    """Return None for data in JSON. Raises Invalid."""
     if parameters is None:
         return None
     if not isinstance(parameters, dict):
@@ -360,7 +350,7 @@ def _binary_size(parameters: Any, pointer: str) -> int | None:
 
 
 def _flat(data: Any, shape: Sequence[int], name: str, pointer: str) -> list[Any]:
-    """Return the values of a tensor's JSON data, row by row. The data may be a flat list, or a list of rows."""
+    """Data may be a flat list, or a list of rows."""
     if not isinstance(data, list):
         raise _wrong(pointer, f"the data of {shown(name)} must be a list")
     if data and isinstance(data[0], list):
@@ -377,7 +367,7 @@ def _flat(data: Any, shape: Sequence[int], name: str, pointer: str) -> list[Any]
 
 
 def _check_count(count: int, shape: Sequence[int], name: str, pointer: str) -> None:
-    """Raise Invalid unless the number of values fits the shape."""
+    """Raise Invalid unless the count fits the shape."""
     if count != math.prod(shape):
         raise _wrong(
             pointer,
@@ -388,7 +378,7 @@ def _check_count(count: int, shape: Sequence[int], name: str, pointer: str) -> N
 def _read_numbers(
     part: bytes, datatype: str, count: int, name: str, pointer: str
 ) -> npt.NDArray[Any]:
-    """Return the numbers of a binary tensor as an array. Raises Invalid for a wrong number of bytes."""
+    """Raises Invalid for a wrong number of bytes."""
     kind = np.dtype(DTYPES[datatype])
     if len(part) != count * kind.itemsize:
         raise _wrong(
@@ -402,7 +392,7 @@ def _read_numbers(
 
 
 def _split_bytes(part: bytes, datatype: str, count: int, name: str, pointer: str) -> list[bytes]:
-    """Return the elements of a binary BYTES tensor. Each is preceded by its length as a little-endian uint32."""
+    """Each element is preceded by its length as a little-endian uint32."""
     found: list[bytes] = []
     position = 0
     while position < len(part):
@@ -419,7 +409,7 @@ def _split_bytes(part: bytes, datatype: str, count: int, name: str, pointer: str
 
 
 def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[RequestedOutput]:
-    """Return the requested outputs; `binary` is the default of `binary_data`. Raises Invalid."""
+    """`binary` is the default of `binary_data`. Raises Invalid."""
     found: list[RequestedOutput] = []
     for i, each in enumerate(_objects(given, "outputs", required=False)):
         name = _name(each, "outputs", i)
@@ -436,7 +426,7 @@ def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[RequestedOutpu
 
 
 def _flag(parameters: Any, name: str, pointer: str) -> bool | None:
-    """Return a parameter that is true or false; None if absent. Raises Invalid."""
+    """Raises Invalid."""
     if parameters is None:
         return None
     if not isinstance(parameters, dict):
@@ -502,18 +492,15 @@ class TensorTable(Source):
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows in batches."""
         chosen = self._batch if columns is None else self._batch.select(list(columns))
         for start in range(0, chosen.num_rows, BATCH_ROWS):
             yield Rows(chosen.slice(start, BATCH_ROWS), start)
 
     def progress(self) -> tuple[int, int]:
-        """Return that everything is read."""
         return 1, 1
 
 
 def _columns(tensor: Tensor, names: Sequence[str]) -> dict[str, pa.Array]:
-    """Return the columns of a tensor that contains all features."""
     width = len(names)
     if isinstance(tensor.values, np.ndarray):
         table = tensor.values.reshape(tensor.shape[0], width)
@@ -522,7 +509,7 @@ def _columns(tensor: Tensor, names: Sequence[str]) -> dict[str, pa.Array]:
 
 
 def _column(tensor: Tensor, values: Any, i: int) -> pa.Array:
-    """Return the values of a tensor's column as an Arrow array; NaN and null are missing."""
+    """NaN and null are missing."""
     import pyarrow as pa
 
     if isinstance(values, np.ndarray):
@@ -547,7 +534,7 @@ def _column(tensor: Tensor, values: Any, i: int) -> pa.Array:
 
 
 def _text(value: Any) -> str | None:
-    """Return an element of a tensor as text; None if it is missing."""
+    """Return None if it is missing."""
     if isinstance(value, bytes):
         return value.decode()
     if value is None or isinstance(value, str):
@@ -564,9 +551,7 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class InferResponse:
-    """The body of a response, the length of its JSON part if binary tensors follow, and the names of the ignored
-    inputs.
-    """
+    """The body, the length of its JSON if binary tensors follow, and the ignored inputs."""
 
     body: bytes
     header_length: int | None
@@ -581,7 +566,7 @@ def infer(
     bounds: Bounds,
     explained: Callable[[Served, int], Estimates | None],
 ) -> InferResponse:
-    """Return the response with the scores of a request's rows. Raises Invalid and BadTable with each invalid value.
+    """Score a request. Raises Invalid and BadTable with each invalid value.
 
     `explained` is called with the number of rows that are to be explained; see `service.check_explained`.
     """
@@ -662,8 +647,7 @@ def _missing_tokens(tokens: tuple[str, ...] | None) -> MissingTokens:
 def _matrix_of_numbers(
     served: Served, inputs: Sequence[Tensor], missing: MissingTokens, max_rows: int
 ) -> Floats | None:
-    """Return the rows as a matrix if they are at most `max_rows` rows of binary floats for all features of a model
-    without other features; None otherwise.
+    """Return a few rows of binary floats as a matrix; None for other features or more than `max_rows`.
 
     If it is None, a `RowReader` reads the rows through a table, and reports errors. For a few rows that takes twice the
     time of all the rest.
@@ -691,7 +675,7 @@ def _matrix_of_numbers(
 
 
 def _check_outputs(served: Served, wanted: Sequence[RequestedOutput]) -> None:
-    """Raise Invalid for outputs that the model does not have, before a row is scored."""
+    """Raise Invalid for outputs that the model does not have."""
     for output in wanted:
         if output.name in ("fpr", "tpr") and served.curve is None:
             raise Invalid(f"the model has no {output.name}: it has no ROC curve of held-out rows")
@@ -700,13 +684,13 @@ def _check_outputs(served: Served, wanted: Sequence[RequestedOutput]) -> None:
 
 
 def check_probability(served: Served) -> None:
-    """Raise Invalid if the model has no probabilities."""
+    """Raises Invalid."""
     if served.calibration is None:
         raise Invalid(f"the model has no {PROBABILITY}: {served.why_no_calibration}")
 
 
 def _write(output: RequestedOutput, values: Any) -> tuple[dict[str, Any], bytes]:
-    """Return an output's description, with its data unless they are binary; and its binary data."""
+    """Return a description, with data unless they are binary; and binary data."""
     if output.name == "reasons":
         described: dict[str, Any] = {"name": output.name, "datatype": BYTES, "shape": [len(values)]}
         if not output.binary:
@@ -721,7 +705,7 @@ def _write(output: RequestedOutput, values: Any) -> tuple[dict[str, Any], bytes]
 
 
 def _ids_of(ids: Tensor | None, start: int, n_rows: int) -> pa.Array | None:
-    """Return the ids of some rows as text, for their decisions; None without ids."""
+    """Return ids as text, for decisions."""
     if ids is None:
         return None
     import pyarrow as pa
@@ -732,7 +716,7 @@ def _ids_of(ids: Tensor | None, start: int, n_rows: int) -> pa.Array | None:
 
 
 def _write_decisions(decisions: Decisions, binary: bool) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Yield the outputs `decision_id` and `review`, which an alias with feedback adds."""
+    """Yield the outputs that an alias with feedback adds."""
     n_rows = len(decisions.ids)
     yield _write_ids(DECISION_ID, Tensor(DECISION_ID, BYTES, (n_rows,), decisions.ids), binary)
     described = {"name": REVIEW, "datatype": "BOOL", "shape": [n_rows]}
@@ -743,7 +727,7 @@ def _write_decisions(decisions: Decisions, binary: bool) -> Iterator[tuple[dict[
 
 
 def _write_ids(name: str, ids: Tensor, binary: bool) -> tuple[dict[str, Any], bytes]:
-    """Return the output `name` with the tensor of ids unchanged. Values that came as JSON are returned as JSON."""
+    """Return the ids unchanged; values that came as JSON, as JSON."""
     described: dict[str, Any] = {"name": name, "datatype": ids.datatype, "shape": [*ids.shape]}
     texts = [each.decode() if isinstance(each, bytes) else each for each in ids.values]
     if isinstance(ids.values, np.ndarray):
@@ -759,9 +743,7 @@ def _write_ids(name: str, ids: Tensor, binary: bool) -> tuple[dict[str, Any], by
 
 
 def describe_config(served: Served, name: str) -> dict[str, Any]:
-    """Return a model's metadata in the form of a Triton configuration. It declares no batching, so that the dimensions
-    are those of the tensors.
-    """
+    """Describe a model as Triton does, without batching, so that dimensions are those of the tensors."""
     types = {"FP64": "TYPE_FP64", "BOOL": "TYPE_BOOL", BYTES: "TYPE_STRING"}
     described = describe_model(served, name, [])
 
@@ -782,7 +764,7 @@ def describe_config(served: Served, name: str) -> dict[str, Any]:
 
 
 def describe_model(served: Served, name: str, versions: list[str]) -> dict[str, Any]:
-    """Return a model's metadata: its features as inputs, and its outputs."""
+    """Features are inputs."""
     kinds = {"numeric": "FP64", "boolean": "BOOL"}
     labels = served.labels
     scores = {

@@ -56,7 +56,6 @@ def open_archive(file: Any) -> Iterator[zipfile.ZipFile]:
 
 
 def only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """Return the only file of an archive. Raises BadTable if there are several, or if it cannot be read."""
     files = [
         each
         for each in archive.infolist()
@@ -71,7 +70,7 @@ def only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
 
 
 def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield the decompressed bytes of an archive's member in pieces. Raises BadTable."""
+    """Yield the decompressed bytes in pieces. Raises BadTable."""
     check_member(member)
     try:
         with archive.open(member) as opened:
@@ -94,14 +93,11 @@ def check_member(member: zipfile.ZipInfo) -> None:
 
 
 def part_name(name: str) -> str:
-    """Return the name of a part for comparisons. The case of letters does not matter (ECMA-376, part 2, 6.2.2.3), and
-    some writers separate folders by backslashes.
-    """
+    """Return a part's name in lower case (ECMA-376, part 2, 6.2.2.3) with slashes: some writers use backslashes."""
     return name.replace("\\", "/").lstrip("/").casefold()
 
 
 def is_office(archive: zipfile.ZipFile) -> bool:
-    """Return True if an archive is a document of Office Open XML, as spreadsheets are."""
     return any(part_name(name) == TYPES for name in archive.NameToInfo)
 
 
@@ -118,7 +114,7 @@ class Member(io.RawIOBase):
             raise _damaged(error) from error
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to `size` bytes. Raises BadTable for a damaged archive."""
+        """Raises BadTable for a damaged archive."""
         try:
             return self._member.read(size)
         except DAMAGE as error:

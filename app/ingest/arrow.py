@@ -35,8 +35,8 @@ def _batch_rows(columns: int) -> int:
 
 
 class ParquetTable(Source):
-    """Reads a Parquet file one row group at a time; the rows of small ones are joined. Raises BadTable if its decoded
-    strings exceed `max_text` bytes in total.
+    """Reads a Parquet file by row groups; small ones are joined. Raises BadTable above `max_text` bytes of decoded
+    strings.
     """
 
     def __init__(self, path: Path, max_columns: int, max_text: int) -> None:
@@ -60,11 +60,10 @@ class ParquetTable(Source):
             self._file = _open_parquet(path, texts, self._file.metadata)
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of rows read so far, and of all rows."""
+        """The unit is rows."""
         return self._done, self.rows
 
     def is_empty(self, name: str) -> bool:
-        """Return True if the file's statistics state that a column has no value."""
         found = self._file.metadata
         if found.num_columns != len(self.names):  # there are nested ones
             return False
@@ -80,7 +79,6 @@ class ParquetTable(Source):
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows in batches of a bounded number of cells."""
         wanted = self.names if columns is None else columns
         called = self.schema.names
         indices = _indices_of(wanted, self.names)
@@ -106,7 +104,7 @@ class ParquetTable(Source):
 def _open_parquet(
     path: Path, as_words: Sequence[str] = (), metadata: pq.FileMetaData | None = None
 ) -> pq.ParquetFile:
-    """Open a Parquet file; the columns `as_words` are read as dictionaries. `metadata` need not be read again."""
+    """Columns `as_words` are read as dictionaries. `metadata` need not be read again."""
     return pq.ParquetFile(
         path,
         metadata=metadata,
@@ -118,7 +116,6 @@ def _open_parquet(
 
 
 def _join_small(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of up to `most` rows, joined from those of small row groups: each batch takes a constant time."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -168,9 +165,7 @@ def _delta_columns(metadata: pq.FileMetaData, names: Collection[str]) -> set[str
 def _write_out(
     arrays: list[pa.Array], types: Sequence[pa.DataType], texts: _Texts
 ) -> Iterator[list[pa.Array]]:
-    """Yield the columns in their declared types: as one part, or in slices if their texts are long when decoded from a
-    dictionary.
-    """
+    """Decode dictionaries to their declared types: one part, or slices if the decoded texts are long."""
     as_words = [
         is_text(kind) and pa.types.is_dictionary(array.type)
         for array, kind in zip(arrays, types, strict=True)
@@ -194,9 +189,8 @@ def _write_out(
 
 
 class ArrowTable(Source):
-    """An Arrow IPC stream, which may be compressed as a whole.
-
-    `max_batch_text` limits the bytes of the texts of one batch: they are copied when they are read.
+    """An Arrow IPC stream, perhaps compressed as a whole. `max_batch_text` limits the bytes of texts copied for a
+    batch.
     """
 
     def __init__(
@@ -214,18 +208,16 @@ class ArrowTable(Source):
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of bytes of the upload read so far, and of all bytes."""
+        """The unit is bytes of the upload."""
         return self._done, self._upload.size
 
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows; large batches are divided."""
         texts = _Texts(self._upload.max_bytes, self._max_batch_text)
         return _read_batches(self._whole_batches(), self.names, columns, texts)
 
     def _whole_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches of the stream. Raises BadTable for bytes after its end."""
         with _opened(self._upload) as (file, position):
             for whole in pa.ipc.open_stream(file):
                 yield whole
@@ -240,7 +232,6 @@ def _read_batches(
     columns: Sequence[str] | None,
     texts: _Texts,
 ) -> Iterator[Rows]:
-    """Yield the rows of batches whose columns have these names; large batches are divided."""
     wanted = names if columns is None else columns
     indices = _indices_of(wanted, names)
     known = Dictionaries()
@@ -268,10 +259,9 @@ class _Texts:
         self._size = 0
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Count the texts of a batch. Raises BadTable if they exceed the limit for a batch, or all texts so far that
-        for a table.
+        """Count the texts of a batch. Raises BadTable above the limit for a batch or for the table.
 
-        The texts of a dictionary are not added to the table's sum, because later batches may share the dictionary.
+        The texts of a dictionary do not count towards the table: later batches may share the dictionary.
         """
         sizes = list(map(_text_bytes, columns))
         size, most = sum(sizes), self._most_at_once
@@ -290,16 +280,13 @@ class _Texts:
         self._size -= shared
 
     def add_bytes(self, size: int) -> None:
-        """Count `size` bytes of texts. Raises BadTable if all so far exceed the limit for a table."""
         self._size += size
         if self._size > self._most:
             raise too_long(self._most)
 
 
 def _text_bytes(column: pa.Array) -> int:
-    """Return the bytes of the texts of a column; for a dictionary column those of its dictionary if that has views,
-    else 0; 0 for other types.
-    """
+    """Return the bytes of a column's texts. Of a dictionary column, only its dictionary's string views count."""
     if pa.types.is_dictionary(column.type):
         return _viewed_bytes(column.dictionary)
     if pa.types.is_string_view(column.type):
@@ -327,9 +314,7 @@ def _viewed_bytes(column: pa.Array) -> int:
 
 @contextmanager
 def _opened(upload: TableBytes) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
-    """Open an upload for Arrow's reader; yields the file, and a function that returns the position in it. Uncompressed
-    bytes in memory are not copied.
-    """
+    """Yield the opened upload and a function that returns the position in it. Uncompressed memory is not copied."""
     if (
         not isinstance(upload.stored, Path)
         and find_compression(upload.stored, upload.encoding) is None
@@ -342,7 +327,7 @@ def _opened(upload: TableBytes) -> Iterator[tuple[pa.NativeFile, Callable[[], in
 
 
 class ArrowFile(Source):
-    """An Arrow IPC file, also known as Feather. Its texts may take at most `max_text` bytes."""
+    """An Arrow IPC (Feather) file. Its texts may take at most `max_text` bytes."""
 
     def __init__(self, path: Path, max_columns: int, max_text: int) -> None:
         self._max_text = max_text
@@ -357,13 +342,12 @@ class ArrowFile(Source):
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of batches read so far, and of all batches."""
+        """The unit is batches."""
         return self._done, max(self._reader.num_record_batches, 1)
 
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows; large batches are divided."""
         texts = _Texts(self._max_text)
         return _read_batches(self._whole_batches(), self.names, columns, texts)
 
@@ -379,7 +363,6 @@ def _indices_of(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
 
 
 def _check_schema(schema: pa.Schema, max_columns: int) -> list[str]:
-    """Return the names of the columns. Raises BadTable for invalid names."""
     try:
         names = schema.names
     except UnicodeDecodeError as error:
@@ -400,7 +383,7 @@ def _unreadable_name(error: UnicodeDecodeError) -> BadTable:
 def _cut(
     arrays: list[pa.Array], names: Sequence[str], first: int, known: Dictionaries
 ) -> Iterator[Rows]:
-    """Yield the columns of a batch as rows, in slices of a bounded number of cells."""
+    """Yield the batch in slices of a bounded number of cells."""
     batch = _sound(arrays, names, first, known)
     size = _batch_rows(len(names))
     for start in range(0, batch.num_rows, size):
@@ -408,9 +391,7 @@ def _cut(
 
 
 def _with_own_words(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with no more words in each dictionary than rows, because work for each word must cost no more
-    than for each row.
-    """
+    """Limit each dictionary to as many words as the batch has rows, so that work per word costs no more than by row."""
     columns = [
         drop_unused_words(column)
         if pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column)
@@ -421,7 +402,7 @@ def _with_own_words(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def drop_unused_words(column: pa.Array) -> pa.Array:
-    """Return the column unchanged, or for a dictionary column with only the words that its rows use."""
+    """Return the column; if it is a dictionary column, with only the words that its rows use."""
     if not pa.types.is_dictionary(column.type):
         return column
     used = column.indices.unique().drop_null()
@@ -431,18 +412,13 @@ def drop_unused_words(column: pa.Array) -> pa.Array:
 
 
 class Dictionaries:
-    """The validated dictionaries of a table's columns. Each dictionary is validated once, even if many batches share
-    it.
-    """
+    """The validated dictionaries of a table. Each is validated once, even if many batches share it."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Hashable, pa.Array, pa.Array]] = {}
 
     def sound(self, column: pa.Array, name: str) -> pa.Array:
-        """Return a dictionary column after a check of its words and of its codes; views become plain texts.
-
-        Raises pa.ArrowInvalid.
-        """
+        """Validate the words and codes of a dictionary column; views become plain texts. Raises pa.ArrowInvalid."""
         words = column.dictionary
         buffers = [each and (each.address, each.size) for each in words.buffers()]
         key = (words.type, len(words), words.offset, *buffers)
@@ -457,7 +433,7 @@ class Dictionaries:
 
 
 def _check_lengths(arrays: Sequence[pa.Array], names: Sequence[str], first: int) -> None:
-    """Raise BadTable for a dictionary with an invalid length, for which `len` would fail."""
+    """Raise BadTable for a dictionary whose length is invalid: `len` would fail."""
     for name, array in zip(names, arrays, strict=True):
         if pa.types.is_dictionary(array.type):
             try:
@@ -469,9 +445,7 @@ def _check_lengths(arrays: Sequence[pa.Array], names: Sequence[str], first: int)
 def _sound(
     arrays: list[pa.Array], names: Sequence[str], first: int, known: Dictionaries
 ) -> pa.RecordBatch:
-    """Return the columns as a batch after a check that text is UTF-8 and that every dictionary code has a value. Raises
-    BadTable.
-    """
+    """Return the columns as a batch whose texts are UTF-8 and whose dictionary codes have values. Raises BadTable."""
     found = []
     for name, array in zip(names, arrays, strict=True):
         try:
@@ -486,9 +460,7 @@ def _sound(
 
 
 def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -> BadTable:
-    """Return the error for a damaged column: with the row of the first text that is not UTF-8, else with Arrow's
-    message.
-    """
+    """Name the row of the first text that is not UTF-8; without one, use Arrow's message."""
     if (binary := _as_binary(array)) is not None:
         for row, value in enumerate(binary.to_pylist(), start=first + 1):
             try:
@@ -501,7 +473,7 @@ def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -
 
 
 def _as_binary(array: pa.Array) -> pa.Array | None:
-    """Return a text column as binary; None for other types, and for a column with invalid offsets."""
+    """Return None for other types, and for a column with invalid offsets."""
     if not is_text(array.type):
         return None
     kind = pa.binary() if pa.types.is_string(array.type) else pa.large_binary()
@@ -559,9 +531,7 @@ def stream_of(file: Whole) -> Whole:
 
 
 def read_claims(stream: bytes | pa.Buffer, max_messages: int = MAX_MESSAGES) -> Claims:
-    """Return the sums of the sizes that the messages of a stream state. Raises BadTable for bytes that are not a
-    stream, and for too many messages.
-    """
+    """Raise BadTable for bytes that are not a stream, and for too many messages."""
     rows = size = values = held = 0
     dictionaries: dict[int, tuple[int, int]] = {}  # values and bytes
     try:
@@ -601,7 +571,6 @@ def _natural(length: int) -> int:
 
 
 def _decompressed(batch: _Table, body: pa.Buffer) -> int:
-    """Return the decompressed size that the compressed buffers of a batch state."""
     if not batch.has(_COMPRESSION):
         return 0
     claimed = 0
@@ -625,7 +594,6 @@ class _Table:
 
     @classmethod
     def root(cls, metadata: pa.Buffer) -> _Table:
-        """Return the root table of a message's metadata."""
         data = metadata.to_pybytes()
         return cls(data, cls._read(data, "<I", 0))
 
@@ -637,7 +605,6 @@ class _Table:
         return int(value)
 
     def _field(self, number: int) -> int:
-        """Return the position of a field; 0 if it is absent."""
         listed = self.position - self._read(self.data, "<i", self.position)
         size = self._read(self.data, "<H", listed)
         at = 4 + 2 * number
@@ -645,7 +612,6 @@ class _Table:
         return self.position + offset if offset else 0
 
     def has(self, field: int) -> bool:
-        """Return True if a field is present."""
         return self._field(field) != 0
 
     def number(self, field: int, form: str) -> int:
@@ -654,14 +620,12 @@ class _Table:
         return self._read(self.data, form, position) if position else 0
 
     def table(self, field: int) -> _Table:
-        """Return a field that is a table. Raises struct.error if it is absent."""
         position = self._field(field)
         if not position:
             raise struct.error("a message has no header")
         return _Table(self.data, position + self._read(self.data, "<I", position))
 
     def pairs(self, field: int) -> list[tuple[int, int]]:
-        """Return a field that is a vector of structs of two int64; empty if it is absent."""
         position = self._field(field)
         if not position:
             return []

@@ -1,6 +1,4 @@
-"""Construction of the typed table from an upload: reader, roles, label, rows, Parquet file, profile; and appending of
-an upload to a table.
-"""
+"""Construction of the typed table from an upload, and appending of an upload to a table."""
 
 from __future__ import annotations
 
@@ -97,13 +95,12 @@ _MIN_RUNNING = 3  # rows of a running number: two rise by chance
 def ingest(
     payload: Mapping[str, Any], callback: Callback, attempt: type[Build] | None = None
 ) -> dict[str, Any]:
-    """Read the upload that the payload describes and write the typed table and its profile into its work folder.
+    """Read an upload; write the typed table and its profile into the work folder of the payload.
 
     The payload has path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight, group,
     query, categorical, numeric, drop, protected, missing, strict, dialect (None, or the arguments of `Dialect`),
     workdir and limits (rows, columns, bytes, categories, category_length). Returns the columns of the dataset's row.
-    Raises BadTable with every error, line and column. It reads and writes only the files in the payload. `attempt` is
-    the class that builds the table, by default `Build`.
+    Raises BadTable with every error, line and column. Only the files in the payload are read and written.
     """
     kind = attempt or Build
 
@@ -131,9 +128,7 @@ def ingest(
 
 @contextmanager
 def system_memory() -> Iterator[None]:
-    """Make Arrow allocate from the system during the block: its own pools return their pages after each batch and
-    request new ones.
-    """
+    """Make Arrow allocate from the system: its own pools return their pages after each batch and request new ones."""
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:
@@ -143,7 +138,6 @@ def system_memory() -> Iterator[None]:
 
 
 def describe_table(build: Build, found: dict[str, Any]) -> dict[str, Any]:
-    """Return the description of a built table: `found`, its hash, its queries, and the file of its profile."""
     features = [c["name"] for c in found["columns"] if c["role"] in (_FEATURE, PROTECTED)]
     table = build.path
     # Everything is read; only the survey is left.
@@ -164,7 +158,6 @@ def describe_table(build: Build, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -233,8 +226,8 @@ class Build:
         )
 
     def _name_label(self, given: Mapping[str, Any]) -> str | None:
-        """Return the label column: the declared one; by default a column with a usual name of labels, else the last
-        column. If that is a running number, the last column of two values is preferred.
+        """Return the declared label; else a column with a usual name of labels; else the last column with two values if
+        the last of all is a running number; else the last column.
         """
         if given[LABEL] or given[LABELS] or self._payload["dataset_kind"] != BIPARTITE:
             return cast(str | None, given[LABEL])
@@ -249,7 +242,6 @@ class Build:
         return next(iter(suggest_labels(None, free[:-1], self._first_values())), None)
 
     def _is_running(self, name: str) -> bool:
-        """Return True if a column's first rows are strictly increasing whole numbers."""
         rows = next(iter(self.source.batches(Errors(), [name])), None)
         if rows is None or rows.batch.num_rows < _MIN_RUNNING:
             return False
@@ -261,16 +253,15 @@ class Build:
 
     @property
     def query(self) -> str | None:
-        """The query column, if there is one."""
         return self._roles.query
 
     def report(self, rows: int, *, is_read: bool = False) -> None:
-        """Report the progress of reading; `is_read`: the source is read to its end."""
+        """Report progress; `is_read`: the source is read to its end."""
         done, total = self.source.progress()
         self._callback(total if is_read else done, total, {"rows": rows})
 
     def run(self) -> dict[str, Any]:
-        """Build the table and return its description. Raises BadTable."""
+        """Raises BadTable."""
         if self.source.schema is not None:
             self._check_types(self.source.schema)
         pairs = self._find_pairs()
@@ -298,7 +289,7 @@ class Build:
         return self._conclude(converter)
 
     def _conclude(self, converter: Converter) -> dict[str, Any]:
-        """Check everything that was read, and return the description of the table. Raises BadTable."""
+        """Check everything that was read, and describe the table. Raises BadTable."""
         if self._roles.item:
             converter.items.report_repeated(self._roles.item, self._errors)
         self._check_value_errors(converter)
@@ -316,9 +307,7 @@ class Build:
         return self._result(converter, identifiers)
 
     def _known_types(self) -> dict[str, str]:
-        """Return the types of the features that do not depend on values: those that are declared, and those of typed
-        columns.
-        """
+        """Return the types that do not depend on values: declared ones, and those of typed columns."""
         roles, schema = self._roles, self.source.schema
         types = dict.fromkeys(roles.categorical, CATEGORICAL) | dict.fromkeys(
             roles.numeric, NUMERIC
@@ -336,7 +325,6 @@ class Build:
         return types
 
     def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
-        """Return the types of features, determined from all rows that were read."""
         known = self._known_types()
         return {
             name: known[name] if name in known else self._type_of(converter.evidence(name))
@@ -344,14 +332,11 @@ class Build:
         }
 
     def _type_of(self, evidence: Evidence) -> str:
-        """Return the type of a column, determined from its values. In a typed file, text is never a number, even if it
-        consists of digits.
-        """
+        """In a typed file, text is never a number, even if it consists of digits."""
         read = evidence.type if self.source.schema is None else evidence.text_type
         return read(self.notation.dates)
 
     def _settle_order(self, converter: Converter) -> None:
-        """Determine the order of day and month in dates with slashes from all rows that were read."""
         known = self._known_types()
         names = (name for name in self._roles.features if name not in known)
         self._take_order(map(converter.evidence, names))
@@ -363,7 +348,6 @@ class Build:
             self.notation = replace(self.notation, dates=shown.pop() if len(shown) == 1 else None)
 
     def _first_types(self, rows: Rows, types: Mapping[str, str]) -> dict[str, str]:
-        """Return the types of all features; those that are unknown are guessed from the first rows."""
         found: dict[str, Evidence] = {}
         for name in self._roles.features:
             if name in types:
@@ -386,8 +370,8 @@ class Build:
         types: Mapping[str, str],
         kept: Mapping[str, pa.Array],
     ) -> Converter:
-        """Read all rows; returns the converter with their statistics. Writes the typed table, until it is clear that it
-        must be written again.
+        """Read all rows, and write the table until it is clear that it must be written again. The converter has the
+        statistics.
         """
         count = 0
         converter: Converter | None = None
@@ -428,7 +412,6 @@ class Build:
         return converter
 
     def _batches(self, types: Mapping[str, str]) -> Iterator[Rows]:
-        """Yield the rows in batches, with the columns that are not dropped."""
         columns = [name for name in self.source.names if name not in self._roles.dropped]
         numeric = [name for name in self._roles.features if types.get(name, NUMERIC) == NUMERIC]
         return self.source.batches(self._errors, columns, numeric)
@@ -457,7 +440,6 @@ class Build:
         types: Mapping[str, str],
         kept: Mapping[str, pa.Array],
     ) -> Converter:
-        """Return a converter of rows to these types, label values and kept categories."""
         return self.converter(
             self._roles,
             pairs,
@@ -476,7 +458,6 @@ class Build:
         return self._survey_of(self._surveyed(converter), self.source.rows)
 
     def _surveyed(self, converter: Converter) -> list[str]:
-        """Return the names of the features that are not identifiers."""
         identifiers = self._identifiers(converter)
         return [name for name in self._roles.features if name not in identifiers]
 
@@ -485,7 +466,6 @@ class Build:
         return Survey(features, self._roles.labels[0] if alone else None, rows)
 
     def _fields(self, converter: Converter) -> list[pa.Field]:
-        """Return the Arrow fields of the typed table, in order."""
         roles = self._roles
         special = (
             *((label, LABEL, pa.int8()) for label in roles.labels),
@@ -514,9 +494,7 @@ class Build:
         }
 
     def _order(self, values: Sequence[str], positive: str | None) -> tuple[str, ...]:
-        """Return the negative value and the name of the positive class, followed by the values of a class
-        of several.
-        """
+        """Return the negative value and the name of the positive class, then the values of a class of several."""
         if len(values) < 2:
             return tuple(values)
         if positive is None:
@@ -539,7 +517,6 @@ class Build:
         )
 
     def _first_values(self) -> dict[str, list[str]]:
-        """Return the distinct values of each column in the first rows."""
         rows = next(iter(self.source.batches(Errors())), None)
         found: dict[str, list[str]] = {}
         if rows is None:
@@ -551,7 +528,6 @@ class Build:
         return found
 
     def _check_types(self, schema: pa.Schema) -> None:
-        """Raise BadTable for a typed column whose type cannot be read in its role."""
         types = dict(zip(self.source.names, schema.types, strict=True))
         wrong: list[BadTable] = []
         undeclared = [n for n in self._roles.features if n not in self._roles.categorical]
@@ -595,7 +571,6 @@ class Build:
             self._errors.add_all(converter.unlabelled)
 
     def _no_numbers(self, converter: Converter, name: str, count: int) -> RowError:
-        """Return the error for a column that is declared numeric, and has too many other values."""
         first = converter.value_errors.of(name)[0]
         shown = ", ".join(map(show, converter.odd_values(name)[:3]))
         detail = (
@@ -605,8 +580,8 @@ class Build:
         return replace(first, detail=detail)
 
     def _identifiers(self, converter: Converter) -> list[str]:
-        """Return the columns that are identifiers and therefore not features: nearly unique text, and unique whole
-        numbers under the name of an identifier.
+        """Return the columns that are excluded from the features because each value names one row: nearly unique text,
+        or unique whole numbers in a column named like an identifier.
         """
         return [
             name
@@ -628,9 +603,7 @@ class Build:
         )
 
     def _refusal(self, converter: Converter) -> BadTable:
-        """Return the error for the collected errors, with a suggestion of fields with which the table would
-        be valid.
-        """
+        """Summarise the collected errors, and suggest fields with which the table would be valid."""
         refusal = self._errors.summarise()
         for encoding in ("windows-1252", "latin-1"):  # which has no letters of its own
             about = f"encoding={encoding}"
@@ -675,7 +648,6 @@ class Build:
         return refusal
 
     def _suggest_label(self, refusal: BadTable, wanted: str | None, taken: str = "") -> None:
-        """Add to an error the other columns that may be the label."""
         names = [name for name in self.source.names if name != taken]
         likely = suggest_labels(wanted, names, self._first_values())
         if likely:
@@ -683,7 +655,6 @@ class Build:
             refusal.suggest(f"; likely labels are {listed}", {"label": likely[0]})
 
     def _label_values(self) -> dict[str, dict[str, None]]:
-        """Return the first values of each label in the file: two, or as many as precede the positive one."""
         labels, positive = self._roles.labels, self._payload["positive"]
         seen: dict[str, dict[str, None]] = {label: {} for label in labels}
 
@@ -716,9 +687,7 @@ class Build:
             )
 
     def _check_whole(self, converter: Converter) -> None:
-        """Raise BadTable unless the whole table has a label with two values, or two grades, and a positive sum of
-        weights.
-        """
+        """Raise BadTable unless the whole table has two label values (or grades) and a positive sum of weights."""
         for label, pair in converter.pairs.items():
             if len(pair) < 2:
                 only = f"only the value {show(pair[0])}" if pair else "no value"
@@ -745,7 +714,6 @@ class Build:
             )
 
     def _result(self, converter: Converter, identifiers: Collection[str]) -> dict[str, Any]:
-        """Return the columns of the dataset's row that describe the built table."""
         labels = [
             {
                 "name": label,
@@ -789,11 +757,10 @@ class Build:
         return {} if order is None or order == self.source.notation.dates else {"dates": order}
 
     def _number_notation(self, notations: Sequence[Notation]) -> dict[str, str]:
-        """Return the upload fields that declare the number notation, if only one is possible."""
+        """Return the upload fields for the notation, if only one is possible."""
         return changes(notations[0], self.notation) if len(notations) == 1 else {}
 
     def _negative(self, converter: Converter, label: str) -> str:
-        """Return the name of the negative class: its value, or "not" followed by the positive class."""
         positive, *several = converter.pairs[label][1:]
         positives = {positive, *several}
         others = [value for value in converter.label_values[label] if value not in positives]
@@ -802,16 +769,14 @@ class Build:
         )
 
     def _describe_label(self, converter: Converter, label: str) -> dict[str, Any]:
-        """Return the values of a label in the upload, and whether the positive one was guessed, for the column's
-        profile.
-        """
+        """Return the profile of a label: its values in the upload, and whether the positive one was guessed."""
         negative, *positives = converter.pairs[label]
         guessed = self._payload["positive"] is None and not is_certain(negative, positives[0])
         values = count_values(converter.label_values[label], positives[1:] or positives)
         return {"values": values, "guessed": guessed}
 
     def _warnings(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
-        """Return the warnings: how values that did not fit were handled, and which upload field changes that."""
+        """Each warning tells how values that did not fit were handled, and which upload field changes that."""
         found = []
         for label in self._roles.labels:
             if converter.unlabelled.total:
@@ -947,9 +912,7 @@ class Build:
         return sorted(found, key=lambda warning: order[warning["column"]])
 
     def _missing_words(self, converter: Converter, name: str) -> dict[str, str]:
-        """Return the upload field with which the erroneous values of a column are missing ones, if they are few words
-        without a digit.
-        """
+        """Suggest to declare a column's erroneous values as missing, if they are few words without a digit."""
         words = converter.odd_values(name)
         if not 0 < len(words) <= MAX_STRAY or any(re.search("[0-9]", word) for word in words):
             return {}
@@ -958,9 +921,7 @@ class Build:
     def _propose_group(
         self, columns: Sequence[Mapping[str, Any]], rows: int
     ) -> list[dict[str, Any]]:
-        """Return the warning that a column seems to group the rows, if no group column is declared; else an
-        empty list.
-        """
+        """Warn that a column seems to group the rows, unless a group column is declared."""
         if self._roles.group is not None or self._roles.query is not None:
             return []
         name = group_column(columns, rows)
@@ -984,9 +945,8 @@ class Build:
     def _warn_of_words(
         self, name: str, odd: UnreadableWords, all_odd: Iterable[UnreadableWords]
     ) -> dict[str, Any]:
-        """Return the warning for a column with a few words among numbers. It suggests to declare them as missing
-        values, except words with a digit such as "16+". A table has one list of such words, so the warnings of all
-        columns suggest the same.
+        """Warn of a few words among numbers, and suggest to declare them as missing, except those with a digit ("16+").
+        A table has one list of missing words, so the warnings of all columns suggest the same.
         """
         words = {word for each in all_odd for word in each.words}
         missing = sorted(word for word in words if not re.search("[0-9]", word))
@@ -1008,7 +968,6 @@ class Build:
         return _warning("words_among_numbers", name, detail, odd.rows, field, None, said)
 
     def _warn_of_code(self, name: str, word: str, rows: int) -> dict[str, Any]:
-        """Return the warning for a word for missing values that may be a category of a column."""
         others = [token for token in self._missing.tokens if token.lower() != word.lower()]
         said = {"missing": join_names(others)} if others else {}
         how = f"set missing={said['missing']}" if said else "set missing to other words"
@@ -1017,7 +976,6 @@ class Build:
         return _warning("missing_word_like_code", name, detail, rows, "missing", None, said)
 
     def _columns(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
-        """Return the description of each column: name, type, role and profile."""
         roles = self._roles
         columns = []
         for name in self.source.names:
@@ -1057,7 +1015,6 @@ class Build:
 def count_values(
     counts: Mapping[str, int], positives: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return a label's values with their numbers of rows: the positive ones, and the most frequent others."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     # What is longer than a name cannot be named, and NUL cannot be kept.
     others = [
@@ -1082,7 +1039,6 @@ def _warning(
     line: int | None = None,
     suggestion: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return a warning about a column; `parameter` is the upload field that changes the handling."""
     suggested = {"suggestion": dict(suggestion)} if suggestion else {}
     return {
         "code": code,
@@ -1100,7 +1056,6 @@ def _spelled(fields: Mapping[str, str]) -> str:
 
 
 def _describe_row(error: RowError) -> str:
-    """Return the line or row of an error in words, as the first of several."""
     of_part = f" of part {error.part}" if error.part else ""
     if error.line:
         return f"in line {error.line}{of_part}"
@@ -1113,7 +1068,6 @@ def _is_boolean(kind: pa.DataType) -> bool:
 
 
 def _no_features(identifiers: Sequence[str]) -> BadTable:
-    """Return the error for a table whose possible features are all identifiers."""
     shown = ", ".join(map(show, identifiers[:10])) + (", …" if len(identifiers) > 10 else "")
     return BadTable(
         "a table must have at least one feature column, but nearly every row has a different value in "
@@ -1124,7 +1078,6 @@ def _no_features(identifiers: Sequence[str]) -> BadTable:
 
 
 def _grades(converter: Converter) -> list[dict[str, int]]:
-    """Return the occurring grades, in ascending order, each with its number of rows."""
     counts = enumerate(converter.grade_counts)
     return [{"grade": grade, "rows": count} for grade, count in counts if count]
 
@@ -1134,7 +1087,7 @@ _DROPPED, _IDENTIFIER, _FEATURE, _WEIGHT = "dropped", "identifier", "feature", "
 
 
 def append(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
-    """Write a table of the rows of `payload["parent"]` followed by those of the upload; returns the same as `ingest`.
+    """Write a table of the rows of `payload["parent"]` and then those of the upload. Returns the same as `ingest`.
 
     The parent has `path` (its typed table), `rows`, `columns` (name, type, role) and `pairs` (for each label its
     negative and its positive value).
@@ -1149,19 +1102,15 @@ class NoRows(Source):
         self.names = [column["name"] for column in parent["columns"]]
 
     def progress(self) -> tuple[int, int]:
-        """Return that everything is read."""
         return 1, 1
 
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield nothing."""
         return iter(())
 
 
 class Extended(Source):
-    """The rows of a typed table followed by those of an upload; or only the latter, in the table's columns."""
-
     schema = None  # the types are those of the table, whatever the upload's are
     has_parent = True
 
@@ -1175,7 +1124,7 @@ class Extended(Source):
         self._rows_read = 0
 
     def progress(self) -> tuple[int, int]:
-        """Return the progress of both readings, each in thousandths."""
+        """Each source counts as 1,000 units."""
         done, whole = self._upload.progress()
         if not self.has_parent:
             return done, whole
@@ -1185,14 +1134,12 @@ class Extended(Source):
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows of the table by row groups, and then the batches of the upload."""
         wanted = list(self.names if columns is None else columns)
         if self.has_parent:
             yield from self._parents_rows(wanted)
         yield from self._upload.batches(errors, wanted, numeric)
 
     def _parents_rows(self, wanted: list[str]) -> Iterator[Rows]:
-        """Yield the rows of the parent table, converted to the form of an upload."""
         self._rows_read = 0
         with pq.ParquetFile(self._parent["path"]) as file:
             for number in range(file.num_row_groups):
@@ -1204,9 +1151,7 @@ class Extended(Source):
                     self._rows_read += batch.num_rows
 
     def _as_uploaded(self, name: str, column: pa.Array) -> pa.Array:
-        """Return a column of the typed table in the form that the converter reads: labels as text, booleans as true and
-        false.
-        """
+        """Return a column of the typed table as the converter reads it: labels as text, booleans as true and false."""
         if (pair := self._parent["pairs"].get(name)) is not None:
             return pa.DictionaryArray.from_arrays(column.cast(pa.int32()), pa.array(pair))
         if self._types[name] == "boolean" and pa.types.is_floating(column.type):
@@ -1215,12 +1160,10 @@ class Extended(Source):
 
 
 class _AppendingConverter(Converter):
-    """A converter for a source whose first rows are already typed."""
-
     hint = "; a column keeps its type with mode=append, and can change it with mode=replace"
 
     def _feature(self, rows: Rows, name: str) -> Floats:
-        """Return the values of a feature; dates of the typed rows are numbers already."""
+        """Dates of the typed rows are numbers already."""
         column = rows.batch.column(name)
         # The check of types accepts no uploaded number as a date, so this one was read before.
         if self.types[name] != DATETIME or not pa.types.is_floating(column.type):
@@ -1231,8 +1174,6 @@ class _AppendingConverter(Converter):
 
 
 class Appending(Build):
-    """Builds a table from a parent table and an upload."""
-
     converter = _AppendingConverter
 
     def __init__(
@@ -1280,9 +1221,7 @@ class Appending(Build):
         return pairs
 
     def _describe_label(self, converter: Converter, label: str) -> dict[str, Any]:
-        """Return the values of the label of the combined table; if the parent's rows have only classes, the positive
-        values without counts.
-        """
+        """If the parent's rows have only classes, the positive values have no counts."""
         several = converter.pairs[label][2:]
         if not several and not self._takes_rest():
             return super()._describe_label(converter, label)
@@ -1292,9 +1231,7 @@ class Appending(Build):
         return {name: column["type"] for name, column in self._features.items()}
 
     def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
-        """Return the types that the columns have in the version appended to. A column whose values there and here are
-        all boolean, or absent, becomes boolean.
-        """
+        """Keep the parent's types. A column that is boolean, or empty, both there and here becomes boolean."""
         kinds = {name: converter.types[name] for name in names}
         for name, kind in kinds.items():
             found = converter.evidence(name)
@@ -1303,12 +1240,12 @@ class Appending(Build):
         return kinds
 
     def _identifiers(self, converter: Converter | None = None) -> list[str]:
-        """Return the identifiers of the parent."""
+        """They are those of the parent."""
         return self._names(lambda column: column["role"] == _IDENTIFIER)
 
 
 def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    """Raise BadTable unless the upload has the parent's columns, in any order. Dropped columns may be absent."""
+    """Raise BadTable unless the upload has the parent's columns, in any order; dropped ones may be absent."""
     known = [column["name"] for column in columns]
     errors = Errors()
     for column in columns:
@@ -1331,7 +1268,6 @@ def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
 def _check_types(
     columns: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType], *, graded: bool
 ) -> None:
-    """Raise BadTable for an uploaded column whose type cannot contain values of the parent's type."""
     errors = Errors()
     features = (_FEATURE, PROTECTED, _IDENTIFIER)
     checked = (*features, _WEIGHT, LABEL) if graded else (*features, _WEIGHT)
@@ -1348,7 +1284,7 @@ def _check_types(
 
 
 def _may_hold(type_: pa.DataType, kind: str) -> bool:
-    """Return True if values of an Arrow type may be read as a column of this kind."""
+    """Return True if an Arrow type can be read as a column of this kind."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_null(type_):

@@ -1,5 +1,4 @@
-"""Detection of the type of a column from its values, and conversion of batches to float64, categories, label codes and
-group texts.
+"""Detection of a column's type from its values, and conversion of batches to numbers, categories, labels and groups.
 
 A value of a feature that does not fit its column is a value error: it counts as missing, and is reported. In a label,
 an item, a weight, a group or a query it is an error of the table.
@@ -94,8 +93,8 @@ _MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
 
 @dataclass
 class LeadingZeros:
-    """The whole numbers with leading zeros of a column: the number of their rows, and the first one in alphabetical
-    order; and the fewest and most digits of all its whole numbers, 0 before the first.
+    """Whole numbers with leading zeros in a column: their rows, and the alphabetically first. `shortest` and `longest`
+    are the digits of all whole numbers (0 before the first).
     """
 
     rows: int = 0
@@ -112,13 +111,13 @@ class LeadingZeros:
             self.add_lengths(padded)
 
     def add_lengths(self, texts: pa.Array) -> None:
-        """Count the digits of whole numbers without a sign."""
+        """Count the digits of unsigned whole numbers."""
         found = pc.min_max(pc.utf8_length(texts))
         if found["min"].is_valid:
             self._widen(found["min"].as_py(), found["max"].as_py())
 
     def add_range(self, low: float, high: float) -> None:
-        """Count the digits of whole numbers in this range that are written without leading zeros."""
+        """Count the digits of whole numbers in this range, written without leading zeros."""
         if 0.0 <= low <= high < MAX_WHOLE:
             self._widen(len(str(int(low))), len(str(int(high))))
 
@@ -127,23 +126,22 @@ class LeadingZeros:
         self.longest = max(self.longest, longest)
 
     def absorb(self, rows: int, example: str, shortest: int, longest: int) -> None:
-        """Add the members of another one, of further rows."""
+        """Add the statistics of further rows."""
         self.rows += rows
         self.example = min(self.example or example, example or self.example)
         if longest:
             self._widen(shortest, longest)
 
     def are_codes(self) -> bool:
-        """Return True if a column of whole numbers has codes, such as postcodes: some begin with a zero, and all have
-        the same number of digits, at least three.
+        """Return True for codes such as postcodes: some begin with zero, and all have the same number of digits, at
+        least 3.
         """
         return self.rows > 0 and self.shortest == self.longest >= _MIN_CODE_DIGITS
 
 
 @dataclass
 class Evidence:
-    """Counts of a column's values that are not missing, by rows and by distinct values: numbers, booleans, dates and
-    words.
+    """Counts of a column's known values, by rows and by distinct values: numbers, booleans, dates and words.
 
     Dates with slashes are counted separately, because each may determine the order of day and month: 31/01/2026 is
     `day_first`, 01/31/2026 `month_first`, 03/04/2026 `either`. `mixed` counts distinct words of letters and digits;
@@ -166,9 +164,7 @@ class Evidence:
     zeros: LeadingZeros = field(default_factory=LeadingZeros)
 
     def weigh(self, values: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        """Count distinct normalized texts, each with its number of rows, except those that are missing in a column of
-        numbers, booleans or dates.
-        """
+        """Count distinct normalized texts by their rows, except those that are missing in a typed column."""
         known = to_mask(pc.invert(may_be_missing(values)))
         values, counts = values.filter(pa.array(known)), counts[known]
         grouped = f"|{self.notation.grouped}" if self.notation.thousands else ""
@@ -200,7 +196,7 @@ class Evidence:
         self.mixed += int(np.count_nonzero(mixed))
 
     def _weigh_zeros(self, numbers: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        """Count the numbers with leading zeros, and the digits of whole numbers."""
+        """Count leading zeros, and the digits of whole numbers."""
         digits = to_mask(pc.match_substring_regex(numbers, _WHOLE))
         self.whole = self.whole and bool(digits.all())
         padded = to_mask(pc.match_substring_regex(numbers, PADDED))
@@ -208,13 +204,12 @@ class Evidence:
         self.zeros.add_lengths(numbers.filter(digits))
 
     def add_numbers(self, rows: int, distinct: int, *, whole: bool) -> None:
-        """Count values that are already known to be numbers."""
         self.numbers += rows
         self.distinct_numbers += distinct
         self.whole = self.whole and whole
 
     def state(self) -> dict[str, Any]:
-        """Return the counts as JSON, which `absorb` reads."""
+        """Return the counts as JSON, for `absorb`."""
         aside = ("notation", "zeros")  # the latter do not matter for dates
         return {name: value for name, value in vars(self).items() if name not in aside}
 
@@ -225,7 +220,6 @@ class Evidence:
             setattr(self, name, own and value if name == "whole" else own + value)
 
     def is_empty(self) -> bool:
-        """Return True if nothing was counted."""
         return self.known == 0
 
     @property
@@ -235,15 +229,13 @@ class Evidence:
         return self.numbers + self.booleans + self.dates + slashed + self.words
 
     def has_dates(self, order: str | None) -> bool:
-        """Return True if more than nine in ten values are dates; those with slashes count if they have this order."""
+        """Return True if more than 90 % of the values are dates; those with slashes count if they have this order."""
         slashed = {DAY_FIRST: self.day_first, MONTH_FIRST: self.month_first}
         dates = self.dates + (self.either + slashed[order] if order is not None else 0)
         return dates > TYPE_FRACTION * self.known
 
     def orders(self) -> list[str]:
-        """Return the possible orders of day and month of this column; empty if it is not a column of dates with
-        slashes.
-        """
+        """Return the possible orders of day and month; empty unless the column has dates with slashes."""
         found = [order for order in (DAY_FIRST, MONTH_FIRST) if self.has_dates(order)]
         if self.has_dates(None):
             return []
@@ -252,7 +244,7 @@ class Evidence:
         return found
 
     def type(self, order: str | None = None) -> str:
-        """Return the type of the column; a column without values is numeric."""
+        """A column without values is numeric."""
         known = self.known
         if self.has_dates(order):
             return DATETIME
@@ -269,11 +261,10 @@ class Evidence:
         )
 
     def text_type(self, order: str | None = None) -> str:
-        """Return the type of a column that is declared as text by the file, even if all values are digits."""
+        """Return the type of a column that the file declares as text, even if all values are digits."""
         return DATETIME if self.has_dates(order) else CATEGORICAL
 
     def _has_codes(self) -> bool:
-        """Return True if enough values are not numbers, so that the column has codes and not numbers with errors."""
         others = self.known - self.numbers
         many = self.distinct_others >= MANY_WORDS
         often = others > _SHARE_OF_ROWS * self.known and others > self.distinct_others
@@ -284,7 +275,6 @@ class Evidence:
 
 
 def weigh(counts: Mapping[str, int], notation: Notation) -> Evidence:
-    """Return the evidence for the type of a column with these distinct texts and numbers of rows."""
     evidence = Evidence(notation)
     if counts:
         rows = np.fromiter(counts.values(), np.int64, len(counts))
@@ -313,8 +303,8 @@ class CategoryLimits:
 
 @dataclass(frozen=True)
 class UnreadableWords:
-    """The few words of a column that otherwise contains `what` (numbers or dates), the number of their rows, and the
-    number of all distinct values.
+    """The few words of a column that otherwise contains `what` (numbers or dates), their rows, and the number of all
+    distinct values.
     """
 
     what: str
@@ -336,7 +326,6 @@ class DistinctCounter:
         self._level = 0
 
     def add(self, texts: pa.Array) -> None:
-        """Add texts; repeated ones change nothing."""
         values = texts.cast(pa.binary()).to_pylist()
         hashes = mix(np.fromiter(map(zlib.crc32, values), np.uint64, len(values)))
         self._kept = np.union1d(self._kept, self._sample(hashes))
@@ -345,11 +334,11 @@ class DistinctCounter:
             self._kept = self._sample(self._kept)
 
     def state(self) -> dict[str, Any]:
-        """Return the state as JSON, which `absorb` reads."""
+        """Return the state as JSON, for `absorb`."""
         return {"level": self._level, "kept": as_json(self._kept)}
 
     def absorb(self, state: Mapping[str, Any]) -> None:
-        """Add the texts that another counter has counted, from its `state`."""
+        """Add the texts of another counter from its `state`."""
         self._level = max(self._level, state["level"])
         both = np.union1d(self._kept, from_json(state["kept"], np.uint64))
         self._kept = self._sample(both)
@@ -359,7 +348,6 @@ class DistinctCounter:
 
     @property
     def count(self) -> int:
-        """The (estimated) number of distinct texts."""
         return len(self._kept) << self._level
 
     def _sample(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -368,9 +356,7 @@ class DistinctCounter:
 
 
 class TextColumn:
-    """A text column, read batch by batch. With `kept`, only these words remain categories; all others are pooled as
-    missing.
-    """
+    """A text column, read batch by batch. With `kept`, other words are pooled as missing."""
 
     def __init__(
         self,
@@ -401,9 +387,7 @@ class TextColumn:
         self._spelled: Counter[str] = Counter()
 
     def take(self, rows: Rows, missing: MissingTokens, value_errors: Errors) -> pa.DictionaryArray:
-        """Return a batch of the column as it is stored, and count its words. Texts that are too long for a category are
-        reported as errors.
-        """
+        """Return a batch as it is stored, and count its words. Texts too long for a category are errors."""
         column = rows.batch.column(self._name)
         raw = column.dictionary_encode() if is_text(column.type) else column
         coded = encode(raw, missing)
@@ -426,7 +410,6 @@ class TextColumn:
 
     @property
     def known(self) -> int:
-        """Number of values that are not missing."""
         return self._known
 
     @property
@@ -436,14 +419,14 @@ class TextColumn:
         return len(self._words) if self._beyond is None else self._beyond.count
 
     def evidence(self) -> Evidence:
-        """Return the evidence of the words for the column's type."""
+        """The evidence of the words for the column's type."""
         self._merge()
         found = Evidence(self._notation)
         found.weigh(self._words, self._counts)
         return found
 
     def is_identifier(self) -> bool:
-        """Return True if the column looks like an identifier: nearly all values differ."""
+        """Return True if nearly all values differ."""
         return (
             not self._declared
             and self._known >= MIN_IDENTIFIERS
@@ -452,8 +435,7 @@ class TextColumn:
 
     def grouped_number(self) -> tuple[str, list[Notation]] | None:
         """Return the smallest number with thousands separators (1.234,56) and its possible notations, if nearly all
-        values are such numbers and one has a separator. None otherwise, for a column declared categorical, and if the
-        caller has declared the separator.
+        values are such numbers. None otherwise, for a declared categorical column, and for a declared separator.
         """
         self._merge()
         if self._notation.thousands:
@@ -471,7 +453,7 @@ class TextColumn:
 
     def unread_date(self) -> tuple[str, list[str]] | None:
         """Return the smallest date with slashes and its possible orders of day and month, if nearly all values are such
-        dates. None otherwise, and for a column declared categorical.
+        dates. None otherwise, and for a declared categorical column.
         """
         self._merge()
         slashed = pc.match_substring_regex(self._words[:1000], _SLASHED)
@@ -485,8 +467,8 @@ class TextColumn:
         return pc.min(self._words.filter(dates)).as_py(), orders
 
     def codes(self) -> LeadingZeros | None:
-        """Return the leading zeros of a column that was read as text because of them; None for another column, and for
-        one declared categorical.
+        """Return the leading zeros that made the column text; None for another column, and for a declared categorical
+        one.
         """
         self._merge()
         padded = pc.match_substring_regex(self._words, PADDED)
@@ -496,8 +478,8 @@ class TextColumn:
         return found.zeros if found.whole and found.zeros.are_codes() else None
 
     def stray_words(self, *, of_text: bool) -> UnreadableWords | None:
-        """Return the few words among a column's distinct values that are otherwise numbers or dates. None if there are
-        no words or many, and for a column declared categorical. `of_text`: numbers count as words, too.
+        """Return the few words in a column of numbers or dates. None if there are none or many, and for a declared
+        categorical column. `of_text`: numbers count as words, too.
         """
         self._merge()
         known = to_mask(pc.invert(may_be_missing(self._words)))
@@ -515,8 +497,9 @@ class TextColumn:
         return None
 
     def coded_missing(self) -> tuple[str, int] | None:
-        """Return the most frequent word for missing values that may be a code of this column, and its number of rows:
-        it is written like the categories and, unless it begins with a capital, as long as some. None if there is none.
+        """Return the most frequent word for missing values that may be a category, and its rows; None if there is none.
+
+        Such a word is written like the categories and, unless it begins with a capital, as long as some.
         """
         words = self._ordered().column("word").to_pylist() if self._spelled else []
         if len(words) < _MIN_CODES or self.is_identifier():
@@ -529,22 +512,20 @@ class TextColumn:
         return None
 
     def most_frequent(self) -> pa.Array | None:
-        """Return the most frequent words, if the others must be pooled; None if all words can be categories."""
+        """Return the words that remain categories; None if all words can."""
         if (self.distinct <= self._limits.number and not self._unfit) or self.is_identifier():
             return None
         return self._ordered()[: self._limits.number].column("word").combine_chunks()
 
     def pool(self, coded: pa.DictionaryArray, kept: pa.Array) -> pa.DictionaryArray:
-        """Return a batch of the column in which all words but the kept ones are missing, and count the
-        affected rows.
-        """
+        """Replace all words but the kept ones by missing values, and count the affected rows."""
         others = ~pc.is_in(coded.dictionary, kept).to_numpy(zero_copy_only=False)
         fit = ~find_unfit(coded.dictionary, self._limits.length)
         self.pooled += int(count_codes(coded)[others & fit].sum())
         return _without(coded, others)
 
     def state(self) -> dict[str, Any]:
-        """Return the state as JSON, which `absorb` reads."""
+        """Return the state as JSON, for `absorb`."""
         self._merge()
         return {
             "rows": self._rows,
@@ -557,7 +538,7 @@ class TextColumn:
         }
 
     def absorb(self, state: Mapping[str, Any]) -> None:
-        """Add the words of further rows, from `state`."""
+        """Add the words of further rows from `state`."""
         # Of the first rows the words that are counted are the same, and later ones would not be counted either way.
         self.undercounted |= state["beyond"] is not None and self._rows > 0
         self._rows += state["rows"]
@@ -573,7 +554,7 @@ class TextColumn:
             self._beyond.absorb(state["beyond"])
 
     def recount(self, batches: Iterable[pa.DictionaryArray]) -> None:
-        """Count the words of all rows again, and discard the counts that were absorbed."""
+        """Count the words of all rows again, and discard the absorbed counts."""
         self._waiting, self._n_waiting = [], 0
         self._words, self._counts = pa.array([], pa.string()), np.empty(0, dtype=np.int64)
         self._beyond, self.undercounted = None, False
@@ -584,13 +565,11 @@ class TextColumn:
             self._count(coded.dictionary.take(pa.array(used[order])), counts[order])
 
     def _ordered(self) -> pa.Table:
-        """Return the words that may be categories with their numbers of rows, the most frequent first."""
         table = pa.table({"word": self._words, "rows": self._counts})
         fit = table.filter(pa.array(~find_unfit(self._words, self._limits.length)))
         return fit.sort_by([("rows", "descending"), ("word", "ascending")])
 
     def summary(self) -> dict[str, Any]:
-        """Return the part of the column's profile that is computed from its values."""
         summary: dict[str, Any] = {
             "missing": self._rows - self._known,
             "distinct": min(self.distinct, self._limits.number),
@@ -629,7 +608,6 @@ class TextColumn:
             self._merge()
 
     def _merge(self) -> None:
-        """Merge the counts of the waiting batches."""
         if not self._waiting:
             return
         words = pa.chunked_array([self._words, *(words for words, _ in self._waiting)])
@@ -652,16 +630,15 @@ class TextColumn:
 
 
 def _without(coded: pa.DictionaryArray, which: npt.NDArray[np.bool_]) -> pa.DictionaryArray:
-    """Return a dictionary column in which the values selected by the mask are missing."""
+    """Return the column with the values of the mask missing."""
     codes = coded.indices.fill_null(len(which)).to_numpy()
     away = np.append(which, True)[codes]
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=away), coded.dictionary)
 
 
 class ItemNames:
-    """Collects item names batch by batch, and finds repeated ones at the end.
-
-    The first `rows_before` names are those of the parent table; only later ones have line numbers.
+    """Collects item names, and finds repeated ones at the end. The first `rows_before` are the parent table's, without
+    line numbers.
     """
 
     def __init__(self) -> None:
@@ -672,7 +649,6 @@ class ItemNames:
         self._lines: list[npt.NDArray[np.int64]] = []
 
     def add(self, rows: Rows, text: pa.Array) -> None:
-        """Add the names of a batch."""
         self._texts.append(text.cast(pa.large_string()))  # all of them may be over 2 GiB
         if rows.lines is not None:
             self._lines.append(rows.lines)
@@ -705,7 +681,6 @@ class ItemNames:
         errors.add_many(column, len(at), described)
 
     def _describe_row(self, row: int, lines: npt.NDArray[np.int64] | None) -> str:
-        """Return where a row is, in words: its line, or its row of a part or of the upload."""
         number = row - self.rows_before
         if number < 0:
             return "the version before"
@@ -718,7 +693,7 @@ class ItemNames:
         return next((part for part in reversed(self.parts) if part[1] <= number), None)
 
     def summary(self) -> dict[str, object]:
-        """Return the profile of the item column, in which every name occurs once."""
+        """Return the profile of the item column."""
         count = sum(map(len, self._texts))
         return {
             "missing": 0,
@@ -741,7 +716,6 @@ _MAX_LABELS = 1000
 
 
 def holds_text(kind: pa.DataType) -> bool:
-    """Return True if columns of this Arrow type are categorical."""
     return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
@@ -769,9 +743,9 @@ def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
 class Converter:
     """Converts batches to rows of the typed table, and updates the profile of every column.
 
-    `types` has the type of every feature. For each column with too many words, `kept` has the words that are not
-    pooled. `pairs` has for each label the negative value and the name of the positive class, followed by the values of
-    a class of several. With `rest`, every other value of the label is negative.
+    For each column with too many words, `kept` has those that are not pooled. `pairs` has for each label the negative
+    value and the name of the positive class, then the values of a class of several. With `rest`, every other value of
+    the label is negative.
     """
 
     hint = _HINT
@@ -832,7 +806,6 @@ class Converter:
         """Of each numeric feature."""
 
     def evidence(self, name: str) -> Evidence:
-        """Return the evidence for the type of a feature, value errors included."""
         if name in self.text:
             return self.text[name].evidence()
         if name in self._dated and not self._dated[name].is_empty():
@@ -854,17 +827,17 @@ class Converter:
         return {name: len(values) for name, values in self._odd.items() if name in self.types}
 
     def odd_values(self, name: str) -> list[str]:
-        """Return the distinct erroneous values of a feature, the most frequent first."""
+        """Return the distinct erroneous values, the most frequent first."""
         return [value for value, _ in self._odd.get(name, Counter()).most_common()]
 
     @property
     def padded(self) -> list[str]:
-        """The numeric features some of whose values have leading zeros."""
+        """The numeric features with leading zeros in some values."""
         return [name for name, found in self.zeros.items() if found.rows]
 
     def propose_notations(self, *names: str) -> list[Notation]:
-        """Return the notations in which the value errors and number-like words of columns would be numbers; empty if
-        the caller has declared the thousands separator.
+        """Return the notations in which the value errors and number-like words would be numbers; empty if the thousands
+        separator is declared.
         """
         if self._notation.thousands:
             return []
@@ -879,7 +852,7 @@ class Converter:
         return propose_notations(pa.array(texts, pa.string()), self._notation)
 
     def state(self) -> dict[str, Any]:
-        """Return the statistics of all rows as JSON, which `absorb` reads; without the names of items."""
+        """Return the statistics of all rows as JSON, for `absorb`; without item names."""
         return {
             "rows": self.rows,
             "weight_sum": min(self.weight_sum, sys.float_info.max),  # JSON has no infinity
@@ -927,7 +900,7 @@ class Converter:
             column.absorb(state["text"][name])
 
     def convert(self, rows: Rows) -> list[pa.Array]:
-        """Return the columns of the typed table for a batch, in order. After an error the result is undefined."""
+        """Return the columns of the typed table, in order. After an error the result is undefined."""
         if len(self.roles.labels) == 1 and not self._strict:
             rows = self._labelled(rows, self.roles.labels[0])
         self.rows += rows.batch.num_rows
@@ -950,7 +923,6 @@ class Converter:
         return arrays
 
     def _labelled(self, rows: Rows, label: str) -> Rows:
-        """Return the rows that have a label; the others are counted."""
         text = as_categories(rows.batch.column(label), self._missing)
         if not text.null_count:
             return rows
@@ -959,7 +931,6 @@ class Converter:
         return rows.keep(~without)
 
     def _feature(self, rows: Rows, name: str) -> Floats:
-        """Return the values of a feature that is not text, with NaN for missing values and value errors."""
         column, kind = rows.batch.column(name), self.types[name]
         values, bad = read_column(column, kind, self._missing, self._notation)
         if name in self._dated and not is_dated(column.type):
@@ -989,8 +960,8 @@ class Converter:
     def _note_zeros(
         self, zeros: LeadingZeros, column: pa.Array, values: Floats, ends: tuple[float, float]
     ) -> None:
-        """Count the values with leading zeros of a numeric column, and the digits of all. Columns of numbers have no
-        leading zeros. `ends` are the least and the greatest value.
+        """Count a numeric column's leading zeros and digits; a typed column has none. `ends` are the least and greatest
+        value.
         """
         if is_text(column.type):
             padded = to_mask(pc.match_substring_regex(column, PADDED)) & ~np.isnan(values)
@@ -1004,14 +975,14 @@ class Converter:
     def _slip(
         self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str], errors: Errors
     ) -> None:
-        """Report the erroneous values of a column, and add them to the evidence for its type."""
+        """Report a column's erroneous values, and add them to the evidence for its type."""
         rows.report(errors, name, bad, detail)
         texts = as_text(rows.batch.column(name).filter(pa.array(bad)), self._missing)
         odd = self._odd.setdefault(name, Counter())
         _add_counts(odd, _counts_of(texts), _MAX_DISTINCT_ERRORS)
 
     def _label(self, rows: Rows, name: str) -> pa.Array:
-        """Return the codes of a label: 0 for negative, 1 for positive. Reports other values."""
+        """Return 0 for negative, 1 for positive; other values are errors."""
         pair = self.pairs[name]
         text = as_categories(rows.batch.column(name), self._missing)
         if self._rest and len(pair) >= 2:
@@ -1038,7 +1009,6 @@ class Converter:
         return pa.array(labels)
 
     def _grade(self, rows: Rows, name: str) -> pa.Array:
-        """Return a label of grades, whole numbers from 0 to `MAX_GRADE`. Reports other values."""
         column = rows.batch.column(name)
         values, unread = read_column(column, NUMERIC, self._missing, self._notation)
         fits = (values >= 0) & (values <= MAX_GRADE)  # False for NaN
@@ -1062,7 +1032,6 @@ class Converter:
         _add_counts(self.label_values[name], _counts_of(text.drop_null()), _MAX_LABELS)
 
     def _weight(self, rows: Rows, name: str) -> pa.Array:
-        """Return the weights of a batch. Reports missing and invalid ones."""
         column = rows.batch.column(name)
         values, reported = read_column(column, NUMERIC, self._missing, self._notation)
         if reported.any():
@@ -1093,7 +1062,6 @@ class Converter:
         return text
 
     def _names(self, rows: Rows, name: str, role: str) -> pa.Array:
-        """Return the texts of a column of names. Reports empty and overlong ones."""
         text = as_text(rows.batch.column(name), NAMES)
         bad = to_mask(pc.is_null(text))
         rows.report(self.errors, name, bad, lambda _row: f"the {role} must not be missing")
@@ -1109,7 +1077,6 @@ class Converter:
 
 
 def _counts_of(texts: pa.Array) -> dict[str, int]:
-    """Return the number of rows of each distinct text."""
     found = pc.value_counts(texts)
     return dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
 

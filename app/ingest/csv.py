@@ -1,9 +1,9 @@
 """CSV tables: the header, and the rows, which Arrow's reader parses in blocks of whole lines in parallel.
 
 One scan of the bytes (`scan_rows`) decides where rows end, by the rules of Python's csv module: a quote counts only at
-the beginning of a value. Arrow's reader has no line numbers, and is not used for irregular blocks: a row that is too
-short or too long, or bytes that are not UTF-8. Such a block is parsed by Python's csv module, which is slower but
-handles all cases; both agree on every row. From a row longer than a block, the rest of the file is parsed by Python.
+the beginning of a value. Python's csv module, which is slower, parses blocks with a row that is too short or too long,
+or with bytes that are not UTF-8, because Arrow's reader has no line numbers. Both agree on every row. From a row longer
+than a block, the rest of the file is parsed by Python.
 """
 
 from __future__ import annotations
@@ -87,9 +87,8 @@ csv.field_size_limit(MAX_LINE_LENGTH)
 
 
 class _Lines:
-    """Iterates over the lines of a stream with their ends (LF, CRLF or CR), numbered from 1.
-
-    Bytes that are not UTF-8 become surrogates, so that an error can point to the cell.
+    """Iterates over a stream's lines with their ends (LF, CRLF or CR), numbered from 1. Bytes that are not UTF-8 become
+    surrogates.
     """
 
     def __init__(self, stream: io.RawIOBase | io.BytesIO, before: int = 0) -> None:
@@ -116,10 +115,9 @@ class _Lines:
 
 
 class _HeaderLines(_Lines):
-    """Iterates over the blank lines above a header and the lines of the header, and counts their bytes to find its end.
+    """Iterates over the blank lines above a header and those of the header, and counts their bytes to find its end.
 
-    Reading stops after `most` characters of the header, because its names may need a thousand times the memory of their
-    bytes.
+    Reading stops after `most` characters: the names may need a thousand times the memory of their bytes.
     """
 
     def __init__(self, stream: io.RawIOBase, most: int) -> None:
@@ -142,14 +140,12 @@ class _HeaderLines(_Lines):
 
 
 class _OverlongHeader(Exception):
-    """Raised with the beginning of the line at which the header exceeds its maximum length."""
+    """Raised with the beginning of the line at which the header is too long."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The result of reading the header: the names, which of them were generated, the position of the first row, and the
-    delimiter.
-    """
+    """A header: the names, which of them were generated, the position of the first row, and the delimiter."""
 
     names: list[str]
     unnamed: frozenset[str]
@@ -159,7 +155,7 @@ class Layout:
 
 
 def find_codec(upload: TableBytes, dialect: Dialect) -> TableBytes:
-    """Return the upload with the codec of its text. Raises BadTable for a file that is not text."""
+    """Set the codec of the text. Raises BadTable for a file that is not text."""
     with upload.open() as stream:
         head = stream.read(max(map(len, _FOREIGN)))
     if not head:
@@ -171,11 +167,10 @@ def find_codec(upload: TableBytes, dialect: Dialect) -> TableBytes:
 
 
 def complete(upload: TableBytes, dialect: Dialect, inherited: Mapping[str, str]) -> Dialect:
-    """Return the dialect of a CSV, completed by the encoding and the delimiter of an earlier table (`inherited`) where
-    the file allows them.
+    """Complete a dialect by an earlier table's encoding and delimiter (`inherited`), where the file allows them.
 
-    Text that is valid UTF-8 or begins like UTF-16 is not read in an inherited encoding of one byte per character: every
-    file is valid in these, so letters would change unnoticed. A delimiter must be in the header.
+    Text that is valid UTF-8 or begins like UTF-16 is not read in an inherited single-byte encoding: every file is valid
+    in these, so letters would change unnoticed. A delimiter must be in the header.
     """
     if not inherited:
         return dialect
@@ -195,7 +190,6 @@ def complete(upload: TableBytes, dialect: Dialect, inherited: Mapping[str, str])
 
 
 def _is_utf_8(upload: TableBytes) -> bool:
-    """Return True if all bytes of a file are UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with upload.open() as stream:
@@ -209,8 +203,8 @@ def _is_utf_8(upload: TableBytes) -> bool:
 
 @dataclass(frozen=True)
 class UnnamedColumns:
-    """The columns of a CSV whose first line may have values: their names in order, those that a header must have, and
-    whether the first line is `known` to have values.
+    """The columns of a CSV whose first line may have values, or is `known` to: their names in order, and those that a
+    header must have.
     """
 
     names: list[str]
@@ -218,8 +212,8 @@ class UnnamedColumns:
     known: bool
 
     def has_values(self, first: Sequence[str], line: int) -> bool:
-        """Return True if the first line has values. Raises BadTable for another number of values, or for a line that
-        seems to be an incomplete header.
+        """Return True if the first line has values. Raises BadTable for another number of values, or for an incomplete
+        header.
 
         A header has each required name once. If all its values are numbers, it could as well be a row, and is one.
         """
@@ -252,7 +246,6 @@ class UnnamedColumns:
 
 
 def _is_number(text: str) -> bool:
-    """Return True for a text that may be a number, or a missing one."""
     try:
         float(text.strip().replace(",", ".") or "nan")
     except ValueError:
@@ -266,10 +259,7 @@ def read_layout(
     max_columns: int,
     unnamed: UnnamedColumns | None = None,
 ) -> Layout:
-    """Return the layout of a CSV, from its header. Raises BadTable if there is no header, or for unusable names.
-
-    With `unnamed`, the first line may be a row.
-    """
+    """Raise BadTable for a missing header or unusable names. With `unnamed`, the first line may be a row."""
     with upload.open() as stream:
         head = stream.read(2 * len(BOM))
     # A program that writes a mark before a text that has one writes two.
@@ -329,9 +319,10 @@ def read_layout(
 def _refuse_title(
     lines: _HeaderLines, title: str, line: int, dialect: Dialect, max_columns: int
 ) -> None:
-    """Raise BadTable if a line with one value seems to be a title: in one of the lines below it begin rows of several
-    columns, the first of which has names, and the second a number. Rows without numbers may be texts of a single
-    column, with semicolons.
+    """Raise BadTable if a line with one value seems to be a title above the header.
+
+    Then one of the lines below it begins rows of several columns, the first with names, the second with a number. Rows
+    without numbers may be texts of a single column, with semicolons.
     """
     before: list[str] = []
     for text in itertools.islice(lines, _MAX_TITLE_LINES):
@@ -355,8 +346,8 @@ _EXCEL = re.compile(r'("?)sep=(.)\1,*[\r\n]*')
 
 
 def _delimiter_above(line: str, number: int) -> str:
-    """Return the delimiter that a line `sep=;` above the header tells to Excel; empty for another line. Raises BadTable
-    for one that is not read.
+    """Return the delimiter of a line `sep=;`, as Excel reads it; empty for another line. Raises BadTable for an
+    unsupported one.
     """
     found = _EXCEL.fullmatch(line)
     if found is None:
@@ -379,7 +370,7 @@ def _no_header(lines: _HeaderLines) -> BadTable:
 def _overlong_header(
     text: str, dialect: Dialect, most: int, max_columns: int, line: int
 ) -> BadTable:
-    """Return the error for a header of more than `most` characters; `text` is its beginning."""
+    """`text` is the beginning of the header."""
     delimiter = _delimiter_of(text, dialect, max_columns)
     if count_delimiters(text, delimiter, max_columns) == max_columns:
         return too_many_columns(max_columns, max_columns + 1, line, at_least=True)
@@ -388,9 +379,7 @@ def _overlong_header(
 
 
 def _foreign_letters(names: Sequence[str], line: int) -> BadTable | None:
-    """Return the error for a header that is not UTF-8, with the encoding in which its names are text; None for a valid
-    header.
-    """
+    """Return the error for a header that is not UTF-8, with its likely encoding; None for a valid one."""
     name = next((name for name in names if any(_is_foreign(sign) for sign in name)), None)
     if name is None:
         return None
@@ -404,14 +393,12 @@ def _foreign_letters(names: Sequence[str], line: int) -> BadTable | None:
 
 
 def _is_foreign(sign: str) -> bool:
-    """Return True for a byte that is not UTF-8: each became one surrogate."""
     return "\udc80" <= sign <= "\udcff"
 
 
 def _describe_bytes(text: str) -> tuple[str, str]:
-    """Return the message for a text that is not UTF-8, and its likely encoding.
-
-    Windows-1252 has letters where Latin-1 has control signs.
+    """Return the message for a text that is not UTF-8, and its likely encoding: Windows-1252 has letters where Latin-1
+    has control characters.
     """
     raw = text.encode("utf-8", "surrogateescape")
     bad = next(ord(sign) - 0xDC00 for sign in text if _is_foreign(sign))
@@ -433,9 +420,7 @@ def _delimiter_of(header: str, dialect: Dialect, max_columns: int) -> str:
 
 
 def _sniff(header: str, max_columns: int) -> str:
-    """Return the most likely delimiter: a comma if the header has one outside quotes, else the most frequent of the
-    others. At most as many are counted as separate `max_columns` names.
-    """
+    """Return the likely delimiter: a comma if there is one outside quotes, else the most frequent of the others."""
     if count_delimiters(header, ",", 1):
         return ","
     counts = {each: count_delimiters(header, each, max_columns) for each in DELIMITERS.values()}
@@ -444,8 +429,8 @@ def _sniff(header: str, max_columns: int) -> str:
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of whole rows: its bytes, its offset, the number of lines before it, and the number of its rows if it has
-    quotes. A row that is longer than a block is a block without text.
+    """A block of whole rows: its bytes, its offset, the lines before it, and its number of rows if it has quotes.
+    Without text: a row longer than a block.
     """
 
     text: bytes
@@ -455,13 +440,12 @@ class _Block:
 
     @property
     def quoted(self) -> bool:
-        """Whether the block has quotes."""
         return self.rows is not None
 
 
 @dataclass(frozen=True)
 class _Parsed:
-    """The rows of a parsed block, the errors of the rows that were left out, and the line of each row if known."""
+    """The rows of a parsed block, the errors of rejected rows, and the line of each row if known."""
 
     batch: pa.RecordBatch
     lines: Numbers | None = None
@@ -487,7 +471,7 @@ class CsvTable(Source):
         self._stream: Stream | None = None
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of bytes of the upload read so far, and of all bytes."""
+        """The unit is bytes of the upload."""
         return (self._stream.position if self._stream else 0), self._upload.size
 
     def batches(
@@ -496,9 +480,7 @@ class CsvTable(Source):
         columns: Sequence[str] | None = None,
         numeric: Collection[str] = (),
     ) -> Iterator[Rows]:
-        """Yield the valid rows. Rows with a wrong number of values and bytes that are not UTF-8 are added
-        to `errors`.
-        """
+        """Rows with a wrong number of values, or bytes that are not UTF-8, are added to `errors`."""
         wanted = list(self.names if columns is None else columns)
         first = 0
         with self._upload.open() as stream:
@@ -520,8 +502,9 @@ class CsvTable(Source):
         yield from self._rest(block, first, wanted, errors)
 
     def line_of_header(self) -> int | None:
-        """Return the number of the first row's line if it seems to be the header, below a title of as many values: it
-        has names, and below one of them are only numbers.
+        """Return the line of the first row if it seems to be the header, below a title with as many values.
+
+        It then has names, and below one of them are only numbers.
         """
         with suppress(BadTable):
             rows = next(self.batches(Errors()), None)
@@ -541,11 +524,11 @@ class CsvTable(Source):
     def _side_by_side(
         self, blocks: Iterator[_Block], wanted: list[str], numeric: set[str]
     ) -> Iterator[tuple[_Block, _Parsed | None]]:
-        """Parse the blocks in threads, except the first, so that a caller who needs only the first rows need not wait.
-        Yields each block with its rows, in order.
+        """Parse the blocks in threads, in order. The first is parsed alone: a caller who needs only the first rows need
+        not wait.
 
-        Columns that are not numeric after all are removed from `numeric`, and are not tried again. Yields None for a
-        block that does not end with a row.
+        Columns that are not numeric after all are removed from `numeric`. Yields None for a block that does not end
+        with a row.
         """
         if (block := next(blocks, None)) is None:
             return
@@ -563,9 +546,7 @@ class CsvTable(Source):
                 yield done, parsed.result()
 
     def parse(self, block: _Block, wanted: list[str], numeric: set[str]) -> _Parsed | None:
-        """Return the rows of a block, parsed by Arrow if possible, else by Python's csv module; None if the block ends
-        inside a row.
-        """
+        """Parse a block by Arrow if possible, else by Python; None if it ends inside a row."""
         # The mark of the byte order is taken away by Arrow's reader, whatever block begins with it.
         if not block.text or block.text.startswith(BOM):
             return self.parse_exactly(block, wanted)
@@ -598,9 +579,7 @@ class CsvTable(Source):
     def _by_arrow(
         self, block: _Block, wanted: list[str], numeric: Collection[str]
     ) -> pa.RecordBatch:
-        """Return the rows of a block, as text and numbers, parsed by Arrow. Raises ArrowInvalid if a value or a row
-        does not fit.
-        """
+        """Parse a block by Arrow. Raises ArrowInvalid if a value or a row does not fit."""
         table = pyarrow.csv.read_csv(
             pa.BufferReader(block.text),
             read_options=pyarrow.csv.ReadOptions(
@@ -625,7 +604,7 @@ class CsvTable(Source):
         return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
     def parse_exactly(self, block: _Block, wanted: list[str]) -> _Parsed | None:
-        """Return the rows of a block, parsed by Python's csv module; None if the block ends inside a row."""
+        """Parse a block by Python's csv module; None if it ends inside a row."""
         errors = Errors()
         if not block.text:
             return None
@@ -638,7 +617,7 @@ class CsvTable(Source):
         return _Parsed(batch, at, errors)
 
     def _count_lines(self, block: _Block, n_rows: int) -> Numbers:
-        """Return the line number of each row of a block that Arrow has parsed."""
+        """Return the line of each row of a block that Arrow has parsed."""
         if block.quoted:
             lines = _Lines(io.BytesIO(block.text), block.lines_above)
             at = [line for line, _ in self.records(lines, Errors(), whole=True)]
@@ -649,7 +628,6 @@ class CsvTable(Source):
         return np.array(at, dtype=np.int64)
 
     def _rest(self, block: _Block, first: int, wanted: list[str], errors: Errors) -> Iterator[Rows]:
-        """Yield the remaining rows of the file, from this block on, parsed by Python's csv module."""
         with self._upload.open() as stream:
             self._stream = stream
             stream.skip(block.offset)
@@ -663,18 +641,14 @@ class CsvTable(Source):
     def records(
         self, lines: _Lines, errors: Errors, *, whole: bool
     ) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows with their line numbers. An unclosed quote at the end is reported as an error if `whole`, else
-        raises `_Open`.
-        """
+        """Yield rows with their lines. A quote left open at the end is an error if `whole`, else raises `_Open`."""
         delimiter, width = self._layout.delimiter, len(self.names)
         most = width + MAX_SURPLUS
         begun: str | None = None  # the first line of a row, whose separators are counted roughly
         at_start, separators = True, 0
 
         def counted() -> Iterator[str]:
-            """Yield the lines. Raises BadTable for a row with so many values that parsing it would need too much
-            memory.
-            """
+            """Raise BadTable for a row with so many values that parsing would need too much memory."""
             nonlocal at_start, begun, separators
             for text in lines:
                 if at_start:
@@ -717,7 +691,7 @@ class CsvTable(Source):
     def _table_of(
         self, chunk: list[tuple[int, list[str]]], wanted: list[str], errors: Errors
     ) -> tuple[pa.RecordBatch, Numbers]:
-        """Return the batch of some parsed rows and their lines; rows that are not UTF-8 are reported and left out."""
+        """Rows that are not UTF-8 are reported and left out."""
         try:
             return self._build(chunk, wanted)
         except UnicodeEncodeError:
@@ -728,7 +702,6 @@ class CsvTable(Source):
     def _build(
         self, chunk: list[tuple[int, list[str]]], wanted: list[str]
     ) -> tuple[pa.RecordBatch, Numbers]:
-        """Return the batch of some parsed rows and their lines. Raises UnicodeEncodeError."""
         lines = np.array([line for line, _ in chunk], dtype=np.int64)
         values = list(zip(*(record for _, record in chunk), strict=True)) or [()] * len(self.names)
         cells = dict(zip(self.names, values, strict=True))
@@ -738,7 +711,7 @@ class CsvTable(Source):
     def _report_bytes(
         self, line: int, record: list[str], wanted: Collection[str], errors: Errors
     ) -> bool:
-        """Report the values of a row that are not UTF-8; returns True if there are any."""
+        """Report a row's values that are not UTF-8; returns True if there are any."""
         found = False
         for name, value in zip(self.names, record, strict=True):
             if name not in wanted:
@@ -750,9 +723,7 @@ class CsvTable(Source):
 
 
 def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
-    """Yield the text in blocks of whole rows. The last block has no text if its row is longer than a block, or opens a
-    quote and does not close it.
-    """
+    """Yield blocks of whole rows. The last has no text if its row exceeds a block, or leaves a quote open."""
     offset, lines, returned = layout.header_bytes, layout.header_lines, False
     text, ended = b"", False
     while text or not ended:
@@ -777,8 +748,9 @@ def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
 
 
 def _end_of_rows(text: bytes, delimiter: str, *, ended: bool) -> tuple[int, int | None]:
-    """Return the end of the last whole row of a text, 0 if there is none, and the number of rows before it if the text
-    has quotes. With `ended`, the text ends the file, so that its last row needs no line end.
+    """Return the end of the last whole row (0: none), and the number of rows before it if the text has quotes.
+
+    With `ended`, the text ends the file, so that its last row needs no line end.
     """
     if b'"' not in text:
         return len(text) if ended else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1, None
@@ -800,8 +772,8 @@ _LF, _CR, _QUOTE = ord("\n"), ord("\r"), ord('"')
     )
 )
 def scan_rows(text, delimiter):  # type: ignore[no-untyped-def]
-    """Return the end of the last whole row of CSV text, the number of rows before it without blank lines, and where the
-    text ends. The text must begin with a row.
+    """Return the end of the last whole row, the number of rows before it without blank lines, and where the text ends.
+    The text begins with a row.
     """
     end = rows = 0
     state, blank = _AT_VALUE, True
@@ -825,13 +797,12 @@ def scan_rows(text, delimiter):  # type: ignore[no-untyped-def]
 
 
 def _count_ends(text: bytes) -> int:
-    """Return the number of line ends: LF, CR or CRLF."""
     feeds = text.count(b"\n")
     return feeds + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else feeds
 
 
 def _may_have_leading_zeros(text: bytes, delimiter: str) -> bool:
-    """Return True if a value of a CSV may be a whole number with leading zeros; False means that none is."""
+    """False means that no value is a whole number with leading zeros."""
     signs = np.frombuffer(text, np.uint8)
     around = np.zeros(256, dtype=np.bool_)
     around[list(b'\r\n" \t' + delimiter.encode())] = True
@@ -852,8 +823,8 @@ def _may_have_leading_zeros(text: bytes, delimiter: str) -> bool:
 
 
 def _find_zeros(signs: npt.NDArray[np.uint8], delimiter: str) -> npt.NDArray[np.intp]:
-    """Return the positions of the zeros with which a value may begin, if another digit may follow; they include zeros
-    that follow a sign or come before a letter.
+    """Return the zeros with which a value may begin, followed by another digit, and some false ones (after a sign,
+    before a letter).
     """
     found = [np.flatnonzero(signs[:-1][:1] == ord("0"))]
     for start in range(0, len(signs) - 2, _SCANNED):
@@ -872,9 +843,7 @@ def _are_digits(signs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def _as_numbers(text: pa.Array, missing: Sequence[str], notation: Notation) -> pa.Array:
-    """Return texts as numbers if all are missing or finite numbers in the notation, and none has leading zeros; else
-    unchanged.
-    """
+    """Convert texts if all are missing or finite numbers without leading zeros; else return them unchanged."""
     if pc.any(pc.match_substring_regex(text, PADDED)).as_py():
         return text
     try:

@@ -41,7 +41,7 @@ def _count_bytes(text: bytes | memoryview, signs: bytes) -> int:
 
 
 def has_more_delimiters(text: bytes | memoryview, most: int, delimiters: str) -> bool:
-    """Return True if more than `most` of the ASCII `delimiters` occur in a JSON text outside its strings.
+    """Return True if more than `most` of the ASCII `delimiters` are in a JSON text outside strings.
 
     It takes linear time, also for bytes that are not JSON, and no memory.
     """
@@ -51,8 +51,8 @@ def has_more_delimiters(text: bytes | memoryview, most: int, delimiters: str) ->
 
 
 def count_delimiters(text: str, delimiter: str, most: int, *, in_quotes: bool = False) -> int:
-    """Return the number of delimiters outside quotes in a line of CSV, counted up to `most`; with `in_quotes` the line
-    begins inside a quoted value.
+    """Count the delimiters outside quotes in a line of CSV, up to `most`. With `in_quotes` the line begins inside a
+    quoted value.
     """
     if delimiter not in text or (in_quotes and '"' not in text):
         return 0

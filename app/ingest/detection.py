@@ -1,6 +1,4 @@
-"""Detection of the format of an upload from its bytes, which take precedence over the file name and the
-declared type.
-"""
+"""Detection of an upload's format from its bytes, which take precedence over the file name and the declared type."""
 
 from __future__ import annotations
 
@@ -34,8 +32,8 @@ _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
 
 
 def find_format(path: Path, said: str, encoding: str | None) -> tuple[str, str | None]:
-    """Return the content type and the encoding of a file, detected from its bytes; what the bytes do not determine is
-    as declared (`said`, `encoding`).
+    """Return the detected content type and encoding; what the bytes do not determine is as declared (`said`,
+    `encoding`).
 
     Damaged bytes are left to the reader of the declared format, which reports the damage.
     """
@@ -57,9 +55,7 @@ def find_format(path: Path, said: str, encoding: str | None) -> tuple[str, str |
 
 
 def find_foreign(path: Path) -> str | None:
-    """Return the error for a file of Office that is not Office Open XML: a workbook with a password, or of an old
-    format; None for other files.
-    """
+    """Return the error for an encrypted or old workbook of Office; None for other files."""
     with path.open("rb") as file:
         head = file.read(_TAIL_BYTES)
         if not head.startswith(_COMPOUND):
@@ -75,7 +71,6 @@ def find_foreign(path: Path) -> str | None:
 
 
 def _type_of(head: bytes, said: str) -> str:
-    """Return the content type for the first decompressed bytes of a file."""
     if head.startswith(archives.MAGIC):
         return XLSX
     if found := next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None):

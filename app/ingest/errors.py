@@ -20,10 +20,8 @@ _BRIEF = 200
 
 @dataclass(frozen=True)
 class RowError:
-    """One broken rule. `line` counts the lines of the file from 1, quoted line breaks included.
-
-    `row` is the number of the row, from 1, where the format has no lines. `part` is the number of the file, from 1, in
-    a table of several.
+    """One broken rule. `line` counts the file's lines from 1, quoted line breaks included. `row`, from 1, is used where
+    a format has no lines. `part` is the number of the file, from 1, in a table of several.
     """
 
     detail: str
@@ -67,7 +65,7 @@ class BadTable(Invalid):
         self.total = 1
 
     def of_part(self, part: int) -> BadTable:
-        """Return the same errors as those of one file in a table of several files."""
+        """Mark the errors as those of one file in a table of several."""
         refusal = BadTable(f"part {part}: {self.detail}", code=self.code)
         refusal.errors = [{"part": part, **error} for error in self.errors]
         refusal.total = self.total
@@ -81,8 +79,8 @@ class BadTable(Invalid):
         values: Sequence[Mapping[str, Any]] = (),
         column: str | None = None,
     ) -> None:
-        """Add a hint to the first error (of `column`) that contains `about`: the upload fields with which the table
-        would be valid, and the label's values with their numbers of rows.
+        """Add to the first error (of `column`) that contains `about` the fields with which the table would be valid,
+        and the label's values with their rows.
         """
         error = next(
             error
@@ -126,20 +124,20 @@ class Errors:
             self.add_many(column, count, other.of(column))
 
     def state(self) -> list[Any]:
-        """Return the state as JSON, which `absorb` reads."""
+        """Return the state as JSON, for `absorb`."""
         return [
             [column, count, [[e.detail, e.line, e.row] for e in self.of(column)]]
             for column, count in self.counts.items()
         ]
 
     def absorb(self, state: Sequence[Any], part: int) -> None:
-        """Add the errors of another file of the table, from `state`."""
+        """Add the errors of another file of the table from `state`."""
         for column, count, first in state:
             errors = [RowError(detail, line, column, row, part) for detail, line, row in first]
             self.add_many(column, count, errors)
 
     def of(self, column: str | None) -> list[RowError]:
-        """Return the stored errors of a column, in the order of the file."""
+        """Return the stored errors of a column, in file order."""
         kept = [error for error in self._kept if error.column == column]
         return sorted(kept, key=lambda error: error.place)
 
@@ -149,7 +147,7 @@ class Errors:
         return room - self._by_column[column]
 
     def summarise(self) -> BadTable:
-        """Return one error that summarizes the collected ones."""
+        """Return one error that summarizes all."""
         kept = sorted(self._kept, key=lambda error: error.place)
         refusal = BadTable(self._detail(kept[0]))
         refusal.errors = [error.as_json() for error in kept[:MAX_ERRORS]]
@@ -157,7 +155,6 @@ class Errors:
         return refusal
 
     def _detail(self, first: RowError) -> str:
-        """Return the message of the summary: the first error with its place, and the number of the others."""
         where = [f"part {first.part}"] if first.part else []
         where += [f"line {first.line}"] if first.line else []
         where += [f"column {show(first.column)}"] if first.column else []
@@ -174,7 +171,7 @@ def brief(message: object) -> str:
 
 
 def show(value: str) -> str:
-    """Return a value in quotes, shortened to a readable length."""
+    """Quote a value, shortened to a readable length."""
     return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
 
 
@@ -185,7 +182,7 @@ MAX_ROWS = "RANKWRIGHT_MAX_ROWS"
 def too_many_columns(
     most: int, count: int, line: int | None = None, *, at_least: bool = False
 ) -> BadTable:
-    """Return the error for a table with too many columns; `at_least`: `count` is a lower bound."""
+    """`at_least`: `count` is a lower bound."""
     got = f"at least {count}" if at_least else count
     return BadTable(
         f"a table can have at most {most} columns (RANKWRIGHT_MAX_COLUMNS), got {got}",
@@ -195,9 +192,7 @@ def too_many_columns(
 
 
 def too_many_rows(most: int, count: int | None = None, *, setting: str = "") -> BadTable:
-    """Return the error for a table with too many rows. `count` is their number, if known, and `setting` the setting of
-    the limit.
-    """
+    """`count` is the number of rows, if known, and `setting` the setting of the limit."""
     found, named = "more" if count is None else count, f" ({setting})" if setting else ""
     return BadTable(
         f"a table can have at most {most} rows{named}; this one has {found}", code="too_many_rows"

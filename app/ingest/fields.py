@@ -1,5 +1,5 @@
-"""Text fields that describe a table, in a query or a form. A model declares each field once, with type, description and
-default; parsing, formatting, error messages and the JSON Schema are derived from it.
+"""Text fields that describe a table, in a query or a form. A model declares each once; parsing, formatting, error
+messages and the JSON Schema follow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def split_names(text: str) -> list[str]:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Return names as the comma-separated text that `split_names` reads."""
+    """Inverse of `split_names`."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(list(names))
     return line.getvalue()
@@ -49,9 +49,7 @@ def join_names(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class TextField:
-    """The type of a text field. `not_for` has the kinds of tables to which the field does not apply, with
-    the reason.
-    """
+    """The type of a text field. `not_for` has the kinds of tables that cannot have the field, with the reason."""
 
     not_for: Mapping[str, str] = field(default_factory=dict)
     max_length: int = MAX_TEXT_LENGTH
@@ -59,13 +57,11 @@ class TextField:
     """What the description of the text adds to that of the value."""
 
     def read(self, name: str, text: str) -> Any:
-        """Return the value of a text. Raises ValueError with the field's name."""
         if not 0 < len(text) <= self.max_length or "\0" in text:
             raise ValueError(f"{name} must have 1 to {self.max_length} characters without NUL")
         return text
 
     def write(self, value: Any) -> str:
-        """Return the text of a value."""
         return str(value)
 
     @property
@@ -74,30 +70,23 @@ class TextField:
         return {"type": "string", "minLength": 1, "maxLength": self.max_length}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        """Have pydantic read the text."""
-
         def read(value: Any, info: core_schema.ValidationInfo) -> Any:
             return self.read(info.field_name or "", value) if isinstance(value, str) else value
 
         return core_schema.with_info_before_validator_function(read, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Describe the text to pydantic."""
         return self.schema
 
 
 class NameField(TextField):
-    """A name that the caller chooses, without control characters."""
-
     def read(self, name: str, text: str) -> Any:
-        """Return the validated name."""
         if not is_plain(text):
             raise ValueError(f"{name} {PATTERN_RULES[PLAIN_PATTERN]}, got {shown(text)}")
         return super().read(name, text)
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the text."""
         return super().schema | {"pattern": PLAIN_PATTERN}
 
 
@@ -107,8 +96,6 @@ class ColumnField(TextField):
 
 @dataclass(frozen=True)
 class NamesField(TextField):
-    """Several names, separated by commas."""
-
     max_length: int = MAX_LIST_LENGTH
     max_names: int | None = None
     what: str = "columns"
@@ -117,7 +104,6 @@ class NamesField(TextField):
     )
 
     def read(self, name: str, text: str) -> list[str]:
-        """Return the list of names."""
         names = self._tidy(split_names(super().read(name, text)))
         if not all(names):
             raise ValueError(f"{name} must list {self.what}, for example {name}=a,b,c")
@@ -128,7 +114,6 @@ class NamesField(TextField):
         return names
 
     def write(self, value: Any) -> str:
-        """Return the list as text."""
         return join_names(value)
 
     def _tidy(self, names: list[str]) -> list[str]:
@@ -149,7 +134,7 @@ class TokensField(NamesField):
     hint: ClassVar[str] = "Several are separated by commas."
 
     def write(self, value: Any) -> str:
-        """Return the list as text; a comma denotes the empty list."""
+        """A comma denotes the empty list."""
         return join_names(value) or ","
 
     def _tidy(self, names: list[str]) -> list[str]:
@@ -163,7 +148,6 @@ class ChoiceField(TextField):
     words: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, name: str, text: str) -> Any:
-        """Return the validated word."""
         if text not in self.words:
             known = ", ".join(self.words)
             raise ValueError(f"{name} must be one of {known}, got {text[:_SHOWN]!r}")
@@ -171,36 +155,28 @@ class ChoiceField(TextField):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the word."""
         return {"type": "string", "enum": [str(word) for word in self.words]}
 
 
 @dataclass(frozen=True)
 class FlagField(ChoiceField):
-    """A boolean field."""
-
     words: Mapping[str, Any] = field(default_factory=lambda: {"true": True, "false": False})
 
     def read(self, name: str, text: str) -> bool:
-        """Return the boolean."""
         if text not in self.words:
             raise ValueError(f"{name} must be true or false, got {text[:_SHOWN]!r}")
         return bool(self.words[text])
 
     def write(self, value: Any) -> str:
-        """Return the boolean as text."""
         return str(value).lower()
 
 
 @dataclass(frozen=True)
 class WholeField(TextField):
-    """A whole number in a range."""
-
     least: int = 0
     most: int = 0
 
     def read(self, name: str, text: str) -> int:
-        """Return the number."""
         digits = len(str(self.most))
         number = int(text) if text.isascii() and text.isdigit() and len(text) <= digits else -1
         if not self.least <= number <= self.most:
@@ -211,7 +187,6 @@ class WholeField(TextField):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the number."""
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
@@ -223,7 +198,6 @@ class NumberField(TextField):
     below: float = math.inf
 
     def read(self, name: str, text: str) -> float:
-        """Return the number."""
         number = math.nan
         if text.isascii() and "_" not in text:  # Python takes 1_0e-2 for 0.1
             with suppress(ValueError):
@@ -236,7 +210,6 @@ class NumberField(TextField):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the number."""
         bounds = {"exclusiveMinimum": self.above, "exclusiveMaximum": self.below}
         return {"type": "number", **{key: at for key, at in bounds.items() if math.isfinite(at)}}
 
@@ -249,7 +222,6 @@ class TextFields(BaseModel):
     @classmethod
     @cache
     def types(cls) -> dict[str, TextField]:
-        """Return the type of each field by its name."""
         return {
             name: next(each for each in field.metadata if isinstance(each, TextField))
             for name, field in cls.model_fields.items()
@@ -269,8 +241,8 @@ class TextFields(BaseModel):
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> tuple[Self, list[dict[str, str]]]:
-        """Return the fields parsed from texts, and the errors; fields with errors have their defaults. Unknown fields
-        are ignored.
+        """Parse texts; returns the fields, and the errors. Fields with errors have their defaults; unknown ones are
+        ignored.
         """
         given = {name: given[name] for name in cls.types() if name in given}
         try:
@@ -286,13 +258,12 @@ class TextFields(BaseModel):
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
-        """Return the fields parsed from texts. Raises Invalid with all errors."""
+        """Raises Invalid with all errors."""
         fields, errors = cls.read(given)
         refuse_all(errors)
         return fields
 
     def texts(self) -> dict[str, str]:
-        """Return the texts of all fields that are set."""
         types = type(self).types()
         return {
             name: types[name].write(value) for name, value in self if value not in (None, False)
@@ -300,9 +271,7 @@ class TextFields(BaseModel):
 
 
 class QueryFields(TextFields):
-    """Fields that may be in a query together with the features of a model. A feature with the same name takes
-    precedence.
-    """
+    """Fields that may be in a query among the features of a model. A feature of the same name takes precedence."""
 
     marks: ClassVar[tuple[bytes, ...]] = ()
     """A query without any of these has none of the fields. By default: their names."""
@@ -314,12 +283,12 @@ class QueryFields(TextFields):
 
     @classmethod
     def may_be_in(cls, query: bytes) -> bool:
-        """Return True if a query may contain one of the fields. A quick test, because most queries contain none."""
+        """Return False if the query has none of the fields: a quick test, because most have none."""
         return any(mark in query for mark in cls.marks)
 
     @classmethod
     def take(cls, query: bytes, features: Collection[str]) -> tuple[bytes, dict[str, str]]:
-        """Return a query without the fields, and the texts of the fields. Raises Invalid for a repeated field."""
+        """Split a query into the rest and the texts of the fields. Raises Invalid for a repeated field."""
         left: list[bytes] = []
         taken: dict[str, str] = {}
         for pair in query.split(b"&"):
@@ -336,7 +305,7 @@ class QueryFields(TextFields):
 
 
 def find_unknown(given: Iterable[str], names: Sequence[str], why: str = "") -> list[dict[str, str]]:
-    """Return the errors for unknown fields, each with the most similar known name."""
+    """Each error has the most similar known name."""
     unknown = [field for field in given if field not in names][:MAX_ERRORS]
     return [
         {

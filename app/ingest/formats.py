@@ -1,6 +1,4 @@
-"""The formats of tables: content types, file endings, and the dialect of texts (encoding, delimiter,
-numbers, dates).
-"""
+"""Formats of tables: content types, file endings, and the dialect of texts (encoding, delimiter, numbers, dates)."""
 
 from __future__ import annotations
 
@@ -48,9 +46,10 @@ CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON, JSON_ARRAY, XLSX)
 
 @dataclass(frozen=True)
 class DialectField(TextField):
-    """A field of the dialect of a table. `formats` are those to which it applies (None: all). `unset` describes the
-    behaviour without it. A model `passes_on` the field of its training table to the tables that it scores. A field that
-    `fits` a table or not is passed on only to the tables that it fits.
+    """A field of a dialect. `formats` are those that have it (None: all). `unset` describes the behaviour without it.
+
+    A model `passes_on` the field of its training table to the tables that it scores; one that `fits` only to the tables
+    that it fits.
     """
 
     formats: Collection[str] | None = (CSV,)
@@ -59,7 +58,6 @@ class DialectField(TextField):
     fits: bool = False
 
     def means_something(self, content_type: str) -> bool:
-        """Return True if the field applies to tables of this format."""
         return self.formats is None or content_type in self.formats
 
 
@@ -112,12 +110,11 @@ class TextDialect(TextFields):
     @classmethod
     @cache
     def choices(cls) -> dict[str, DialectField]:
-        """Return the fields of a dialect."""
         return {name: each for name, each in cls.types().items() if isinstance(each, DialectField)}
 
     @classmethod
     def schemas(cls) -> dict[str, dict[str, Any]]:
-        """Return the JSON Schemas of the fields by name, with the default in the description."""
+        """The description has the default."""
         found = super().schemas()
         for name, each in cls.choices().items():
             found[name]["description"] += f" Default: {cls.unset(each)}."
@@ -125,25 +122,23 @@ class TextDialect(TextFields):
 
     @classmethod
     def unset(cls, choice: DialectField) -> str:
-        """Return the description of the behaviour if a field is not given."""
+        """Describe the behaviour without the field."""
         return choice.unset
 
     @property
     def dialect(self) -> dict[str, str] | None:
-        """The dialect fields that are set; None if none is."""
+        """The fields that are set; None if none is."""
         given = {name: getattr(self, name) for name in self.choices()}
         return {name: word for name, word in given.items() if word is not None} or None
 
     @property
     def notation(self) -> Notation:
-        """The notation of numbers and dates."""
         thousands = "" if self.thousands is None else THOUSANDS[self.thousands]
         return Notation(DECIMALS[self.decimal or "point"], thousands, self.dates)
 
     def codec(self, head: bytes) -> str | None:
-        """Return Python's codec for a file with this beginning; None for UTF-8, which needs none.
-
-        The position of the zero bytes in commas and line ends determines the byte order of UTF-16.
+        """Return Python's codec for a file with this beginning; None for UTF-8. The zero bytes in commas and line ends
+        show the byte order of UTF-16.
         """
         codec = ENCODINGS[self.encoding] if self.encoding else _sniff_codec(head)
         if codec == "utf-16" and not head.startswith(_UTF16_MARKS):
@@ -165,7 +160,6 @@ class Dialect(TextDialect):
 
 
 def fields_of(notation: Notation) -> dict[str, str]:
-    """Return the CSV fields that declare this notation of numbers."""
     marks = (("decimal", DECIMALS, notation.decimal), ("thousands", THOUSANDS, notation.thousands))
     return {
         field: word for field, words, own in marks for word, mark in words.items() if mark == own
@@ -173,13 +167,13 @@ def fields_of(notation: Notation) -> dict[str, str]:
 
 
 def changes(notation: Notation, own: Notation) -> dict[str, str]:
-    """Return the CSV fields that change the notation of numbers from `own` to `notation`."""
+    """Return the CSV fields that change `own` to `notation`."""
     before = fields_of(own)
     return {name: word for name, word in fields_of(notation).items() if before.get(name) != word}
 
 
 def notation_fields(dialect: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the fields of a stored dialect that define the notation of numbers and dates."""
+    """Return the fields of a stored dialect that define its notation."""
     choices = Dialect.choices()
     return {name: word for name, word in passed_on(dialect).items() if not choices[name].fits}
 
@@ -192,9 +186,7 @@ def passed_on(dialect: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def merge(own: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return a dialect updated with the given fields. A given decimal mark removes the same mark as thousands
-    separator.
-    """
+    """Update a dialect. A given decimal mark removes the same mark as thousands separator."""
     merged = {**own, **given}
     if "thousands" not in given and find_clash(merged):
         del merged["thousands"]
@@ -202,7 +194,7 @@ def merge(own: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_clash(given: Mapping[str, str]) -> str | None:
-    """Return the error for a mark that would be both thousands separator and decimal mark; None if there is none."""
+    """Return the error for a mark that is both thousands separator and decimal mark."""
     mark = given.get("thousands")
     if mark is None or mark != (given.get("decimal") or "point"):
         return None
@@ -214,13 +206,13 @@ def find_clash(given: Mapping[str, str]) -> str | None:
 
 
 def foreign_fields(dialect: Mapping[str, str], content_type: str) -> list[str]:
-    """Return the dialect fields that do not apply to a format. In a spreadsheet, numbers may be texts."""
+    """Return the fields that a format cannot have. In a spreadsheet, numbers may be texts."""
     choices = Dialect.choices()
     return [name for name in dialect if not choices[name].means_something(content_type)]
 
 
 def check_length(content_type: str) -> None:
-    """Raise UnsupportedMedia for an overlong Content-Type: libraries need quadratic time for its parameters."""
+    """Raise UnsupportedMedia for a long Content-Type: libraries parse its parameters in quadratic time."""
     if len(content_type) > MAX_CONTENT_TYPE_LENGTH:
         raise UnsupportedMedia(
             f"Content-Type can have at most {MAX_CONTENT_TYPE_LENGTH} characters, got {len(content_type)}"
@@ -228,9 +220,7 @@ def check_length(content_type: str) -> None:
 
 
 def encoding_of(content_type: str) -> str | None:
-    """Return the encoding of a Content-Type's charset; None without one. Raises ValueError for an
-    unsupported charset.
-    """
+    """Return the charset; None without one. Raises ValueError for an unsupported one."""
     message = Message()
     message["Content-Type"] = content_type
     charset = message.get_param("charset")
@@ -245,8 +235,8 @@ def encoding_of(content_type: str) -> str | None:
 
 
 def header_of(content_type: str) -> bool | None:
-    """Return whether a CSV has a header by the `header` of its Content-Type (RFC 4180); None without it. Raises
-    ValueError for another word than present and absent.
+    """Return the parameter `header` of a CSV (RFC 4180); None without it. Raises ValueError for a word other than
+    present and absent.
     """
     message = Message()
     message["Content-Type"] = content_type
@@ -260,9 +250,7 @@ def header_of(content_type: str) -> bool | None:
 
 
 def _sniff_codec(head: bytes) -> str:
-    """Return the codec of a file with this beginning: UTF-16 for its byte order mark, or if one of its first two bytes
-    is zero, as in Latin letters; else UTF-8.
-    """
+    """Return UTF-16 for its byte order mark, or a zero among the first two bytes, as in Latin letters; else UTF-8."""
     if head.startswith(_UTF32_MARKS):
         return "utf-8"  # it is not; the header's names will show it
     in_turn = len(head) >= 2 and (head[0] == 0) != (head[1] == 0)
@@ -291,7 +279,7 @@ COMPRESSED: Mapping[str, str] = {".gz": "gzip", ".zst": "zstd"}
 
 
 def type_of_file(name: str) -> tuple[str | None, str | None]:
-    """Return the content type and the encoding that a file name implies; None for unknown ones."""
+    """Return the content type and encoding for a file name; None for unknown ones."""
     name = name.lower()
     suffix = Path(name).suffix
     encoding = COMPRESSED.get(suffix)

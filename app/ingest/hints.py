@@ -35,11 +35,9 @@ def date_columns(columns: Sequence[DescribedColumn]) -> list[DescribedColumn]:
 
 
 def time_column(columns: Sequence[DescribedColumn]) -> str | None:
-    """Return the column of dates that orders the rows in time: every row has a date, and its latest value is the latest
-    of all date columns.
+    """Return the column of dates that orders the rows: every row has a date, and its latest value is the latest of all.
 
-    Other dates of a row (birth, order, delivery) are older. Returns None if there is no such column, or no other
-    feature.
+    Other dates of a row (birth, order, delivery) are older. None if there is no such column, or no other feature.
     """
     complete = [column for column in date_columns(columns) if not column["missing"]]
     if not complete or sum(column["role"] == "feature" for column in columns) == 1:
@@ -49,8 +47,7 @@ def time_column(columns: Sequence[DescribedColumn]) -> str | None:
 
 
 def group_column(columns: Sequence[DescribedColumn], rows: int) -> str | None:
-    """Return the first feature that, by its name and its values, identifies what the rows belong to, such as
-    `customer_id`; None if there is none.
+    """Return the first feature that seems to identify what rows belong to, such as `customer_id`.
 
     The name ends with `id`, or with a word such as `customer` or `patient`; the column has at least 30 distinct values,
     and at least one in ten rows repeats a value. A numeric column with only a lower bound of the number of distinct
@@ -61,9 +58,7 @@ def group_column(columns: Sequence[DescribedColumn], rows: int) -> str | None:
 
 
 def names_entity(name: str) -> bool:
-    """Return True for a name that ends with `id`, with a word such as `customer` or `customer_number`, or with `nummer`
-    (German).
-    """
+    """Return True for names ending with `id`, `nummer` (German), or a word such as `customer` or `customer_number`."""
     words = [word.lower() for word in _WORD.findall(name)]
     if len(words) > 1 and words[-1] in _NAMES:
         words.pop()
@@ -72,7 +67,6 @@ def names_entity(name: str) -> bool:
 
 
 def _names_groups(column: DescribedColumn, rows: int) -> bool:
-    """Return True if a feature has the name and the distinct values of a group column."""
     if column["role"] != "feature" or column["type"] not in (CATEGORICAL, NUMERIC):
         return False
     if not names_entity(column["name"]) or column["distinct"] < MIN_DISTINCT_ROWS:

@@ -33,7 +33,7 @@ class RepeatedKey(Invalid):
 
 
 def parse(text: bytes | memoryview) -> Any:
-    """Return the parsed JSON. Raises orjson.JSONDecodeError, and RepeatedKey."""
+    """Raises orjson.JSONDecodeError, and RepeatedKey."""
     found = orjson.loads(text)
     if _LONG in bytes(text).translate(_DIGITS) or _may_have_doubled(text, found):
         try:
@@ -44,7 +44,7 @@ def parse(text: bytes | memoryview) -> Any:
 
 
 def _may_have_doubled(text: bytes | memoryview, found: Any) -> bool:
-    """Return True if a key may occur twice in an object of a JSON text; False means that none does."""
+    """False means that no key is repeated."""
     if isinstance(found, dict) and isinstance(text, bytes):
         # In a flat object without such a key, every quote encloses a key or a text, or is escaped.
         texts = sum(type(value) is str for value in found.values())
@@ -54,7 +54,7 @@ def _may_have_doubled(text: bytes | memoryview, found: Any) -> bool:
 
 
 def _count_members(found: Any) -> int:
-    """Return the number of members of an object and of the objects in its lists; of deeper ones, none are counted."""
+    """Count the members of an object and of the objects in its lists, no deeper."""
     values = [found, *(found.values() if isinstance(found, dict) else ())]
     lists = [value for value in values if isinstance(value, list)]
     objects = [value for value in values if isinstance(value, dict)]
@@ -63,7 +63,6 @@ def _count_members(found: Any) -> int:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object. Raises RepeatedKey."""
     found = dict(pairs)
     if len(found) < len(pairs):
         ((key, times),) = Counter(key for key, _ in pairs).most_common(1)

@@ -53,9 +53,9 @@ class Line(NamedTuple):
 
 
 class NdjsonTable(Source):
-    """A table of JSON objects. The columns are the keys of all objects, in the order of their first appearance.
+    """A table of JSON objects. The columns are all keys, in the order of their first appearance.
 
-    All lines are read once to collect the keys. The objects of a short file are cached, and not parsed again.
+    All lines are read once to collect the keys. A short file's objects are cached, and not parsed again.
     """
 
     def __init__(
@@ -109,13 +109,13 @@ class NdjsonTable(Source):
             self._kept = None
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of bytes of the upload read so far, and of all bytes."""
+        """The unit is bytes of the upload."""
         return (self._stream.position if self._stream else 0), self._upload.size
 
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows as text, or numbers in `numeric` columns. Lines that are not a flat JSON object are errors."""
+        """Yield text, or numbers in `numeric` columns. Lines that are not a flat JSON object are errors."""
         wanted = self.names if columns is None else columns
         key_of = dict(zip(self.names, self._keys, strict=True))
         keys = [key_of[name] for name in wanted]
@@ -181,12 +181,11 @@ def _too_many_delimiters(unit: str, most: int, line: int) -> BadTable:
 
 
 def _elements(stream: Stream, most_delimiters: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the elements of an array, each with the number of the line at which it begins."""
+    """Yield an array's elements with the lines at which they begin."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, line, more = "", 0, 1, True
 
     def fill() -> None:
-        """Append the next bytes to the text that is left."""
         nonlocal text, at, more
         piece = stream.read(PIECE)
         more = bool(piece)
@@ -256,12 +255,12 @@ def _elements(stream: Stream, most_delimiters: int) -> Iterator[tuple[int, bytes
 
 
 def _lines(stream: Stream) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines with their numbers, without their ends, and the first without a byte order mark."""
+    """Yield numbered lines without their ends, nor a byte order mark."""
     return enumerate(_texts_of_lines(stream), start=1)
 
 
 def _texts_of_lines(stream: Stream) -> Iterator[bytes]:
-    """Yield the lines without their ends. Raises BadTable for an overlong one."""
+    """Raises BadTable for an overlong line."""
     rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     count = 0
     while chunk := stream.read(1 << 20):
@@ -289,7 +288,6 @@ def _nothing(unit: str) -> BadTable:
 
 
 def _values_of(key: str, records: Sequence[dict[str, Any]]) -> list[Any]:
-    """Return the values of a key in all records; None where it is absent."""
     try:
         return list(map(itemgetter(key), records))
     except KeyError:
@@ -297,7 +295,7 @@ def _values_of(key: str, records: Sequence[dict[str, Any]]) -> list[Any]:
 
 
 def _to_array(values: list[Any], *, number: bool) -> pa.Array:
-    """Return a column of a batch: numbers if `number` and all values are numbers, else text."""
+    """Return numbers if `number` and all values are numbers, else text."""
     if number and _NUMBERS.issuperset(map(type, values)):
         return pa.array(np.array(values, dtype=np.float64), from_pandas=True)  # NaN is null
     return pa.array(map(_text, values), pa.string())

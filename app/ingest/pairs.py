@@ -33,12 +33,11 @@ Numbers = npt.NDArray[np.int64]
 
 
 def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
-    """Read the uploaded pairs that the payload describes and write `pairs.parquet` into its work folder; returns their
-    counts.
+    """Read a list of pairs; write `pairs.parquet` into the work folder of the payload. Returns their counts.
 
     The payload has path, content_type, content_encoding, workdir and limits as in `ingest`, and the path and the item
-    column of the table of items. Row numbers refer to that table. Raises BadTable with every error, line and column. It
-    reads and writes only the files in the payload.
+    column of the table of items. Row numbers refer to that table. Raises BadTable with every error, line and column.
+    Only the files in the payload are read and written.
     """
     items = pq.read_table(payload["items"]["path"], columns=[payload["items"]["column"]])
     names = items.column(0).cast(pa.large_string()).combine_chunks()
@@ -47,8 +46,6 @@ def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, An
 
 
 class _Build:
-    """Builds the list of pairs from one source."""
-
     def __init__(
         self, source: Source, names: pa.Array, payload: Mapping[str, Any], callback: Callback
     ) -> None:
@@ -63,7 +60,7 @@ class _Build:
         self._weight_sum = 0.0
 
     def run(self) -> dict[str, Any]:
-        """Write the file and return the description of the pairs. Raises BadTable."""
+        """Raises BadTable."""
         self._check_columns()
         count = self._write()
         if self._errors.total:
@@ -85,7 +82,6 @@ class _Build:
         }
 
     def _check_columns(self) -> None:
-        """Raise BadTable unless the columns are better, worse and, optionally, weight."""
         given = self._source.names
         for name in (BETTER, WORSE):
             if name not in given:
@@ -107,7 +103,6 @@ class _Build:
             check_type(WEIGHT, types[WEIGHT], text=False)
 
     def _write(self) -> int:
-        """Write the pairs to the file; returns their number."""
         fields = [(BETTER, pa.int64()), (WORSE, pa.int64())]
         if self._weighted:
             fields.append((WEIGHT, pa.float64()))
@@ -129,7 +124,6 @@ class _Build:
         return count
 
     def _convert(self, rows: Rows) -> list[npt.NDArray[Any]]:
-        """Return the row numbers of the items of each pair, and the weights."""
         texts = [as_text(rows.batch.column(name), NAMES) for name in (BETTER, WORSE)]
         better, worse = self._find(rows, BETTER, texts[0]), self._find(rows, WORSE, texts[1])
         same = (better == worse) & (better >= 0)
@@ -145,7 +139,7 @@ class _Build:
         return columns
 
     def _find(self, rows: Rows, column: str, text: pa.Array) -> Numbers:
-        """Return the row number of each item; -1, with an error, for an unknown one."""
+        """Return the row of each item; -1, with an error, for an unknown one."""
         found = pc.index_in(text.cast(pa.large_string()), value_set=self._names, skip_nulls=True)
         number: Numbers = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         bad = number < 0
@@ -161,7 +155,6 @@ class _Build:
         return number
 
     def _weight(self, rows: Rows) -> npt.NDArray[np.float64]:
-        """Return the weights of a batch, and report invalid ones."""
         column = rows.batch.column(WEIGHT)
         values, wrong = read_column(column, NUMERIC, _MISSING)
         bad = wrong | ~are_weights(values)

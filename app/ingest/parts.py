@@ -68,7 +68,7 @@ class Guess(FoundOrder):
 
 
 def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
-    """Return the types and label values with which the parts are to be read. Raises BadTable if their columns differ.
+    """Return the types and label values with which to read the parts. Raises BadTable if their columns differ.
 
     The payload is that of `ingest`; in place of one file it has `parts`, each with number, path, content_type,
     content_encoding and stamp. With a `parent`, as of `append`, the parts are read to its types.
@@ -88,7 +88,7 @@ def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
 
 
 def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Read one part with the types of `guess`; returns the number of its rows, and its files, each with path and hash.
+    """Read one part with the types of `guess`; returns its number of rows, and its files with path and hash.
 
     The payload is that of `ingest`, with `part`, `guess` and `parent_id`, the job that assembles the parts. Both files
     contain its id, so that no other job's files have the same bytes, and they may be deleted once that job has ended.
@@ -127,8 +127,7 @@ def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
 
 
 def assemble(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Assemble the table from the parts that were read, and return the same as `ingest`; or a better `Guess`, with
-    which all parts must be read again.
+    """Assemble the table; returns the same as `ingest`, or a better `Guess`, with which all parts must be read again.
 
     The payload is that of `plan`, with `read`: for each part, in order, its number and the paths `state` and `piece`;
     `guess`, and whether that was the `last` one.
@@ -145,7 +144,7 @@ def assemble(payload: Mapping[str, Any], callback: Callback) -> Json:
 def _opened(
     payload: Mapping[str, Any], part: Mapping[str, Any], missing: MissingTokens
 ) -> Iterator[Source]:
-    """Open a part. Its errors have its number."""
+    """Its errors have the number of the part."""
     with _errors_of(part), ExitStack() as stack:
         _check_unchanged(part)
         file = {name: part[name] for name in ("path", "content_type", "content_encoding")}
@@ -156,9 +155,7 @@ def _opened(
 def _opened_piece(
     payload: Mapping[str, Any], missing: MissingTokens, callback: Callback
 ) -> Iterator[tuple[Source, _Piece | None]]:
-    """Open a part; yields its source and its builder, which is None if the part's columns differ: `assemble` reports
-    that.
-    """
+    """Yield a part's source and its builder, which is None if the columns differ: `assemble` reports that."""
     part, parent = payload["part"], payload["parent"]
     if parent is not None and part["number"] == 0:
         build = _AppendedPiece.of_parent(missing, payload, callback)
@@ -177,7 +174,6 @@ def _opened_piece(
 
 @contextmanager
 def _errors_of(part: Mapping[str, Any]) -> Iterator[None]:
-    """Add the number of the part to the errors of the block."""
     try:
         yield
     except BadTable as refusal:
@@ -205,11 +201,9 @@ def _check_unchanged(part: Mapping[str, Any]) -> None:
 def _heads(
     payload: Mapping[str, Any], missing: MissingTokens
 ) -> Iterator[tuple[Mapping[str, Any], Source]]:
-    """Yield each part with its opened source; for JSON only the first, because names are known only after reading
-    everything.
+    """Yield each part with its opened source; for JSON only the first: names are known only after reading everything.
 
-    As many are opened at the same time as there are threads, because those that are compressed as a whole must be
-    decompressed first.
+    As many are opened at once as there are threads: those compressed as a whole must be decompressed first.
     """
     parts, n = payload["parts"], numba.get_num_threads()
     if parts[0]["content_type"] in (NDJSON, JSON_ARRAY):
@@ -229,8 +223,6 @@ def _heads(
 
 
 class _Parts(Source):
-    """The rows of all parts in sequence. Only one part is open at a time."""
-
     def __init__(self, payload: Mapping[str, Any], missing: MissingTokens) -> None:
         self._payload = payload
         self._missing = missing
@@ -250,13 +242,12 @@ class _Parts(Source):
             self.schema = types.schema()
 
     def progress(self) -> tuple[int, int]:
-        """Return a progress of 0, because this reads only the first rows."""
+        """It is 0, because only the first rows are read."""
         return 0, 1
 
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the batches of all parts."""
         for part in self._payload["parts"]:
             with self._open(part) as source:
                 _check_names(self.names, source.names, self._payload["parts"][0]["number"])
@@ -279,7 +270,7 @@ class _Read(_Parts):
         self.done, self.rows = 0, sum(each["rows"] for each in payload["read"])
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of rows copied so far, and of all rows."""
+        """The unit is rows."""
         return self.done, self.rows or 1
 
 
@@ -308,9 +299,7 @@ def _check_names(names: Sequence[str], own: Sequence[str], first: int) -> None:
 
 
 class _Types:
-    """The types of the columns of typed parts, which must agree. A column without values in a part agrees with any
-    type.
-    """
+    """The column types of typed parts, which must agree. A column without values agrees with any type."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         # Two types may write one value in two ways.
@@ -322,8 +311,8 @@ class _Types:
         self._found: dict[str, pa.DataType] = {}
 
     def add(self, source: Source) -> None:
-        """Add the types of a part. Raises BadTable for a column of another kind than before, or of another type if its
-        values are compared as text.
+        """Raise BadTable for a column of another kind than before, or of another type if its values are compared as
+        text.
         """
         assert source.schema is not None
         for name, type_ in zip(source.names, source.schema.types, strict=True):
@@ -349,14 +338,11 @@ class _Types:
                 )
 
     def schema(self) -> pa.Schema:
-        """Return the types of the table."""
         return pa.schema(list((self._declared | self._found).items()))
 
 
 def _untyped(rows: Rows) -> Rows:
-    """Return a batch in which a column of only nulls has the null type: in another part, it may have values of any
-    type.
-    """
+    """Give columns of only nulls the null type: another part may have values of any type."""
     batch = rows.batch
     for at, column in enumerate(batch.columns):
         if column.null_count == len(column) and not pa.types.is_null(column.type):
@@ -373,7 +359,6 @@ def _spelling_of(type_: pa.DataType) -> str:
 
 
 def _kind_of(type_: pa.DataType) -> str:
-    """Return the kind of values that a typed column is read as."""
     type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
     if holds_text(type_):
         return "text"
@@ -390,7 +375,7 @@ class _Plan(Build):
     """Determines the roles, the label values and the types of a table from its first rows."""
 
     def guess(self) -> Guess:
-        """Return the guess with which the parts are read. Raises BadTable."""
+        """Raises BadTable."""
         if (count := self.source.rows or 0) > (most := self._payload["limits"]["rows"]):
             raise too_many_rows(most, count, setting=MAX_ROWS)
         if self.source.schema is not None:
@@ -430,7 +415,7 @@ class _Guessed(Build):
             self.notation = replace(self.notation, dates=order)
 
     def _name_label(self, given: Mapping[str, Any]) -> str | None:
-        """Return the label column: the declared one, else that of the guess."""
+        """The declared label, else that of the guess."""
         pairs = (self._payload.get("guess") or {}).get("pairs") or {}
         alone = given["label"] is None and given["labels"] is None
         return next(iter(pairs), None) if alone else cast(str | None, given["label"])
@@ -463,7 +448,6 @@ class _Guessed(Build):
         return self._survey_of(list(itertools.compress(self._roles.features, chosen)), self._rows())
 
     def _rows(self) -> int:
-        """Return the number of rows from which the survey draws its sample."""
         return 0
 
 
@@ -472,7 +456,7 @@ class _Piece(_Guessed):
 
     @property
     def metadata(self) -> Mapping[str, str]:  # type: ignore[override]
-        """The Parquet metadata of the piece: the job that assembles the parts."""
+        """The piece names the job that assembles the parts."""
         return {"job": self._payload["parent_id"]}
 
     def read(self) -> tuple[Converter, bool]:
@@ -490,12 +474,10 @@ class _Piece(_Guessed):
 
 
 class _Assembly(_Guessed):
-    """Assembles the table from all parts that were read."""
-
     source: _Read
 
     def run(self) -> Any:
-        """Return the description of the table, or a better guess."""
+        """Return the table's description, or a better guess."""
         converter = self._make_converter(self._find_pairs(), self._types, {})
         self.survey = self._make_survey(converter)
         read = self._payload["read"]
@@ -532,7 +514,6 @@ class _Assembly(_Guessed):
         return self.source.rows or 0
 
     def _copy(self, converter: Converter, pieces: Sequence[str]) -> None:
-        """Copy the pieces into the table. Words that are not kept as categories become missing."""
         fields = self._fields(converter)
         names = [field.name for field in fields]
         kept = {
@@ -557,7 +538,7 @@ class _Assembly(_Guessed):
 
 
 class _AppendedPiece(_Piece, Appending):
-    """Builds the piece with the rows of one part, or with those of the table that the parts are appended to."""
+    """Builds the piece of one part, or of the table that the parts are appended to."""
 
     source: Extended
 
@@ -573,7 +554,7 @@ class _AppendedPiece(_Piece, Appending):
         return cls(NoRows(payload["parent"]), missing, payload, callback)
 
     def guess(self) -> Guess:
-        """Return the guess with which the parts are read: the types of the table that they are appended to."""
+        """The types are those of the table that the parts are appended to."""
         types, identifiers = Appending._known_types(self), self._identifiers()
         features = self._roles.features
         return {
@@ -586,15 +567,12 @@ class _AppendedPiece(_Piece, Appending):
 
 
 class _AppendedAssembly(_Assembly, Appending):
-    """Assembles a table and all parts that are appended to it."""
-
     def __init__(self, source: _Read, *others: Any) -> None:
         super().__init__(source, *others)
         self.source = source  # the parts have the table's columns, in its order
 
 
 def _column_of(pieces: Sequence[str], name: str) -> Iterator[pa.Array]:
-    """Yield one column of all pieces, in chunks."""
     for path in pieces:
         with TableReader(Path(path)) as piece:
             yield from piece.column(name)

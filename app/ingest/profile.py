@@ -75,12 +75,14 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
     )
 )
 def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
-    """Return the number of known values, the least and the greatest, whether all are whole and none negative, and the
-    hash table of distinct ones: their `bits` and the `counts` of their rows, 0 in free slots. It has no slots once
-    there are too many values; the last of `sums` is then positive if one of them has several rows.
+    """Update `sums` by a batch; returns statistics and the hash table of distinct values.
 
-    Add them to `sums`, with what the additions have lost (Neumaier 1974), so that it does not matter how the rows came
-    in batches; and scaled, as the sum of values near the largest double overflows.
+    Returns the number of known values, the least and greatest, whether all are whole and none negative, and the table:
+    `bits` of values and `counts` of rows, 0 in free slots. It has no slots once there are too many values; the last of
+    `sums` is then positive if one of them has several rows.
+
+    Sums carry what the additions have lost (Neumaier 1974), so that it does not matter how the rows came in batches,
+    and are scaled, because the sum of values near the largest double overflows.
     """
     known = 0
     low, high, whole = np.inf, -np.inf, True
@@ -136,22 +138,18 @@ def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
 
 
 def as_json(numbers: npt.NDArray[Any]) -> str:
-    """Return non-negative integers as text: their type and their bytes. JSON lists would need several times the space
-    and memory.
-    """
+    """Return non-negative integers as text (type and bytes): JSON lists need several times the space."""
     short = numbers.astype(np.min_scalar_type(numbers.max(initial=0)))
     return f"{short.dtype.str}:{base64.b64encode(short.tobytes()).decode()}"
 
 
 def from_json(text: str, dtype: type[Integer]) -> npt.NDArray[Integer]:
-    """Return the numbers that `as_json` has written."""
+    """Inverse of `as_json`."""
     short, _, content = text.partition(":")
     return np.frombuffer(base64.b64decode(content), short).astype(dtype)
 
 
 class NumberProfile:
-    """Profile of one numeric column, built batch by batch; missing values are NaN."""
-
     def __init__(self) -> None:
         self.rows = 0
         self.missing = 0
@@ -174,13 +172,12 @@ class NumberProfile:
         return int(np.count_nonzero(self._counts)) if len(self._counts) else MAX_DISTINCT
 
     def is_identifier(self) -> bool:
-        """Return True if the column has whole numbers, none of which is known to occur twice."""
         repeated = self._sums[_REPEATED] > 0 or self._counts.max(initial=0) > 1
         has_room = self._high - self._low >= self.known - 1
         return self.known >= MIN_IDENTIFIERS and self.whole and has_room and not repeated
 
     def update(self, values: Floats) -> tuple[float, float]:
-        """Add a batch of float64 values; returns its least and its greatest one, infinities if all are missing."""
+        """Add a batch; returns its least and greatest value, infinities if all are missing."""
         known, low, high, whole, self._bits, self._counts = _sum_up(
             values, self._sums, self._bits, self._counts
         )
@@ -191,7 +188,7 @@ class NumberProfile:
         return low, high
 
     def state(self) -> Json:
-        """Return the state as JSON, which `absorb` reads. Doubles are written as bits, because they may be infinite."""
+        """Return the state as JSON, for `absorb`. Doubles are bits, because they may be infinite."""
         found = self._counts > 0
         doubles = np.array([self._low, self._high, *self._sums])
         return {
@@ -205,7 +202,7 @@ class NumberProfile:
         }
 
     def absorb(self, state: Json) -> None:
-        """Add the profile of further rows, from `state`. No batch can be added afterwards."""
+        """Add the profile of further rows from `state`. No batch can be added afterwards."""
         self.rows += state["rows"]
         self.missing += state["missing"]
         self.whole = self.whole and state["whole"]
@@ -240,7 +237,6 @@ class NumberProfile:
         return float(scaled / self.known / _TINY)
 
     def summary(self) -> dict[str, Any]:
-        """Return the part of a column's profile that is computed from its values."""
         known = self.known > 0
         summary: dict[str, Any] = {
             "missing": self.missing,
@@ -260,16 +256,13 @@ class NumberProfile:
 
 
 class TextProfile:
-    """The profile of a label or group column: its most frequent texts and its number of distinct texts, both up to the
-    same limit.
-    """
+    """The profile of a label or group column: its most frequent texts and their number, both up to the same limit."""
 
     def __init__(self) -> None:
         self.rows = 0
         self._counts: dict[str, int] | None = {}
 
     def update(self, counts: dict[str, int]) -> None:
-        """Add the counts of a batch."""
         self.rows += sum(counts.values())
         if self._counts is None:
             return
@@ -279,11 +272,11 @@ class TextProfile:
             self._counts = None
 
     def state(self) -> Json:
-        """Return the state as JSON, which `absorb` reads."""
+        """Return the state as JSON, for `absorb`."""
         return {"rows": self.rows, "counts": self._counts}
 
     def absorb(self, state: Json) -> None:
-        """Add the profile of further rows, from `state`."""
+        """Add the profile of further rows from `state`."""
         if state["counts"] is None:
             self.rows += state["rows"]
             self._counts = None
@@ -291,7 +284,6 @@ class TextProfile:
             self.update(state["counts"])
 
     def summary(self) -> dict[str, Any]:
-        """Return the part of a column's profile that is computed from its values; text has no range."""
         summary: dict[str, Any] = {
             "missing": 0,
             "distinct": MAX_DISTINCT if self._counts is None else len(self._counts),
@@ -319,18 +311,15 @@ class TableReader(AbstractContextManager["TableReader"]):
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         count: int = self._file.metadata.num_rows
         return count
 
     @property
     def groups(self) -> int:
-        """Number of row groups."""
         count: int = self._file.num_row_groups
         return count
 
     def rows_of(self, group: int) -> int:
-        """Return the number of rows of a row group."""
         count: int = self._file.metadata.row_group(group).num_rows
         return count
 
@@ -346,11 +335,11 @@ class TableReader(AbstractContextManager["TableReader"]):
 
     @property
     def sampled_rows(self) -> Rows:
-        """The row numbers of `sample`, ascending."""
+        """The rows of `sample`, ascending."""
         return _draw(self.rows)
 
     def sample(self, name: str) -> pa.ChunkedArray:
-        """Return a column of all rows, or of a random sample of a long table; text is not dictionary-encoded."""
+        """Return all rows, or a random sample of a long table; text is not dictionary-encoded."""
         return next(self.samples([name]))
 
     def samples(self, names: Sequence[str]) -> Iterator[pa.ChunkedArray]:
@@ -368,7 +357,7 @@ class TableReader(AbstractContextManager["TableReader"]):
                 yield column.cast(column.type.value_type) if text else column
 
     def column(self, name: str) -> Iterator[pa.Array]:
-        """Yield a column in chunks, one for each row group."""
+        """Yield a column by row groups."""
         return (self.read(group, name) for group in range(self.groups))
 
 
@@ -381,7 +370,7 @@ _NAN = np.array([np.nan]).view(np.uint64)[0]
     )
 )
 def add_numbers(hashes, values, key):  # type: ignore[no-untyped-def]
-    """Update the hash of each row with a number and the column's key; -0.0 equals 0.0, and all NaNs are equal."""
+    """Hash each row's number with the column's key; -0.0 equals 0.0, and all NaNs are equal."""
     bits = values.view(np.uint64)
     for row in range(len(values)):
         value = values[row]
@@ -395,7 +384,7 @@ def add_numbers(hashes, values, key):  # type: ignore[no-untyped-def]
 def add_column(
     hashes: Hashes, name: str, values: npt.NDArray[np.float64], words: Hashes | None = None
 ) -> None:
-    """Update the hash of each row with the row's value of a column and the column's name.
+    """Update each row's hash with its value of a column and the column's name.
 
     `values` are numbers, NaN where missing, or of a categorical column positions in `words`, the hashes of its texts.
     """
@@ -433,8 +422,7 @@ _NO_HASHES = np.empty(0, np.uint64)
 
 
 class Survey:
-    """Collects, while a typed table is written batch by batch, a sample of its features and hashes of its rows. The
-    label, if any, is 0 or 1.
+    """Collects a sample of a table's features and hashes of its rows while it is written. The label, if any, is 0 or 1.
 
     If the number of rows is known, the sample is drawn beforehand.
     """
@@ -480,7 +468,7 @@ class Survey:
             self._held[self._label].add(columns[self._label].take(of_rows).to_numpy())
 
     def forget_duplicates(self) -> None:
-        """Discard the count of duplicates, so that they are counted from the written table."""
+        """Discard the count of duplicates: they are counted from the written table."""
         self._counted = False
 
     def _draw_among(self, n_rows: int) -> Rows:
@@ -494,19 +482,19 @@ class Survey:
         return held
 
     def state(self) -> Json:
-        """Return the state of the duplicates as JSON, which `absorb` reads."""
+        """Return the state of the duplicates as JSON, for `absorb`."""
         return {"features": self._features, "duplicates": self._duplicates.state()}
 
     def absorb(self, state: Json) -> None:
-        """Add the duplicates of further rows, from `state`; with other features, duplicates become unknown."""
+        """Add the duplicates of further rows from `state`; with other features, they become unknown."""
         self._counted = self._counted and state["features"] == self._features
         self._duplicates.absorb(state["duplicates"])
 
     def describe(self, path: Path, features: Sequence[str], callback: Callback) -> Json:
-        """Return the statistics of the features of the table, which has been written to a file.
+        """Return the statistics of the features of the written table.
 
-        The callback is called repeatedly; an exception that it raises stops the survey. Returns `columns`, one entry
-        for each feature by name, `rows`, the number of rows in the sample, and the counts of `duplicates`.
+        An exception of the callback stops the survey. Returns `columns`, one entry for each feature by name, `rows`,
+        the number of rows in the sample, and the counts of `duplicates`.
         """
         pa.default_memory_pool().release_unused()  # of the memory that the reading of the table has left
         chosen = _draw(self._rows)
@@ -546,7 +534,7 @@ class Survey:
         return {"rows": len(chosen), "columns": columns, "duplicates": duplicates}
 
     def _numbers(self, name: str, column: pa.Array) -> Floats:
-        """Return a column as numbers, NaN where missing; for a text column the index of each text."""
+        """Return numbers, NaN where missing; of a text column the index of each text."""
         if not pa.types.is_dictionary(column.type):
             numbers: Floats = column.to_numpy().astype(np.float64, copy=False)
             return numbers
@@ -570,18 +558,13 @@ class Survey:
 
 
 class _Growing:
-    """An array that grows by appended values.
-
-    Values are copied into one array, because separate arrays would fragment the memory between the buffers of the
-    batches that they come from.
-    """
+    """An array that grows. Separate arrays would fragment the memory between the buffers of the batches."""
 
     def __init__(self, n_expected: int) -> None:
         self._room = np.empty(n_expected)
         self._count = 0
 
     def add(self, values: npt.NDArray[Any]) -> None:
-        """Append values."""
         end = self._count + len(values)
         if end > len(self._room):
             room = np.empty(max(end, 2 * len(self._room)))
@@ -592,13 +575,11 @@ class _Growing:
 
     @property
     def values(self) -> Floats:
-        """All values so far."""
         return self._room[: self._count]
 
 
 def count_queries(path: Path, query: str, label: str | None) -> Json:
-    """Return the number of queries in a table, the number of those with rows of different labels, and the sizes of the
-    queries.
+    """Return the number of queries, of those with rows of different labels, and the sizes of the queries.
 
     Raises BadTable if every query has rows of one label only: then no two rows of a query can be put in order.
     """
@@ -630,14 +611,14 @@ def count_queries(path: Path, query: str, label: str | None) -> Json:
 
 
 class _Texts:
-    """The distinct texts of a column in the order of first occurrence, with the hash of each."""
-
     def __init__(self) -> None:
         self.hashes: Hashes = np.empty(0, dtype=np.uint64)
         self._index: dict[str, int] = {}
 
     def find(self, column: pa.DictionaryArray) -> Floats:
-        """Return the index of each row's text; NaN where it is missing."""
+        """Return the index of each row's text among the distinct ones, in order of first occurrence; NaN where it is
+        missing.
+        """
         n = len(column.dictionary)
         codes = column.indices.fill_null(n).to_numpy()
         used = np.flatnonzero(np.bincount(codes, minlength=n + 1)[:n])
@@ -663,7 +644,7 @@ class DuplicateCounter:
         """All distinct hashes while they are few, exactly; None: they are many, or not known."""
 
     def add(self, hashes: Hashes, label: npt.NDArray[np.int8] | None) -> None:
-        """Add the hashes of rows; the lowest bit of each is replaced by the row's label."""
+        """Add hashes of rows; the lowest bit of each is replaced by the row's label."""
         words = hashes & ~_LOWEST_BIT
         self._add_kinds(words)
         self._kept.append(self._share(words if label is None else words | label.astype(np.uint64)))
@@ -672,7 +653,7 @@ class DuplicateCounter:
             self._kept = [self._share(np.concatenate(self._kept))]
 
     def count(self, *, with_classes: bool) -> Json:
-        """Return the number of rows that equal another row, and of those among them whose equals have both labels.
+        """Return the number of rows that equal another row, and of those whose equals have both labels.
 
         Counts are exact unless `estimated`: then they are scaled up from a sample of the rows.
         """
@@ -704,13 +685,13 @@ class DuplicateCounter:
             self._kinds = found if len(found) < MIN_DISTINCT_ROWS else None
 
     def state(self) -> Json:
-        """Return the state as JSON, which `absorb` reads."""
+        """Return the state as JSON, for `absorb`."""
         kept = as_json(np.concatenate([*self._kept, _NO_HASHES]))
         kinds = None if self._kinds is None else as_json(self._kinds)
         return {"level": self._level, "kept": kept, "kinds": kinds}
 
     def absorb(self, state: Json) -> None:
-        """Add the hashes of further rows, from `state`."""
+        """Add the hashes of further rows from `state`."""
         self._level = max(self._level, state["level"])
         if (kinds := state["kinds"]) is None:  # many
             self._kinds = None
@@ -723,20 +704,18 @@ class DuplicateCounter:
             self._kept = [self._share(self._kept[0])]
 
     def _share(self, words: Hashes) -> Hashes:
-        """Return the hashes that belong to a fixed sample of 1 in 2^level of all possible hashes."""
+        """Return the hashes in a fixed sample of 1 in 2^level."""
         below = np.uint64((1 << self._level) - 1)
         return words if self._level == 0 else words[(words >> _LOWEST_BIT) & below == 0]
 
 
 def hash_rows(path: Path, features: Sequence[str]) -> Hashes:
-    """Return the hash of each row's features."""
     with TableReader(path) as table:
         hashes = [_hash_group(table, group, features) for group in range(table.groups)]
     return np.concatenate(hashes) if hashes else np.empty(0, dtype=np.uint64)
 
 
 def _hash_group(table: TableReader, group: int, features: Sequence[str]) -> Hashes:
-    """Return the hash of the features of each row of a row group."""
     hashes = np.zeros(table.rows_of(group), dtype=np.uint64)
     for name in features:
         column = table.read(group, name)
@@ -755,7 +734,7 @@ def _within(chosen: Rows, first: int, n_rows: int) -> Rows:
 
 
 def _draw(rows: int) -> Rows:
-    """Return the row numbers of the sample, ascending: all rows, or a random sample of fixed size."""
+    """Return the rows of the sample, ascending: all, or a random sample of fixed size."""
     if rows <= MAX_SAMPLED_ROWS:
         return np.arange(rows)
     rng = np.random.Generator(np.random.Philox(_SEED))
@@ -763,7 +742,7 @@ def _draw(rows: int) -> Rows:
 
 
 def _describe(values: Floats, n_texts: int | None, positive: Mask | None, scratch: Floats) -> Json:
-    """Return quantiles, histogram and AUC of a feature's sampled values."""
+    """Return quantiles, histogram and AUC of the sampled values."""
     if n_texts is not None:
         scores = values if positive is None else _target_codes(values, n_texts, positive)
         survey = survey_column(scores, positive, scratch=scratch)
@@ -795,8 +774,8 @@ def _interval(survey: ColumnSurvey) -> Json | None:
 
 
 def _target_codes(codes: Floats, n_texts: int, positive: Mask) -> Floats:
-    """Return a score for each row of a categorical column: its category's fraction of positives in the *other* half of
-    the rows, shrunk towards the average.
+    """Score each row by its category's fraction of positives in the *other* half of the rows, shrunk towards the
+    average.
 
     A row must not be scored by its own label: otherwise a column of unique names would rank perfectly.
     """

@@ -31,7 +31,7 @@ from app.platform.errors import UnsupportedMedia
 
 
 def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens) -> Source:
-    """Return the source that reads a job's upload, open until `stack` closes."""
+    """The source stays open until `stack` closes."""
     limits = payload["limits"]
     dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs have no such field
     inherited = payload.get("inherited") or {}
@@ -70,11 +70,11 @@ def streamed_source(
     inherited: Mapping[str, str] | None = None,
     unnamed: UnnamedColumns | None = None,
 ) -> Source:
-    """Return the source for a format that is read sequentially. `inherited` are dialect fields of an earlier table, for
-    what `dialect` leaves open. `unnamed` are the columns of a CSV whose first line may have values.
+    """Return the source for a format that is read sequentially.
 
-    `bounds` are the maximum numbers of columns, of rows and, for formats in which an empty cell takes no bytes, of
-    cells.
+    `inherited` are dialect fields of an earlier table, for what `dialect` leaves open. `unnamed` are the columns of a
+    CSV whose first line may have values. `bounds` are the maximum numbers of columns, of rows and, for formats in which
+    an empty cell takes no bytes, of cells.
     """
     if content_type == CSV:
         dialect = complete(upload, dialect, inherited or {})

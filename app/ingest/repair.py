@@ -36,8 +36,8 @@ Read = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def with_repair(payload: Mapping[str, Any], refusal: BadTable, read: Read) -> BadTable:
-    """Return the error of a table with the fields with which it is read, if it needs more than one; otherwise the same
-    error. The table is read a few times at most.
+    """Return the error with the fields with which the table is read, if it needs more than one; else the same error.
+    The table is read a few times at most.
     """
     found, result = _find(payload, refusal, read)
     if result is None or len(found) < 2:
@@ -55,7 +55,7 @@ def with_repair(payload: Mapping[str, Any], refusal: BadTable, read: Read) -> Ba
 def _find(
     payload: Mapping[str, Any], refusal: BadTable, read: Read
 ) -> tuple[dict[str, str], Mapping[str, Any] | None]:
-    """Return the fields that were suggested, and the description of the table that is read with them, if it is."""
+    """Return the suggested fields, and the description of the table that is read with them, if it is."""
     found: dict[str, str] = {}
     result: Mapping[str, Any] | None = None
     said = _suggested(refusal.errors)
@@ -88,7 +88,6 @@ def _suggested(told: Any) -> dict[str, str]:
 
 
 def _with_fields(payload: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
-    """Return a payload with these upload fields."""
     dialect = {name: value for name, value in fields.items() if name in Dialect.model_fields}
     changed = {**payload, "dialect": {**(payload["dialect"] or {}), **dialect}}
     if MISSING in fields:
@@ -97,9 +96,7 @@ def _with_fields(payload: Mapping[str, Any], fields: Mapping[str, str]) -> dict[
 
 
 def _encoding_of(path: Path, said: str) -> str:
-    """Return the encoding of one byte per character that the bytes of a file allow: Windows-1252 has all letters of
-    Latin-1, and more.
-    """
+    """Return the single-byte encoding that a file's bytes allow: Windows-1252 has all letters of Latin-1, and more."""
     if said not in ("latin-1", "windows-1252"):
         return said
     with path.open("rb") as file:

@@ -63,8 +63,7 @@ def assign(
     drop: Sequence[str] | None = None,
     protected: Sequence[str] | None = None,
 ) -> Roles:
-    """Return the role of every column: `preferences` have an item column, `multilabel` several labels, other kinds one
-    label.
+    """`preferences` have an item column, `multilabel` several labels, other kinds one label.
 
     Raises BadTable for an unknown column, and for a column with two roles.
     """
@@ -102,7 +101,7 @@ def assign(
 def suggest_labels(
     wanted: str | None, names: Sequence[str], values: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Return the columns that are probably the label, the most likely first.
+    """Return the likely label columns, the most likely first.
 
     First the names similar to `wanted`; then the columns with two values in `values` (the first rows): those with a
     usual name of labels, then from the last column to the first.
@@ -115,7 +114,6 @@ def suggest_labels(
 
 
 def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) -> None:
-    """Raise BadTable for a named column that is not in the table."""
     known = set(names)
     for role, name in named:
         if name is not None and name not in known:
@@ -127,7 +125,6 @@ def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) 
 
 
 def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
-    """Raise BadTable for a column with two roles."""
     seen: dict[str, str] = {}
     for role, name in named:
         if name is None:
@@ -142,7 +139,7 @@ def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
 
 
 def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]) -> None:
-    """Raise BadTable for a column with a declared type that is not a feature."""
+    """Raise BadTable for a declared type of a column that is not a feature."""
     known = set(features)
     for kind, name in declared:
         if name not in known:
@@ -174,7 +171,6 @@ def _assign_labels(
     group: str | None,
     free: list[str],
 ) -> Roles:
-    """Return the roles for a table with one or several labels."""
     if labels is None and label is None:
         label = next((name for name in LABEL_NAMES if name in free), free[-1] if free else None)
     chosen = tuple(labels) if labels else (label,) if label else ()
@@ -186,7 +182,6 @@ def _assign_labels(
 def _assign_item(
     names: Sequence[str], item: str | None, weight: str | None, group: str | None, free: list[str]
 ) -> Roles:
-    """Return the roles for a table of items."""
     if item is None:
         item = next((name for name in ITEM_NAMES if name in free), None)
     if item is None:
@@ -221,9 +216,7 @@ def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
 
 
 def is_certain(negative: str, positive: str) -> bool:
-    """Return True if a label's two values determine which one is positive: 1 with 0 or -1, or a word such as true or
-    yes with any other.
-    """
+    """Return True if two values determine the positive one: 1 with 0 or -1, or a word such as yes with any other."""
     numbers = read_number(negative), read_number(positive)
     if None not in numbers:
         return numbers in ((0.0, 1.0), (-1.0, 1.0))
@@ -231,8 +224,7 @@ def is_certain(negative: str, positive: str) -> bool:
 
 
 def find_positives(values: Collection[str], positive: str) -> tuple[str, ...] | None:
-    """Return the values of a label that the name of the positive class denotes; None if one of them is missing in
-    `values`.
+    """Return the values that the name of the positive class denotes; None if one is missing in `values`.
 
     That is the value with exactly this text, else the only one with the same number; else all values that the name
     lists, separated by commas.
@@ -245,8 +237,7 @@ def find_positives(values: Collection[str], positive: str) -> tuple[str, ...] | 
 
 
 def name_class(known: Collection[str], values: Sequence[str], positive: str) -> str:
-    """Return the name of a class of several known label values; it is the same for any order in which `positive` lists
-    them.
+    """Return the name of a class of several label values; the order in `positive` does not matter.
 
     The name is `positive` itself if a list of the values would be too long, or would denote another value.
     """
@@ -270,7 +261,7 @@ def _find_value(values: Collection[str], name: str) -> str | None:
 
 
 def unknown_positive(values: Sequence[str], positive: str) -> BadTable:
-    """Return the error for a positive label that is neither a value of the label nor a list of its values."""
+    """The positive label is neither a value nor a list of values."""
     listed = [show(value) for value in values[:_LISTED]]
     rest = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
     shown = " and ".join(listed) if len(values) == 2 else ", ".join(listed) + rest
@@ -282,7 +273,7 @@ def unknown_positive(values: Sequence[str], positive: str) -> BadTable:
 
 
 def label_type(pair: Sequence[str]) -> str:
-    """Return the type of a label, determined from its values: numeric, boolean or categorical."""
+    """Return numeric, boolean or categorical."""
     if {value.lower() for value in pair} == _BOOLEANS:
         return "boolean"
     return "categorical" if None in map(read_number, pair) else "numeric"

@@ -1,6 +1,4 @@
-"""Batches of rows that know their position in the file, as all readers return them; also column names, and hashes of
-rows.
-"""
+"""Batches of rows that know their position in the file, as all readers return them; column names; hashes of rows."""
 
 from __future__ import annotations
 
@@ -42,11 +40,10 @@ def most_rows(sent: int) -> int:
 
 @dataclass(frozen=True)
 class Rows:
-    """A batch of rows, the number of its first row (from 0), and a function that returns the line of each row, if the
-    format has lines.
+    """A batch of rows, and the number of its first row (from 0).
 
-    Lines are counted only on demand, because most batches have no error. `chosen` are the indices of the rows in the
-    batch as it was read, if some were left out.
+    `find_lines` returns the line of each row, if the format has lines; they are counted only on demand, because most
+    batches have no error. `chosen` are the indices in the batch as it was read, if rows were left out.
     """
 
     batch: pa.RecordBatch
@@ -56,21 +53,21 @@ class Rows:
 
     @cached_property
     def lines(self) -> Numbers | None:
-        """The line number of each row, from 1; None if the format has no lines."""
+        """Counted from 1; None if the format has no lines."""
         if self.count_lines is None:
             return None
         lines = self.count_lines()
         return lines if self.chosen is None else lines[self.chosen]
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> Rows:
-        """Return the rows selected by the mask; each keeps its position in the file."""
+        """Return the rows of the mask; each keeps its position in the file."""
         import pyarrow as pa
 
         batch = self.batch.filter(pa.array(mask))
         return Rows(batch, self.first, self.count_lines, np.flatnonzero(mask).astype(np.int64))
 
     def error(self, row: int, column: str | None, detail: str) -> RowError:
-        """Return the error of a row of this batch, with its line or, without lines, its number from 1."""
+        """The error has the row's line or, without lines, its number from 1."""
         if self.lines is not None:
             return RowError(detail, int(self.lines[row]), column)
         number = self.first + (row if self.chosen is None else int(self.chosen[row])) + 1
@@ -83,7 +80,7 @@ class Rows:
         bad: npt.NDArray[np.bool_],
         detail: Callable[[int], str],
     ) -> None:
-        """Count an error for each row selected by the mask; the first ones are stored with their message."""
+        """Count an error for each row of the mask; the first ones are stored with their message."""
         if count := int(np.count_nonzero(bad)):
             first = np.flatnonzero(bad)[: errors.wanted(column)].tolist()
             errors.add_many(column, count, [self.error(row, column, detail(row)) for row in first])
@@ -113,14 +110,13 @@ class Source(Protocol):
         columns: Sequence[str] | None = None,
         numeric: Collection[str] = (),
     ) -> Iterator[Rows]:
-        """Yield all rows, with all or some columns. Rows that cannot be read are added to `errors`.
-
-        A text format may return a column of `numeric` as float64 in batches where all its values are numbers.
+        """Rows that cannot be read are added to `errors`. A column of `numeric` may be float64 if all its values are
+        numbers.
         """
         ...
 
     def progress(self) -> tuple[int, int]:
-        """Return the amount read so far, and the total amount."""
+        """Return the amount read so far, and the total, in any unit."""
         ...
 
     def is_empty(self, name: str) -> bool:
@@ -137,7 +133,7 @@ class ColumnNames:
         self.checked: list[str] = []
 
     def add(self, names: Sequence[str], line: int | None) -> None:
-        """Add names. Raises BadTable for empty, repeated, overlong or too many ones."""
+        """Raises BadTable for empty, repeated, overlong or too many names."""
         count = len(self.checked) + len(names)
         if count > self._max_columns:
             raise too_many_columns(self._max_columns, count, line)
@@ -165,7 +161,7 @@ class ColumnNames:
 
 
 def check_names(names: Sequence[str], max_columns: int, line: int | None) -> list[str]:
-    """Return the names without surrounding spaces. Raises BadTable as `ColumnNames` does."""
+    """Return the names without surrounding spaces. Raises BadTable as `ColumnNames.add`."""
     columns = ColumnNames(max_columns)
     columns.add(names, line)
     return columns.checked
@@ -180,12 +176,11 @@ SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 def hash_words(texts: Sequence[str]) -> Hashes:
-    """Return the hash of each text."""
     return np.fromiter(map(hash_word, texts), np.uint64, len(texts))
 
 
 def hash_text(column: pa.Array | pa.ChunkedArray) -> Hashes:
-    """Return the hash of each row's text; each distinct one is hashed once."""
+    """Each distinct text is hashed once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -196,12 +191,12 @@ def hash_text(column: pa.Array | pa.ChunkedArray) -> Hashes:
 
 
 def hash_word(text: str) -> int:
-    """Return the first eight bytes of a text's SHA-256 as an integer."""
+    """Return the first eight bytes of the SHA-256."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
 def mix(values: Hashes) -> Hashes:
-    """Return 64-bit integers scrambled one to one: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
+    """Scramble 64-bit integers one to one: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
     values = (values ^ (values >> SHIFT_1)) * FACTOR_1
     values = (values ^ (values >> SHIFT_2)) * FACTOR_2
     return values ^ (values >> SHIFT_3)

@@ -66,7 +66,7 @@ class _Recoder:
         self.ended = False
 
     def feed(self, stored: bytes) -> None:
-        """Add the next bytes; empty bytes mean the end."""
+        """Empty bytes mean the end."""
         self.ended = not stored
         try:
             text = self._decoder.decode(stored, final=self.ended)
@@ -83,31 +83,30 @@ class _Recoder:
         self._ready += text.encode()
 
     def _count_lines(self, text: str) -> None:
-        """Count the line ends of the next piece: LF, CR, or CRLF as one, even if it is split between two pieces."""
+        """Count LF, CR, or CRLF as one, even if it is split between two pieces."""
         split = self._after_return and text.startswith("\n")
         self._lines += text.count("\n") + text.count("\r") - text.count("\r\n") - split
         self._after_return = text.endswith("\r") if text else self._after_return
 
     def take(self, size: int) -> bytes:
-        """Return up to `size` bytes that are ready."""
         taken, self._ready = self._ready[:size], self._ready[size:]
         return taken
 
 
 def map_file(path: Path) -> pa.Buffer:
-    """Return the bytes of a file as a memory map: only the used parts are read, and they can be evicted from memory."""
+    """Map a file into memory: only the used parts are read, and they can be evicted."""
     with pa.memory_map(str(path)) as file:
         return file.read_buffer()
 
 
 def open_stored(stored: Path | bytes | pa.Buffer) -> pa.NativeFile:
-    """Open a file, or bytes in memory, as stored, without decompression."""
+    """Open bytes as stored, without decompression."""
     return pa.OSFile(str(stored)) if isinstance(stored, Path) else pa.BufferReader(stored)
 
 
 def find_compression(stored: Path | bytes | pa.Buffer, encoding: str | None) -> str | None:
-    """Return the compression of the bytes: the declared one, else the one detected from the first bytes; None for plain
-    bytes. Raises BadTable for one that is not decompressed.
+    """Return the declared compression, else the one of the first bytes; None for plain bytes. Raises BadTable for an
+    unsupported one.
     """
     if encoding is None:
         with open_stored(stored) as file:
@@ -122,7 +121,7 @@ def find_compression(stored: Path | bytes | pa.Buffer, encoding: str | None) -> 
 
 
 def _refuse_unread(head: bytes) -> None:
-    """Raise BadTable for the first bytes of a file whose compression is not read."""
+    """Raise BadTable for a compression that is not supported."""
     if name := next((name for magic, name in UNREAD_CODECS.items() if head.startswith(magic)), ""):
         raise BadTable(
             f"the file is compressed with {name}; only gzip, zstd and ZIP are decompressed: unpack it, or "
@@ -138,7 +137,7 @@ class _Deflated:
         self._decoder = zlib.decompressobj()
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes; none only at the end. Raises EOFError and zlib.error."""
+        """Return no bytes only at the end. Raises EOFError and zlib.error."""
         while not self._decoder.eof:
             stored = self._decoder.unconsumed_tail or self._file.read(MIN_RECODED)
             if piece := self._decoder.decompress(stored, size):
@@ -154,8 +153,8 @@ class _Deflated:
 
 
 class Stream(io.RawIOBase):
-    """Reads a stored upload, a file or bytes in memory, once from the start. It is the only decoder of uploads and
-    bodies. Undeclared compression is detected from the first bytes.
+    """Reads a stored upload once from the start: the only decoder of uploads and bodies. Undeclared compression is
+    detected.
 
     A gzip stream is any number of members (RFC 1952, 2.2), of which zeros may follow the last; a zstd stream is any
     number of frames, also skippable ones.
@@ -196,17 +195,14 @@ class Stream(io.RawIOBase):
 
     @property
     def position(self) -> int:
-        """The number of stored bytes read so far."""
         return self._file.tell() if not self._file.closed else 0
 
     def readable(self) -> bool:
-        """Return True; required by `io`."""
+        """Required by `io`."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to `size` bytes; fewer only at the end. The size may come from a damaged file, so it is not
-        allocated at once.
-        """
+        """Fewer bytes only at the end. The size may come from a damaged file, so it is not allocated at once."""
         pieces = []
         left = size if size >= 0 else self._max_bytes + 1
         while left > 0 and (piece := self._piece(min(left, PIECE))):
@@ -219,7 +215,7 @@ class Stream(io.RawIOBase):
         return data
 
     def _piece(self, size: int) -> bytes:
-        """Return up to `size` bytes of UTF-8 text or plain bytes; none only at the end."""
+        """Return UTF-8 text or plain bytes; none only at the end."""
         if self._look is not None:
             self._look()
         if self._recoder is None:
@@ -231,7 +227,7 @@ class Stream(io.RawIOBase):
         return text
 
     def _stored(self, size: int) -> bytes:
-        """Return up to `size` decompressed bytes. Raises BadTable for damaged ones."""
+        """Raises BadTable for damaged bytes."""
         try:
             # A decoder may allocate all that it is asked for.
             stored: bytes = self._plain.read(min(size, _PIECE_BYTES))
@@ -249,7 +245,7 @@ class Stream(io.RawIOBase):
         return stored
 
     def _refuse_doubled(self, head: bytes) -> None:
-        """Raise BadTable for decompressed bytes that are compressed again; a ZIP archive may be a workbook."""
+        """Raise BadTable for bytes compressed twice; a ZIP archive may be a workbook."""
         _refuse_unread(head)
         if name := next((name for name in ("gzip", "zstd") if _MAGIC[name].match(head)), ""):
             raise BadTable(
@@ -257,7 +253,7 @@ class Stream(io.RawIOBase):
             )
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # io types it as any buffer
-        """Fill a buffer, for io.BufferedReader."""
+        """Required by io.BufferedReader."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -268,7 +264,6 @@ class Stream(io.RawIOBase):
             count -= len(self.read(min(count, 1 << 20)))
 
     def close(self) -> None:
-        """Close the stream and the stored file."""
         if not self.closed:
             self._plain.close()
             self._file.close()
@@ -295,12 +290,11 @@ class TableBytes:
 
     @property
     def size(self) -> int:
-        """The number of stored bytes."""
         return self.stored.stat().st_size if isinstance(self.stored, Path) else len(self.stored)
 
 
 def too_long(max_bytes: int, setting: str = "") -> BadTable:
-    """Return the error for a table that exceeds the limit, with the limit's setting if there is one."""
+    """`setting` is the setting of the limit."""
     named = f" ({setting})" if setting else ""
     return BadTable(
         f"the table can have at most {max_bytes} bytes{named} after decompression; this one has more",
@@ -311,7 +305,7 @@ def too_long(max_bytes: int, setting: str = "") -> BadTable:
 def plain_bytes(
     stored: bytes | pa.Buffer, encoding: str | None, max_bytes: int
 ) -> bytes | pa.Buffer:
-    """Return bytes in memory, decompressed if they are declared or detected as compressed."""
+    """Decompress bytes in memory if they are declared or detected as compressed."""
     if find_compression(stored, encoding) is None:
         return stored
     with Stream(stored, encoding, max_bytes) as stream:

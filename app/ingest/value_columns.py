@@ -44,10 +44,10 @@ _NO_YEAR = "0000"
 
 
 class MissingTokens:
-    """Texts that denote a missing value: the empty text and the tokens, in upper or lower case, with or without
-    surrounding spaces. In columns of numbers, dates or booleans, the `TYPED_TOKENS` do, too.
+    """Texts that denote a missing value: the empty text and the tokens, whatever their case and surrounding spaces.
 
-    A token that is a number denotes that number in any notation.
+    In columns of numbers, dates or booleans, the `TYPED_TOKENS` do, too. A token that is a number denotes that number
+    in any notation.
     """
 
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
@@ -59,25 +59,23 @@ class MissingTokens:
         self._numbers = np.array([number for number in numbers if number is not None])
 
     def spellings(self) -> list[str]:
-        """Return the usual spellings of the tokens, for a reader that compares exactly; others are detected later."""
+        """Return the usual spellings, for a reader that compares exactly; others are detected later."""
         return sorted({"", *itertools.chain.from_iterable(map(_cases, self.tokens))})
 
     def tidy(self, column: pa.Array, *, typed: bool = False) -> pa.Array:
-        """Return text without surrounding spaces, and null where a value is missing; `typed`: in a column of numbers,
-        dates or booleans.
-        """
+        """Strip texts; null where a value is missing. `typed`: in a column of numbers, dates or booleans."""
         text = pc.utf8_trim(column.cast(pa.string()), SPACES)
         missing = pc.is_in(pc.utf8_lower(text), self._lower_typed if typed else self._lower)
         return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
     def categories(self, column: pa.Array) -> pa.Array:
-        """Return text as categories, null where a value is missing."""
+        """Return categories, null where a value is missing."""
         text = canonical(pc.utf8_trim(column.cast(pa.string()), SPACES))
         missing = pc.is_in(pc.utf8_lower(text), self._words)
         return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
     def spelled(self, coded: pa.DictionaryArray) -> dict[str, int]:
-        """Return the texts that say in words that a value is missing, each with its number of rows."""
+        """Return the words for missing values with their rows."""
         text = pc.utf8_trim(coded.dictionary.cast(pa.string()), SPACES)
         lower = pc.utf8_lower(canonical(text))
         said = to_mask(pc.and_(pc.is_in(lower, self._words), pc.not_equal(lower, "")))
@@ -87,14 +85,14 @@ class MissingTokens:
         return dict(zip(text.filter(pa.array(said)).to_pylist(), counts, strict=True))
 
     def blank(self, numbers: Floats) -> Floats:
-        """Return numbers with NaN in place of those that denote a missing value."""
+        """Replace numbers that denote a missing value by NaN."""
         if not len(self._numbers):
             return numbers
         return np.where(np.isin(numbers, self._numbers), np.nan, numbers)
 
 
 def canonical(texts: pa.Array) -> pa.Array:
-    """Return texts without surrounding spaces as categories, as `values.category` does."""
+    """Return categories without surrounding spaces, as `values.category` does."""
     lower = pc.utf8_lower(texts)
     texts = pc.if_else(pc.is_in(lower, TRUTH), lower, texts)
     if not pc.any(pc.match_substring(texts, ".0")).as_py():
@@ -108,12 +106,12 @@ NAMES = MissingTokens(())
 
 
 def blank_to_null(column: pa.Array) -> pa.Array:
-    """Return texts as they are, null where they are empty."""
+    """Replace only empty texts by null."""
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 
 def may_be_missing(texts: pa.Array) -> pa.Array:
-    """Return a mask of the normalized texts that denote a missing value in a column of numbers, dates or booleans."""
+    """Return a mask of the texts that denote a missing value in a column of numbers, dates or booleans."""
     return pc.is_in(pc.utf8_lower(texts), _LOWER_TYPED)
 
 

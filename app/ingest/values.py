@@ -114,15 +114,11 @@ class Notation:
 
     @cached_property
     def mark(self) -> str:
-        """The regular expression of a thousands separator."""
         return _MARKS[self.thousands]
 
     @cached_property
     def grouped(self) -> str:
-        """The regular expression of a number with thousands separators, before the decimal mark.
-
-        The first group does not begin with 0: 0,125 is no 125.
-        """
+        """The pattern of digits with thousands separators. The first group does not begin with 0: 0,125 is not 125."""
         decimal = re.escape(self.decimal)
         return (
             rf"^[+-]?[1-9][0-9]{{0,2}}({self.mark}[0-9]{{3}})+({decimal}[0-9]*)?([eE][+-]?[0-9]+)?$"
@@ -139,19 +135,17 @@ class Notation:
 
     @cached_property
     def number_rule(self) -> str:
-        """The rule for a number, for a message."""
         if self.decimal == "." and not self.thousands:
             return "a finite number"
         return f"a finite number, such as 1{self.thousands}234{self.decimal}5"
 
     @cached_property
     def date_rule(self) -> str:
-        """The rule for a date, for a message."""
         more = {DAY_FIRST: ", 31/01/2026", MONTH_FIRST: ", 01/31/2026", None: ""}[self.dates]
         return f"a date, such as 2026-01-31, 2026-01-31T12:00:00Z{more} or 31.01.2026"
 
     def plain(self, text: str) -> str:
-        """Return a number with a decimal point and without thousands separators; other texts do not become numbers."""
+        """Write a number with a decimal point and without separators; other texts do not become numbers."""
         if self.point_too and self.thousands != "." and _is_number(text):
             return text
         if self.thousands and re.match(self.grouped, text):
@@ -159,9 +153,7 @@ class Notation:
         return text if self.decimal == "." else text.replace(".", "'").replace(self.decimal, ".")
 
     def read_number(self, text: str) -> float | None:
-        """Return the number of a text without surrounding spaces, infinite beyond a double's range; None if it is not a
-        number.
-        """
+        """Infinite beyond a double's range; None if a text, without surrounding spaces, is not a number."""
         number = read_number(self.plain(text))
         return number if number is not None else read_number(self.plain(bare_number(text)))
 
@@ -216,16 +208,14 @@ def bare_number(text: str) -> str:
 
 
 def read_number(text: str) -> float | None:
-    """Return the number of a text in the usual notation without surrounding spaces, infinite beyond a double's range;
-    None if it is not a number.
-    """
+    """Read a number in the usual notation: see `Notation.read_number`."""
     return float(text) if _is_number(text) else None
 
 
 def spell_date(seconds: float) -> str:
-    """Return seconds since 1970 as ISO 8601 in UTC, to the microsecond; at midnight only the day.
+    """Return ISO 8601 in UTC, to the microsecond; at midnight only the day. `read_date` reads it back.
 
-    `read_date` reads it back. Beyond the years 1 to 9999, which typed times may reach, it is the number.
+    Beyond the years 1 to 9999, which typed times may reach, it is the number.
     """
     try:
         at = _EPOCH + timedelta(seconds=seconds)
@@ -236,10 +226,8 @@ def spell_date(seconds: float) -> str:
 
 
 def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
-    """Return the number, boolean or date of a text in a query, NaN if it is empty. Raises ValueError for any other
-    text.
-
-    A boolean may be a number, which is 0 or 1.
+    """Return the number, boolean or date of a text in a query, NaN if it is empty; a boolean may be 0 or 1. Raises
+    ValueError.
     """
     text = text.strip()
     if kind != DATETIME and (number := notation.or_point.read_number(text)) is not None:
@@ -311,9 +299,8 @@ def category(value: str | float | bool) -> str:
 
 
 def spell(value: str | float | bool) -> str:
-    """Return a value as text without surrounding spaces.
-
-    A number is written in its shortest form, a whole one without a decimal point: 3 and 3.0 are "3"; true is "true".
+    """Return a value as text without surrounding spaces; numbers in their shortest form (3.0 is "3"), booleans as
+    "true".
     """
     if isinstance(value, str):
         return value.strip(SPACES)

@@ -91,7 +91,7 @@ _WRITTEN = Dialect(encoding="utf-8", delimiter="comma")
 
 @dataclass(frozen=True)
 class Sheet:
-    """A sheet of a workbook: its name, the part with its cells, its kind, and whether it is hidden."""
+    """A sheet: its name, the part with its cells, its kind, and whether it is hidden."""
 
     name: str
     part: str
@@ -126,9 +126,7 @@ class SheetTable(CsvTable):
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows, with the numbers of the sheet's rows as lines. A formula without a stored result is an
-        error.
-        """
+        """Lines are the sheet's row numbers. A formula without a stored result is an error."""
         for name, (cells_of, line) in self.unsaved.items():
             if columns is None or name in columns:
                 cells = "a cell has" if cells_of == 1 else f"{cells_of} cells have"
@@ -149,7 +147,7 @@ class SheetTable(CsvTable):
         return np.asarray(lines - breaks[at], dtype=np.int64)
 
     def cell(self, column: str, line: int) -> str | None:
-        """Return the address of a cell, such as C3; None for an unknown column."""
+        """Return an address such as C3; None for an unknown column."""
         if column not in self.names:
             return None
         number, letters = self.first_column + self.names.index(column) + 1, ""
@@ -168,16 +166,12 @@ def open_sheet(
     missing: MissingTokens,
     preferred: str | None = None,
 ) -> Iterator[SheetTable]:
-    """Yield the sheet `dialect.sheet` of a workbook as a table; by default the `preferred` one, if it is there, or the
-    first visible one.
+    """Yield the sheet `dialect.sheet` as a table; by default the `preferred` one if it exists, else the first visible
+    one.
 
     Cells that are numbers are written with the decimal mark of the texts beside them. Errors that are raised while the
-    table is open get the sheet, and the cell.
-
-    Raises
-    ------
-    BadTable
-        The workbook is damaged, encrypted, without such a sheet of cells, or larger than the limits allow.
+    table is open get the sheet, and the cell. Raises BadTable for a workbook that is damaged, encrypted, without such a
+    sheet, or too large.
     """
     choice: _Choice | None = None
     table: SheetTable | None = None
@@ -233,13 +227,12 @@ def _place(error: Invalid, choice: _Choice, table: SheetTable | None) -> None:
 
 
 def _offer(error: dict[str, Any], readable: Sequence[str]) -> None:
-    """Add the names of the sheets that can be read to an error, if there is a choice."""
+    """Add the readable sheets to an error, if there is a choice."""
     if len(readable) > 1:
         error["sheets"] = list(readable[:MAX_LISTED])
 
 
 def _choose(found: Sequence[Sheet], wanted: str | None, preferred: str | None) -> _Choice:
-    """Return the sheet to read. Raises BadTable if the wanted one cannot be read, or if there is none."""
     readable = [each.name for each in found if each.is_readable]
     name = wanted
     if name is None and preferred is not None and len(readable) > 1:
@@ -277,7 +270,7 @@ def _choose(found: Sequence[Sheet], wanted: str | None, preferred: str | None) -
 
 
 def _find(found: Sequence[Sheet], name: str) -> Sheet | None:
-    """Return the sheet of this name; the case of letters does not matter, as in a spreadsheet."""
+    """The case of letters does not matter, as in a spreadsheet."""
     exact = next((each for each in found if each.name == name), None)
     return exact or next((each for each in found if each.name.casefold() == name.casefold()), None)
 
@@ -292,7 +285,7 @@ def _listed(names: Sequence[str], word: str = "") -> str:
 
 
 def _with_errors(sheet: _OpenSheet, errors: Mapping[str, array[int]]) -> Iterator[list[Any]]:
-    """Yield the rows of a sheet with the errors in its cells as texts, which calamine reads as empty."""
+    """Yield the rows with errors in cells as texts; calamine reads them as empty."""
     if not errors:
         yield from sheet.rows()
         return
@@ -313,8 +306,8 @@ def _with_errors(sheet: _OpenSheet, errors: Mapping[str, array[int]]) -> Iterato
 def _write_csv(
     rows: Iterator[list[Any]], path: Path, max_bytes: int, decimal: str
 ) -> list[tuple[int, int]]:
-    """Write the rows as CSV, blank ones included so that line numbers stay valid. Returns `SheetTable.extra`. Raises
-    BadTable above `max_bytes`.
+    """Write the rows, also blank ones, so that line numbers stay valid. Returns `SheetTable.extra`. Raises BadTable
+    above `max_bytes`.
     """
     extra: list[tuple[int, int]] = []
     breaks = 0
@@ -335,7 +328,6 @@ def _write_csv(
 
 
 def _count_breaks(text: str) -> int:
-    """Return the number of line ends in a text: LF, CR, or CRLF as one."""
     return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
@@ -367,8 +359,8 @@ class _OpenSheet:
 
 
 def rows_of(path: Path) -> Iterator[list[Any]]:
-    """Yield the number of the first used column in a list of its own, then the rows of the sheet that was copied;
-    nothing for an empty one.
+    """Yield the number of the first used column in its own list, then the rows of the copied sheet; nothing if it is
+    empty.
     """
     try:
         with calamine.CalamineWorkbook.from_path(path) as book:
@@ -382,9 +374,7 @@ def rows_of(path: Path) -> Iterator[list[Any]]:
 
 
 def _check_header(rows: Iterator[list[Any]]) -> Iterator[list[Any]]:
-    """Yield the rows. Raises BadTable if the first one with values has names for fewer than half of the columns, as a
-    title has.
-    """
+    """Raise BadTable if the first row with values has names for fewer than half of the columns: it is a title."""
     read: list[list[Any]] = []
     counts: list[tuple[int, int]] = []  # row, number of its values
     for number, row in enumerate(rows, start=1):
@@ -412,7 +402,7 @@ def _has_value(value: Any) -> bool:
 
 
 def _text(value: Any, decimal: str) -> str:
-    """Return a cell as text for CSV: dates in ISO 8601, durations in days, as the spreadsheet counts them."""
+    """Write dates in ISO 8601, durations in days, as the spreadsheet counts them."""
     if isinstance(value, datetime):
         return value.isoformat().removesuffix("T00:00:00")
     if isinstance(value, date | time):
@@ -468,7 +458,6 @@ class _Checker:
         ]
 
     def copy(self, sheet: Sheet, target: Path) -> None:
-        """Write a workbook that has only this sheet. Raises BadTable if the sheet is not in the archive."""
         if sheet.part not in self._members:
             raise BadTable("the workbook is damaged: the sheet has no part")
         lengths = array("Q")
@@ -509,7 +498,6 @@ class _Part:
         self._parser.buffer_text = True
 
     def feed(self, piece: bytes, *, last: bool = False) -> None:
-        """Read the next bytes. Raises BadTable."""
         self._size += len(piece)
         if self._size > self.most:
             raise too_long(self.most)
@@ -523,8 +511,6 @@ class _Part:
 
 
 class _SheetList(_Part):
-    """Records the name, the link and the visibility of each sheet, and whether days are counted from 1904."""
-
     def __init__(self) -> None:
         super().__init__()
         self.found: list[tuple[str, str, bool]] = []
@@ -545,8 +531,6 @@ class _SheetList(_Part):
 
 
 class _Links(_Part):
-    """Records the part and the kind of what each link of a part in a folder leads to."""
-
     def __init__(self, folder: str) -> None:
         super().__init__()
         self.found: dict[str, tuple[str, str]] = {}
@@ -568,8 +552,6 @@ class _Links(_Part):
 
 
 class _Texts(_Part):
-    """Records the length of each shared text."""
-
     most = MAX_BYTES
 
     def __init__(self, lengths: array[int]) -> None:
@@ -590,8 +572,9 @@ class _Texts(_Part):
 
 
 class _Cells(_Part):
-    """Counts the cells of a sheet, up to its last row and column, and the total length of their shared texts. Records
-    what calamine reads as empty: errors such as #DIV/0!, and formulas without a stored result.
+    """Counts a sheet's cells, up to its last row and column, and the length of their shared texts.
+
+    Also records what calamine reads as empty: errors such as #DIV/0!, and formulas without a stored result.
     """
 
     most = MAX_BYTES
@@ -614,7 +597,7 @@ class _Cells(_Part):
         self._parser.StartElementHandler = self._start
 
     def feed(self, piece: bytes, *, last: bool = False) -> None:
-        """Read the next bytes; raises BadTable once the sheet is beyond a limit."""
+        """Raises BadTable once the sheet is beyond a limit."""
         super().feed(piece, last=last)
         if last:
             self._end_cell()

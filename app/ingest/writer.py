@@ -74,7 +74,6 @@ class TableWriter:
             self._writing = self._aside.submit(self._write_group, group)
 
     def _take(self, count: int) -> list[pa.RecordBatch]:
-        """Remove and return the first `count` rows."""
         taken = []
         self._rows -= count
         while count:

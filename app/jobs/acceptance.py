@@ -1,6 +1,4 @@
-"""The response to a POST whose resource is created by a job: 202 at once, or the resource if the caller waits for the
-job.
-"""
+"""The response to a POST whose resource a job creates: 202 at once, or the resource if the caller waits for it."""
 
 from __future__ import annotations
 
@@ -58,16 +56,14 @@ WatcherDep = Annotated[Watcher, Depends(_watcher)]
 
 @dataclass(frozen=True)
 class PreferWait:
-    """The number of seconds that the caller will wait for the end of the job; 0 for no wait."""
+    """The seconds that the caller will wait for the end of the job; 0 for no wait."""
 
     seconds: float
     watcher: Watcher
     waiters: FairSemaphore
 
     async def for_end(self, owner: str, job_id: str) -> bool:
-        """Wait until the job ends or the time is up. Returns False at once if the caller will not wait, or if the owner
-        has no permit to wait.
-        """
+        """Wait until the job ends or the time is up; returns False at once without a wait, or a permit to wait."""
         if not self.seconds or self.waiters.refusal(owner) is not None:
             return False
         with self.waiters.hold(owner):
@@ -75,7 +71,6 @@ class PreferWait:
         return True
 
     def applied(self, response: Response) -> None:
-        """Set the response header which confirms that the wait was granted."""
         response.headers["Preference-Applied"] = f"wait={self.seconds:g}"
 
 
@@ -102,15 +97,12 @@ PreferWaitDep = Annotated[PreferWait, Depends(_prefer_wait)]
 
 
 def wake_a_worker(context: Context, job_id: str) -> None:
-    """Send a wake-up message to the workers in the background, so that a broker that hangs does not delay a response.
-
-    The message may be lost, because idle workers also poll for jobs.
-    """
+    """Wake workers in the background, so that a broker that hangs does not delay a response. Idle workers also poll."""
     context.publishing.add(partial(_wake, context.producer, job_id))
 
 
 def _wake(producer: Producer, job_id: str) -> None:
-    """Send the wake-up message; a failure is only logged."""
+    """A failure is only logged."""
     failpoints.reach("accepted")
     try:
         producer.wake()
@@ -120,8 +112,8 @@ def _wake(producer: Producer, job_id: str) -> None:
 
 @dataclass(frozen=True)
 class JobResource:
-    """A kind of resource that a job creates: the path of its collection, the member with its job's id, and the function
-    that reads it.
+    """A kind of resource that a job creates: the path of its collection, the member with its job's id, and how to read
+    it.
 
     `read(session, owner, id)` returns the resource as JSON, and True if its job has ended. `ended_status` is the status
     of the response if the job ends within the wait.
@@ -142,10 +134,7 @@ class JobCreation(Creation):
     async def check(
         self, check: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
     ) -> Response:
-        """Call `check(session, *args)`, check the owner's quotas, and return the response that the request is valid.
-
-        Nothing is written, and nothing locked.
-        """
+        """Call `check(session, *args)` and check quotas, without writes or locks; respond that the request is valid."""
         await run_in_threadpool(self.context.db.reading, self._check_all, check, *args)
         return JSONResponse({"valid": True})
 
@@ -160,8 +149,7 @@ class JobCreation(Creation):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Response:
-        """Call `create(session, *args)` in a transaction unless the key has a stored response, wake a worker, and
-        return the response.
+        """Call `create(session, *args)` in a transaction unless the key has a stored response, and wake a worker.
 
         `create` writes the resource and its job, and returns the resource as the caller reads it.
         """
@@ -181,9 +169,7 @@ JobCreationDep = Annotated[JobCreation, Depends(_job_creation)]
 async def respond(
     context: Context, owner: str, created: Created, wait: PreferWait, made: JobResource
 ) -> Response:
-    """Return the response with a resource that was just created: 202, or `ended_status` if its job ended within the
-    wait.
-    """
+    """Respond with a new resource: 202, or `ended_status` if its job ended within the wait."""
     body = created.body
     headers = {"Location": f"{made.path}/{body['id']}"} | created.headers
     if await wait.for_end(owner, body[made.job_member]):

@@ -97,8 +97,7 @@ def finish(
 
 
 def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
-    """Request that a training job ends now with its best model so far. Returns the job, and True if this call changed
-    anything.
+    """Request that a training job ends now with its best model so far; returns it, and True if anything changed.
 
     The worker passes the request on to the process that fits. A job that waits for child jobs is queued at once. The
     child jobs that it does not need are asked to stop. The request is stored in the job's row, for whichever worker
@@ -136,7 +135,7 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
 
 
 def _why_nothing(job: Job) -> str:
-    """Return why a job cannot end early, for the message."""
+    """Return why a job cannot end early."""
     if "algorithm" not in job.spec:
         return f"keep applies only to training jobs; this job is of kind {job.kind!r}"
     return (
@@ -146,10 +145,7 @@ def _why_nothing(job: Job) -> str:
 
 
 def finished(session: Session, job_id: str) -> list[Json]:
-    """Return the results of the child jobs of a job, by stage and number, each file as a `BlobKey`.
-
-    The result of a child job that was requested to stop is None: its parent continues without it.
-    """
+    """Return the results of child jobs by stage and number, each file as a `BlobKey`; None for those asked to stop."""
     children = queue_repository.of_parent(session, job_id)
     return [
         {
@@ -164,28 +160,24 @@ def finished(session: Session, job_id: str) -> list[Json]:
 
 
 def sum_of_results(session: Session, job_id: str, member: str) -> int:
-    """Return the sum of a member over the results so far of a job's latest stage."""
     return queue_repository.sum_of_results(session, job_id, member)
 
 
 def unneeded_files(session: Session, job_id: str | None = None) -> list[str]:
-    """Return the blob keys of the files of child jobs whose parent has ended: of one parent, or of all."""
+    """Return the files of child jobs whose parent has ended: of one parent, or of all."""
     results = queue_repository.results_of_ended(session, OWNED, job_id)
     return [key for result in results for key in result["files"].values()]
 
 
 def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:
-    """Write the progress of a job that waits for its child jobs, together with that of one child job.
-
-    Nothing is written if the last progress event is more recent than `seconds_between_events` allows.
-    """
+    """Write the progress of a waiting job with that of one child job, as often as `seconds_between_events` allows."""
     parent = queue_repository.lock_waiting(session, parent_id)
     if parent is not None:
         _report_progress(session, parent, progress)
 
 
 def stuck(session: Session) -> Sequence[str]:
-    """Return the ids of waiting jobs that are stuck: past their deadline, or without a child job to wait for."""
+    """Return waiting jobs past their deadline, or without a child job to wait for."""
     return queue_repository.stuck(session)
 
 
@@ -206,7 +198,7 @@ def recover_stuck(session: Session, job_id: str) -> JobState | None:
 
 
 def _join(session: Session, parent: Job) -> bool:
-    """Queue a locked job whose child jobs have all ended, as if it had never been claimed; returns True if so."""
+    """Queue a locked job whose child jobs have all ended, as if it had never been claimed."""
     if parent.state != JobState.WAITING or queue_repository.any_open(session, parent.id):
         return False
     parent.progress = parent.progress | {

@@ -38,9 +38,7 @@ class ReapedJobs:
 
 
 class Reaper:
-    """Requeues or ends jobs with expired leases, round by round. It has no state, so any other dispatcher can replace
-    it.
-    """
+    """Requeues or ends jobs with expired leases. It has no state, so any other dispatcher can replace it."""
 
     def __init__(
         self, db: Database, settings: Settings, beat: Callable[[], object] = lambda: None
@@ -51,9 +49,7 @@ class Reaper:
         self._beat = beat
 
     def reap(self) -> ReapedJobs:
-        """Run one round: requeue, fail or cancel the jobs whose lease expired, release misdated jobs, and ask
-        a long job to give way if one of another owner waits.
-        """
+        """Requeue, fail or cancel jobs with expired leases, release misdated ones, and ask a long job to give way."""
         reaped = ReapedJobs()
         # Each job in a transaction of its own, so that none delays the others.
         for leased in self._db.reading(queue_repository.expired, self._settings.lease_seconds):
@@ -70,7 +66,7 @@ class Reaper:
         return reaped
 
     def reap_job(self, leased: RunningJob, reaped: ReapedJobs) -> None:
-        """Requeue or end a job with an expired lease, and note the result."""
+        """Note the result of `reap_job`."""
         failpoints.reach("reap")
         reaped_job = self._db.writing(reap_job, self._settings, leased)
         if reaped_job is None:
@@ -86,16 +82,14 @@ class Reaper:
 
 
 class ReapResult(NamedTuple):
-    """The new state of a job whose worker was silent, and the reason, which its owner reads."""
+    """The new state of a job with a silent worker, and the reason, for its owner."""
 
     state: JobState
     reason: str
 
 
 def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapResult | None:
-    """Requeue or end the job of a silent worker. Returns None if the job has changed since it was read, or if another
-    transaction has locked it: a heartbeat, an end, or another reaper.
-    """
+    """Requeue or end the job of a silent worker; None if it has changed meanwhile, or another transaction locks it."""
     # A process that hangs in the middle of a transaction must not block the recovery of all other jobs.
     job = queue_repository.lock(
         session, leased.job_id, leased.token, leased.parent_id, leased.heartbeat_count, wait=False
@@ -110,7 +104,7 @@ def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapRe
 
 
 def _delay_seconds(attempt: int, settings: Settings) -> float:
-    """Return the delay before the next attempt of a job: none after the first attempt."""
+    """There is none after the first attempt."""
     # After the first lost worker the job is retried without a delay: machines die. If it loses several workers, the job
     # may be the cause, and the retry is delayed. The time since its worker's last heartbeat counts, so by the default
     # lease it runs again at once, too.
@@ -137,7 +131,7 @@ class Dispatcher:
         self._beat_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set. No error ends the loop: it waits until an outage is over, and logs other errors."""
+        """No error ends the loop: it waits for the end of an outage, and logs other errors."""
         # In a thread: a million old rows, or a slow disk, must not delay the search for lost leases.
         threads = [
             threading.Thread(target=work, args=(stop,), name=f"beside-{number}")
@@ -155,7 +149,6 @@ class Dispatcher:
                 thread.join()
 
     def _dispatch(self, stop: threading.Event) -> None:
-        """Send heartbeats and reap jobs until `stop` is set."""
         reap_at = time.monotonic()
         while not stop.is_set():
             note_step("dispatcher")
@@ -181,7 +174,6 @@ class Dispatcher:
             self._beat_at = now + repository.DISPATCHER_BEAT_SECONDS
 
     def _write_row(self, session: Session) -> None:
-        """Update the row of this dispatcher, or insert it."""
         if not repository.seen(session, self._id):
             repository.register(
                 session,

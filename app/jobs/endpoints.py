@@ -1,6 +1,4 @@
-"""Routes of /v1/jobs: list, read, cancel and retry jobs, and stream their events. `app.training.endpoints` has the
-routes that submit training jobs.
-"""
+"""Routes of /v1/jobs: list, read, cancel and retry jobs, and stream events. `app.training.endpoints` submits them."""
 
 from __future__ import annotations
 
@@ -52,7 +50,6 @@ _EVENTS_PER_POLL = 200
 
 
 def read_shown(session: Session, owner: str, job_id: str) -> tuple[Json, bool]:
-    """Return a job as JSON, and True if it has ended."""
     job = jobs.find(session, owner, job_id)
     return show(job), job.state in FINAL_STATES
 
@@ -252,9 +249,7 @@ async def read_events(
 
 
 class _EventStream(StreamingResponse):
-    """A streaming response that acquires a permit before its first byte, and releases it at its end,
-    however it ends.
-    """
+    """A stream that acquires a permit before its first byte, and releases it however it ends. Raises TooMany."""
 
     def __init__(
         self, permit: AbstractContextManager[Permit], content: AsyncIterator[bytes], **options: Any
@@ -263,7 +258,7 @@ class _EventStream(StreamingResponse):
         self._permit = permit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the stream; raises TooMany if no permit is free."""
+        """Raises TooMany if no permit is free."""
         with self._permit:
             await super().__call__(scope, receive, send)
 
@@ -271,9 +266,7 @@ class _EventStream(StreamingResponse):
 async def _stream(
     request: Request, context: Context, watcher: Watcher, owner: str, job_id: str, after: int
 ) -> AsyncIterator[bytes]:
-    """Yield the events as they are written, as long as the key is valid. The state is read before the events: if it is
-    final, all events have been read.
-    """
+    """Yield events while the key is valid. The state is read before the events: if it is final, all have been read."""
     since = time.monotonic()
     while True:
         try:
@@ -303,9 +296,7 @@ async def _stream(
 async def _next(
     request: Request, watcher: Watcher, job_id: str, after: int, since: float
 ) -> Snapshot | None:
-    """Wait for an event after number `after`; returns None when a ping is due. Raises Unauthenticated soon after the
-    key or the browser's session has ended.
-    """
+    """Return None when a ping is due. Raises Unauthenticated soon after the key or the session has ended."""
     waiting = asyncio.ensure_future(watcher.wait(job_id, _newer_than(after), PING_SECONDS, since))
     try:
         while True:
@@ -332,5 +323,4 @@ def _event_number(text: str) -> int:
 
 
 def show(job: JobRow) -> Json:
-    """Return a job's row as the JSON of the API."""
     return Job.of_row(job).model_dump(mode="json")

@@ -30,7 +30,7 @@ class Published(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The payload of a job with the keys of blobs, the entries of these blobs by key, and the job's work folder."""
+    """A payload with keys of blobs, the blobs by key, and the work folder."""
 
     payload: Json
     blobs: Mapping[str, Blob]
@@ -38,27 +38,23 @@ class Prepared(NamedTuple):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> Prepared:
-    """Return the payload that the job's kind prepares, with the kind, and the catalogue entries of its blobs. Raises
-    BlobMissing.
-    """
+    """Return the payload with its kind and the blobs. Raises BlobMissing."""
     payload = kind_of(claim.kind).prepare(session, settings, claim, workdir)
     found = catalogue.find_all(session, list(_keys_in(payload)))
     return Prepared({**payload, "kind": claim.kind}, found, workdir)
 
 
 def fetch(blobs: BlobStore, prepared: Prepared) -> Json:
-    """Return the payload of the fit process, in which each `BlobKey` is replaced by the path of a local file, because
-    the fit process has no network. The files exist at least as long as the work folder. Raises BlobMissing and
-    BlobDamaged.
+    """Replace each `BlobKey` by the path of a local file: the fit process has no network.
+
+    The files exist at least as long as the work folder. Raises BlobMissing and BlobDamaged.
     """
     paths = {key: str(blobs.pin(blob, prepared.workdir)) for key, blob in prepared.blobs.items()}
     return cast(Json, _with_paths(prepared.payload, paths))
 
 
 def fetch_source(settings: Settings, claim: Claim, payload: Json, fetching: Fetching) -> Json:
-    """Return the payload with what the job's kind fetches from outside of the service, if it does. Raises SourceError,
-    FetchStopped, and Unavailable if another attempt may help.
-    """
+    """Fetch what the kind needs from outside. Raises SourceError, FetchStopped, and Unavailable if a retry may help."""
     fetch = kind_of(claim.kind).fetch
     if fetch is None:
         return payload
@@ -66,7 +62,6 @@ def fetch_source(settings: Settings, claim: Claim, payload: Json, fetching: Fetc
 
 
 def _keys_in(value: Any) -> Iterator[BlobKey]:
-    """Yield the blob keys in a payload."""
     if isinstance(value, BlobKey):
         yield value
     elif isinstance(value, dict | list):
@@ -75,7 +70,7 @@ def _keys_in(value: Any) -> Iterator[BlobKey]:
 
 
 def _with_paths(value: Any, paths: Mapping[str, str]) -> Any:
-    """Return a payload with the paths of local files in place of blob keys."""
+    """Replace keys by paths."""
     if isinstance(value, BlobKey):
         return paths[value]
     if isinstance(value, dict):
@@ -86,14 +81,12 @@ def _with_paths(value: Any, paths: Mapping[str, str]) -> Any:
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Run the computation of the job's kind and return its result. An exception raised by the callback stops it."""
+    """Run the computation of the job's kind. An exception raised by the callback stops it."""
     return cast(Json, kind_of(payload["kind"]).run(payload, callback))
 
 
 def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Published:
-    """Store the files of the result as blobs, and return the values that `complete` needs. It moves the files, so it
-    can run only once.
-    """
+    """Store the result's files, and return what `complete` needs. It moves the files, so it can run only once."""
     if FAN_OUT in result:
         return Published(None, ())
     publisher = Publisher(blobs)
@@ -103,7 +96,7 @@ def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Publis
 def complete(
     session: Session, claim: Claim, result: Mapping[str, Any], published: Published
 ) -> None:
-    """Write the result and end the job, or set it to wait for child jobs. Raises as `queue.finish` does."""
+    """End the job, or set it to wait for child jobs. Raises as `queue.finish` does."""
     if FAN_OUT in result:
         child_jobs.fan_out(session, claim, result[FAN_OUT])
         return
@@ -112,9 +105,7 @@ def complete(
 
 
 def complete_output(session: Session, claim: Claim, result: object, made: PublishedOutput) -> None:
-    """End the job as succeeded and write its output, which must still belong to the job. Raises Conflict, and as
-    `queue.finish` does.
-    """
+    """End the job and write its output. Raises Conflict if the output is another job's, and as `queue.finish` does."""
     output = kind_of(claim.kind).output
     assert output is not None
     queue.finish(session, claim, messages=made.messages)
@@ -123,9 +114,7 @@ def complete_output(session: Session, claim: Claim, result: object, made: Publis
 
 
 def problem_of(error: BaseException) -> tuple[Json, bool]:
-    """Return the problem that the job's owner reads for an exception, and True if the input is the cause, so that no
-    retry would help.
-    """
+    """Return the problem for the job's owner, and True if the input is the cause, so that no retry helps."""
     if isinstance(error, ServiceError):
         made = problem(error.code, error.title, error.detail, error.errors)
         return made, error.status < 500 and not isinstance(error, Unavailable)

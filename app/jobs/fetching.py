@@ -24,9 +24,7 @@ class FetchStopped(Exception):
 
 
 class SourceError(Invalid):
-    """A source cannot be read, and another attempt would not help. The message names the connection, and never a host,
-    a credential or a value of the data.
-    """
+    """A source cannot be read, and another attempt would not help. Messages never have a host, a credential or data."""
 
     title = "The source cannot be read"
 
@@ -35,9 +33,7 @@ class SourceError(Invalid):
 
 
 class Fetching:
-    """Passed to the step: it calls `check` often, `report` as it reads, and registers by `on_stop` how a call that
-    blocks is ended.
-    """
+    """Passed to the step, which calls `check` often and `report` as it reads, and registers with `on_stop`."""
 
     def __init__(self, settings: Settings) -> None:
         """The time limit starts now."""
@@ -54,12 +50,11 @@ class Fetching:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the time limit, at least 0."""
         return max(self._deadline - time.monotonic(), 0.0)
 
     @property
     def progress(self) -> dict[str, Any] | None:
-        """The progress of the job: this step is half of it. None before anything was read."""
+        """This step is half of the job. None before anything was read."""
         done, total = self._done
         if not done:
             return None
@@ -67,7 +62,7 @@ class Fetching:
         return {"fraction": fraction, "phase": PHASE, "detail": f"{done / 1e6:,.1f} MB"}
 
     def check(self) -> None:
-        """Raise FetchStopped if the worker has stopped the step, and SourceError after the time limit."""
+        """Raise FetchStopped after a stop, and SourceError after the time limit."""
         if self._stopped.is_set():
             raise FetchStopped
         if not self.seconds_left:
@@ -77,9 +72,7 @@ class Fetching:
             )
 
     def check_size(self, size: int, adds: int = 0) -> None:
-        """Raise SourceError for a source of more bytes than allowed. Raise OutOfSpace if the disk has no space for
-        `adds` more.
-        """
+        """Raise SourceError for more bytes than allowed, and OutOfSpace without space for `adds` more."""
         if self.quota_bytes is not None and size > self.quota_bytes:
             raise SourceError(
                 "quota_exceeded",
@@ -98,13 +91,13 @@ class Fetching:
         self.check()
 
     def report(self, done: int, total: int = 0) -> None:
-        """Note that `done` of `total` bytes are read; `total` is 0 if it is unknown. Raises as `check` does."""
+        """Note that `done` of `total` bytes are read; `total` is 0 if unknown. Raises as `check` does."""
         self._done = (done, total)
         self.check()
 
     @contextmanager
     def on_stop(self, cancel: Callable[[], object]) -> Iterator[None]:
-        """Call `cancel`, in another thread, if the worker stops the step during a block. It must not block."""
+        """Call `cancel`, in another thread, if the worker stops the step during the block. It must not block."""
         with self._lock:
             self._cancels.append(cancel)
         try:
@@ -115,7 +108,6 @@ class Fetching:
                 self._cancels.remove(cancel)
 
     def stop(self) -> None:
-        """Stop the step. Called by the worker."""
         with self._lock:
             self._stopped.set()
             for cancel in self._cancels:

@@ -31,7 +31,7 @@ MODEL = "model"
 
 
 class Entry(NamedTuple):
-    """What every process knows of a kind of job without importing the kind's module; `KIND` in the module repeats it.
+    """What every process knows of a kind of job without importing its module; `KIND` in the module repeats it.
 
     `label` is the kind's name for people, and `output` the code of its output. A child job, which the API does not
     show, has neither. A process that ends jobs of all kinds imports only the modules that declare `on_end`.
@@ -121,23 +121,21 @@ class Claim:
 
 
 def shown_state(job: Job) -> str:
-    """Return the state of a job as the API shows it, one of `SHOWN_STATES`."""
+    """Return one of `SHOWN_STATES`."""
     state = JobState.RUNNING if job.state == JobState.WAITING else job.state
     is_asked = state == JobState.RUNNING and job.cancel_requested_at is not None
     return "cancelling" if is_asked else state
 
 
 def status_of(row: JobOutputRow) -> str:
-    """Return the status of an output: `processing` until its job has ended, then `ready`, or the final state of a job
-    without success.
-    """
+    """Return `processing` until the job has ended, then `ready`, or its final state."""
     if row.job.state == JobState.SUCCEEDED:
         return READY
     return row.job.state if row.job.state in FINAL_STATES else PROCESSING
 
 
 def conflict_with_newer_job(session: Session, owner: str, what: str, job_id: str) -> Conflict:
-    """Return the error for the retry of a job whose output now belongs to another job."""
+    """The output of the job now belongs to another job."""
     current = repository.find(session, owner, job_id)
     state = "gone" if current is None else current.state
     match state:
@@ -174,9 +172,7 @@ class FanOutResult(TypedDict):
 
 @dataclass(frozen=True)
 class PublishedOutput:
-    """The values that complete a job: the columns of its output's row, further rows, and messages for the
-    job's owner.
-    """
+    """What completes a job: the columns of its output's row, further rows, and messages for its owner."""
 
     columns: Mapping[str, Any]
     rows: Sequence[Base] = ()
@@ -197,7 +193,6 @@ class Output(Generic[Row]):
 
     @property
     def code(self) -> str:
-        """The name as one word."""
         return self.name.replace(" ", "_")
 
     @property
@@ -206,7 +201,6 @@ class Output(Generic[Row]):
         return f"{self.code}_id"
 
     def new_id(self) -> str:
-        """Return a new id for an output."""
         return new_id(self.prefix)
 
     def insert(self, session: Session, job: Job, **columns: Any) -> Row:
@@ -216,9 +210,7 @@ class Output(Generic[Row]):
         )
 
     def find(self, session: Session, owner: str, id_: str, *, lock: bool = False) -> Row:
-        """Return the owner's output; with `lock`, locked until the transaction ends. Raises NotFound, also for another
-        owner's output.
-        """
+        """With `lock`, locked until the transaction ends. Raises NotFound."""
         found = None
         if is_id(id_, self.prefix):
             found = self._find_row(session, owner, id_, lock=lock)
@@ -237,7 +229,7 @@ class Output(Generic[Row]):
         limit: int,
         after: str | None,
     ) -> Page[Row]:
-        """Return a page of the owner's outputs, newest first, filtered by model, dataset and `only`."""
+        """Newest first."""
         check_id("model_id", model_id, "mdl")
         check_id("dataset_id", dataset_id, "ds")
         return repository.list_outputs(
@@ -252,7 +244,7 @@ class Output(Generic[Row]):
         )
 
     def delete(self, session: Session, owner: str, id_: str) -> None:
-        """Delete the output. Raises Conflict while its job is unfinished. The sweeper removes its blobs."""
+        """Raises Conflict while the job is unfinished. The sweeper removes the blobs."""
         holds.lock(session, owner)
         holds.check(session, owner)
         found = self.find(session, owner, id_, lock=True)
@@ -264,9 +256,7 @@ class Output(Generic[Row]):
         repository.delete_output(session, self.table, owner, id_)
 
     def find_to_make(self, session: Session, claim: Claim) -> Row:
-        """Return the row that a claimed job will complete. Raises Conflict if it was deleted or belongs to
-        another job.
-        """
+        """Return the row to complete. Raises Conflict if it was deleted or is another job's."""
         id_ = claim.spec[self.key]
         found = self._find_row(session, claim.owner, id_)
         if found is None:
@@ -276,16 +266,15 @@ class Output(Generic[Row]):
         return found
 
     def write(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> None:
-        """Write the result of the job into its output's row. Raises Conflict if the row was deleted or belongs to
-        another job.
-        """
+        """Write the result. Raises Conflict if the row was deleted or is another job's."""
         if not self._update_row(session, claim, columns):
             self.find_to_make(session, claim)  # says which of the two
             raise self.lost(claim)
 
     def find_to_retry(self, session: Session, old: Job) -> Row:
-        """Lock and return the row that a retry of `old` will complete. Raises Conflict if it was deleted, or belongs to
-        another job (an earlier retry, or another upload). So two jobs never make the same output.
+        """Lock the row that a retry of `old` completes. Raises Conflict if it was deleted, or is another job's.
+
+        So two jobs (retries, or uploads) never make the same output.
         """
         id_ = old.spec[self.key]
         row = self._find_row(session, old.owner, id_, lock=True)
@@ -296,21 +285,18 @@ class Output(Generic[Row]):
         raise conflict_with_newer_job(session, old.owner, self.describe(id_), row.job_id)
 
     def reassign(self, row: Row, job: Job) -> None:
-        """Set another job as the one that completes a locked row."""
         row.job_id = job.id
 
     def describe(self, id_: str) -> str:
-        """Return the phrase for one output in messages."""
         return f"{self.name} {id_}"
 
     def deleted(self, id_: str) -> Conflict:
-        """Return the error for an output that was deleted."""
         return Conflict(
             f"{self.name} {id_} was deleted before the job ran", code=f"{self.code}_deleted"
         )
 
     def lost(self, claim: Claim) -> Conflict:
-        """Return the error for an output that no longer belongs to this job."""
+        """The output no longer belongs to this job."""
         return Conflict(
             f"{self.name} {claim.spec[self.key]} belongs to a different job than {claim.job_id}",
             code=f"{self.code}_of_another_job",
@@ -432,13 +418,13 @@ class JobKind(Generic[Payload, Result, Published]):
 
 
 def find_kind(name: str) -> JobKind[Any, Any, Any] | None:
-    """Return the declaration of a kind of job; None for a kind that only a later version knows."""
+    """Return None for a kind that only a later version knows."""
     entry = KINDS.get(name)
     return None if entry is None else cast(JobKind[Any, Any, Any], import_module(entry.module).KIND)
 
 
 def find_output(job: Job) -> tuple[str, str] | None:
-    """Return the kind and the id of a job's output; None if it has no output, or if its model does not exist yet."""
+    """Return the kind and id of a job's output; None without one, or while its model does not exist."""
     if job.model_id is not None:
         return MODEL, job.model_id
     kind = find_kind(job.kind)
@@ -448,7 +434,6 @@ def find_output(job: Job) -> tuple[str, str] | None:
 
 
 def kind_of(name: str) -> JobKind[Any, Any, Any]:
-    """Return the declaration of a kind of job. Raises Invalid for an unknown one."""
     kind = find_kind(name)
     if kind is None:
         raise Invalid(

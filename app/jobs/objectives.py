@@ -63,7 +63,6 @@ class ObjectiveBody(Body):
 
     @classmethod
     def has(cls, *parameters: str) -> bool:
-        """Return True if the objective has these parameters."""
         return all(name in cls.model_fields for name in parameters)
 
 
@@ -89,7 +88,6 @@ class PartialAuc(ObjectiveBody):
 
     @classmethod
     def own_window(cls, objective: Objective) -> tuple[float, float] | None:
-        """Return the requested window."""
         return float(objective["fpr_min"]), float(objective["fpr_max"])
 
 
@@ -108,7 +106,7 @@ class TprAtFpr(ObjectiveBody):
 
     @classmethod
     def own_window(cls, objective: Objective) -> tuple[float, float] | None:
-        """Return a window that ends at the objective's FPR."""
+        """It ends at the objective's FPR."""
         fpr = float(objective["fpr"])
         return TPR_WINDOW_START * fpr, fpr
 
@@ -137,7 +135,6 @@ class AveragePrecision(ObjectiveBody):
 
     @classmethod
     def own_metric(cls, objective: Objective) -> Metric | None:
-        """Return the average precision."""
         return metrics.AveragePrecision()
 
 
@@ -161,7 +158,6 @@ class Precision(ObjectiveBody):
 
     @classmethod
     def own_metric(cls, objective: Objective) -> Metric | None:
-        """Return the precision of the first rows."""
         return metrics.PrecisionAt(objective.get("count"), objective.get("share"))
 
 
@@ -175,7 +171,6 @@ class Lift(ObjectiveBody):
 
     @classmethod
     def own_metric(cls, objective: Objective) -> Metric | None:
-        """Return the lift of the first rows."""
         return metrics.Lift(share=objective["share"])
 
 
@@ -191,7 +186,6 @@ class PrecisionAtRecall(ObjectiveBody):
 
     @classmethod
     def own_metric(cls, objective: Objective) -> Metric | None:
-        """Return the precision at the recall."""
         return metrics.PrecisionAtRecall(objective["recall"])
 
 
@@ -211,7 +205,7 @@ class NdcgOfList(ObjectiveBody):
 
     @classmethod
     def own_metric(cls, objective: Objective) -> Metric | None:
-        """Return the NDCG; a part of the rows has a share in place of a count."""
+        """A part of the rows has a share in place of a count."""
         return metrics.Ndcg(objective.get("count"), objective.get("share"))
 
 

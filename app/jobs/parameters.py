@@ -1,6 +1,4 @@
-"""The scalar parameters of a training job, each declared once. The request, the stored specification, the responses and
-the console's pages are derived from the declarations.
-"""
+"""The scalar parameters of a training job, each declared once: for requests, the specification, responses and pages."""
 
 from __future__ import annotations
 
@@ -25,7 +23,6 @@ class TrainingParameters:
     ] = None
 
     def as_spec(self) -> dict[str, Any]:
-        """Return the members of the job's specification."""
         return {name: getattr(self, name) for name in NAMES}
 
 
@@ -33,13 +30,13 @@ NAMES = tuple(each.name for each in fields(TrainingParameters))
 
 
 def asked_members() -> Mapping[str, tuple[Any, Any]]:
-    """Return the members of a request: each parameter's type and default, by name."""
+    """Return types and defaults by name."""
     types = get_type_hints(TrainingParameters, include_extras=True)
     return {each.name: (types[each.name], each.default) for each in fields(TrainingParameters)}
 
 
 def shown_members(*, optional: bool) -> Mapping[str, tuple[Any, Any]]:
-    """Return the members of a response; `optional`: null for a job without these parameters."""
+    """Return types and fields by name; `optional`: null for a job without these parameters."""
     types = get_type_hints(TrainingParameters)
     declared = get_type_hints(TrainingParameters, include_extras=True)
     shown: dict[str, tuple[Any, Any]] = {}
@@ -52,5 +49,5 @@ def shown_members(*, optional: bool) -> Mapping[str, tuple[Any, Any]]:
 
 
 def protected_features(spec: Mapping[str, Any]) -> list[str]:
-    """Return the protected columns that are features by the specification of a training job."""
+    """Return the protected columns that are features by a training job's specification."""
     return [column["name"] for column in spec.get("protected_columns") or () if column["feature"]]

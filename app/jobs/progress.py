@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Report(Mapping[str, float]):
-    """The values of a step that are passed to the callback, and the progress of the whole job.
+    """The values of a step, and the progress of the whole job.
 
     `fraction` is the fraction of the whole job that is done. `end` is the exception that a callback may raise to end
     the fit early and keep the model so far; None while there is no model.
@@ -52,7 +52,7 @@ class Report(Mapping[str, float]):
 def clocked(
     progress: Json, spec: Mapping[str, Any], elapsed: float, compiling: float = 0.0
 ) -> Json:
-    """Return the progress with `elapsed` seconds since the job's start and, if the job has a budget, the seconds left.
+    """Add `elapsed` seconds since the job's start and, if the job has a budget, the seconds left.
 
     The progress of a job with a budget is the spent fraction of the budget, without the seconds of `compiling`.
     `improvements` ends with the current best candidate.
@@ -84,9 +84,8 @@ def concluded(progress: Json, reported: Json) -> Json:
 
 
 def _improvements(progress: Json, elapsed: float) -> list[Json]:
-    """Return the values of the best candidate over time, in ascending order; the last one is the current value.
-
-    In a search by stages, a value greater than the current one was measured on fewer rows.
+    """Return the best values over time, ascending to the current one: greater ones of a search by stages had fewer
+    rows.
     """
     value = progress["best"]["value"]
     found: list[Json] = [
@@ -101,23 +100,21 @@ def _improvements(progress: Json, elapsed: float) -> list[Json]:
 
 
 def as_event(progress: Mapping[str, Any]) -> Json:
-    """Return the progress report in the form of an event: without leaderboard and improvements, which only the job's
-    row has.
-    """
+    """Leave out leaderboard and improvements, which only the job's row has."""
     left_out = {"leaderboard", "improvements", "partial", "ready", "trials_done"}
     return {name: value for name, value in progress.items() if name not in left_out}
 
 
 def seconds_between_events(elapsed: float) -> float:
-    """Return the minimum time between two progress events of a job that has run for `elapsed` seconds.
+    """Return the least time between two progress events after `elapsed` seconds: a hundredth, at least
+    `PROGRESS_SECONDS`.
 
-    It is a hundredth of the elapsed time, and at least `PROGRESS_SECONDS`. So the number of events grows with the
-    logarithm of the time: about 800 in a day, 1,000 in a week.
+    So the number of events grows with the logarithm of the time: about 800 in a day, 1,000 in a week.
     """
     return max(PROGRESS_SECONDS, EVENT_SHARE * elapsed)
 
 
 def budget_of(spec: Mapping[str, Any]) -> float | None:
-    """Return the time budget of `auto` in seconds; None for other algorithms, child jobs and other kinds of job."""
+    """Return the budget of `auto`; None for other algorithms, child jobs and kinds."""
     budget: float | None = spec.get("algorithm", {}).get("parameters", {}).get("budget_seconds")
     return budget

@@ -72,7 +72,7 @@ def claim(
 
 
 def _waited(job: Job, lease_seconds: float) -> float | None:
-    """Return the seconds that a job just claimed has waited; None for a later attempt or a child job."""
+    """None for a later attempt or a child job."""
     if job.attempt > 1 or job.parent_id is not None or job.lease_expires_at is None:
         return None
     claimed_at = job.lease_expires_at - lease_seconds  # by the database's clock
@@ -80,19 +80,18 @@ def _waited(job: Job, lease_seconds: float) -> float | None:
 
 
 def _spec_of(session: Session, job: Job) -> Json:
-    """Return the specification of a job; for a child job, with its parent's specification as `parent`."""
+    """A child job's has its parent's as `parent`."""
     if job.parent_id is None:
         return job.spec
     return {"parent": queue_repository.spec_of(session, job.parent_id)} | job.spec
 
 
 def has_work(session: Session, settings: Settings, kinds: Collection[str] | None = None) -> bool:
-    """Return True if a claim would find a job now. An idle worker calls this once a second."""
+    """Return True if a claim would find a job. An idle worker asks once a second."""
     return queue_repository.has_work(session, kinds, _most_running(session, settings))
 
 
 def _most_running(session: Session, settings: Settings) -> int | None:
-    """Return the maximum number of running jobs of one owner; None for no limit."""
     if settings.quota_running_jobs is not None:
         return settings.quota_running_jobs
     return queue_repository.slot_share(session, job_rows.MISSED_BEATS * settings.heartbeat_seconds)
@@ -106,7 +105,7 @@ def heartbeat(
     *,
     is_event: bool = True,
 ) -> queue_repository.Heartbeat:
-    """Extend the lease and, if there is progress, write it, by default also as an event. Raises LeaseLost.
+    """Extend the lease and write progress, by default also as an event. Raises LeaseLost.
 
     A child job has no events: `child_jobs.report_progress` writes its progress into those of its parent.
     """
@@ -123,18 +122,14 @@ def heartbeat(
 
 
 def keep_checkpoint(session: Session, claim: Claim, blob: Blob) -> None:
-    """Store the key of a new checkpoint, which replaces the previous one. If this attempt is lost, the next one resumes
-    from it.
-    """
+    """Store a new checkpoint, from which the next attempt resumes if this one is lost."""
     if not queue_repository.keep_checkpoint(session, claim.job_id, claim.token, blob.key):
         raise lease_lost(claim)
     catalogue.add(session, [blob])
 
 
 def poll_requests(session: Session, claim: Claim) -> queue_repository.Requests:
-    """Return the owner's requests to stop or end the job. It is one read by primary key, cheap enough for ten calls a
-    second.
-    """
+    """Return the owner's requests to stop or end the job: one read by primary key, cheap enough for ten a second."""
     asked = queue_repository.requests(session, claim.job_id, claim.token)
     if asked is None:
         raise lease_lost(claim)
@@ -175,7 +170,7 @@ def succeed(
     progress: Json | None = None,
     n_events: int = 1,
 ) -> int:
-    """Change a running job to succeeded; returns the number of the last event to write. Raises as `finish` does."""
+    """Change a running job to succeeded; returns the last event's number. Raises as `finish` does."""
     ended = queue_repository.succeed(
         session,
         claim.job_id,
@@ -199,7 +194,7 @@ def succeed(
 def fail(
     session: Session, claim: Claim, error: Json | None, *, state: JobState = JobState.FAILED
 ) -> JobState:
-    """End the job without a result: failed, cancelled, or timed out. Returns the state."""
+    """End the job without a result: failed, cancelled, or timed out."""
     if state in {JobState.SUCCEEDED, JobState.QUEUED, JobState.RUNNING}:
         raise ValueError(
             f"a job ends without a result as failed, cancelled or timed_out, got {state}"
@@ -208,33 +203,32 @@ def fail(
 
 
 def time_out(session: Session, claim: Claim) -> JobState:
-    """End a job that exceeded its time limit; returns its state."""
+    """End a job that exceeded its time limit."""
     return fail(session, claim, timed_out(claim.timeout_seconds), state=JobState.TIMED_OUT)
 
 
 def problem(code: str, title: str, detail: str, errors: Sequence[Json] = ()) -> Json:
-    """Return the problem of a job that ended without a result, as its owner reads it."""
+    """Return the problem of a job without a result, for its owner."""
     return {"code": code, "title": title, "detail": detail, "errors": [*errors]}
 
 
 def timed_out(timeout_seconds: float) -> Json:
-    """Return the problem of a job that exceeded its time limit."""
+    """The job exceeded its time limit."""
     detail = f"the job ran longer than its timeout_seconds ({timeout_seconds:g})"
     return problem("timed_out", "Timed out", detail)
 
 
 def retry_later(session: Session, claim: Claim, reason: str) -> JobState:
-    """Requeue a job after a fault that is not its own, with a delay that grows with each attempt; without attempts
-    left, it fails.
+    """Requeue a job after a fault that is not its own, with a growing delay; fail it without attempts left.
 
-    A job that was asked to stop is cancelled instead. Returns the new state.
+    A job that was asked to stop is cancelled instead.
     """
     job = lock(session, claim)
     return retry_locked(session, job, reason, delay_seconds=backoff_seconds(job.attempt))
 
 
 def give_back(session: Session, claim: Claim) -> JobState:
-    """Requeue the job at once, as if it had never been claimed, because this worker must end. Returns the new state."""
+    """Requeue the job as if it had never been claimed, because this worker must end."""
     job = lock(session, claim)
     if job.cancel_requested_at is not None:
         return end_locked(session, job, JobState.CANCELLED, None)
@@ -242,7 +236,7 @@ def give_back(session: Session, claim: Claim) -> JobState:
 
 
 def request_yield(session: Session, settings: Settings) -> str | None:
-    """Ask a running job to give way if a job of another owner waits for its slot; returns its id, or None."""
+    """Ask a running job to give way if a job of another owner waits for its slot."""
     within = job_rows.MISSED_BEATS * settings.heartbeat_seconds
     job_id = queue_repository.request_yield(session, within)
     if job_id is not None:
@@ -251,9 +245,7 @@ def request_yield(session: Session, settings: Settings) -> str | None:
 
 
 def give_way(session: Session, claim: Claim) -> JobState:
-    """Requeue a job that stopped at a checkpoint, because a job of another owner waits. The attempt does not count, and
-    the job keeps its place among those of its owner. Returns the new state.
-    """
+    """Requeue a job that gives way at a checkpoint. The attempt does not count, and its place in the queue is kept."""
     job = lock(session, claim)
     if job.cancel_requested_at is not None:
         return end_locked(session, job, JobState.CANCELLED, None)
@@ -264,12 +256,12 @@ def give_way(session: Session, claim: Claim) -> JobState:
 
 
 def backoff_seconds(attempt: int) -> float:
-    """Return the delay in seconds before the retry that follows this attempt."""
+    """Return the delay before the retry that follows this attempt."""
     return min(BACKOFF_MAX, _BACKOFF_BASE * _BACKOFF_FACTOR ** (attempt - 1))
 
 
 def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: float) -> JobState:
-    """Cancel, requeue or fail a locked job whose attempt was lost; returns the new state."""
+    """Cancel, requeue or fail a locked job whose attempt was lost."""
     if job.cancel_requested_at is not None:
         return end_locked(session, job, JobState.CANCELLED, None)
     if job.attempt < job.max_attempts:
@@ -281,7 +273,7 @@ def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: floa
 
 
 def end_locked(session: Session, job: Job, state: JobState, error: Json | None) -> JobState:
-    """End a locked job without a result: write its event and run the on-end hook of its kind. Returns the state.
+    """End a locked job without a result: write its event and run the on-end hook of its kind.
 
     The end of a child job also ends its parent, unless the parent can continue without it. The end of a parent also
     ends its child jobs; see `child_jobs`.
@@ -300,9 +292,7 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
 
 
 def _of_part(job: Job, error: Json | None) -> Json | None:
-    """Return the problem of a child job in the form of its parent's problem. If it concerns one file of several, it has
-    the file's number.
-    """
+    """Return the problem of a child job for its parent, with the number of the file that it concerns."""
     number = job.spec["part"].get("number")
     if (
         error is None or number is None or error.get("code") == "too_many_rows"
@@ -316,7 +306,7 @@ def _of_part(job: Job, error: Json | None) -> Json | None:
 def record_end(
     session: Session, job_id: str, job: Job | Claim, state: JobState, **fields: object
 ) -> None:
-    """Record the events of the end of a job for webhooks. A child job has none."""
+    """Record the end of a job for webhooks. A child job has no events."""
     if job.parent_id is not None:
         return
     events.record(
@@ -329,9 +319,8 @@ def record_end(
 
 
 def run_on_end(session: Session, job: Job, error: Json | None) -> None:
-    """Run the on-end hook of a job that has just ended without a result, if its kind has one.
-
-    Kinds without a hook are not imported: the dispatcher ends jobs of all kinds, and runs none of them.
+    """Run the on-end hook of a job without a result. Kinds without a hook are not imported, because dispatchers end all
+    kinds.
     """
     if job.kind in KINDS and KINDS[job.kind].has_end_hook:
         kind_of(job.kind).on_end(session, job, error)
@@ -340,7 +329,7 @@ def run_on_end(session: Session, job: Job, error: Json | None) -> None:
 def requeue_locked(
     session: Session, job: Job, reason: str, attempt: int, delay_seconds: float
 ) -> JobState:
-    """Return a locked job to the queue. It can be claimed after `delay_seconds`."""
+    """It can be claimed after `delay_seconds`."""
     seconds = queue_repository.seconds_since_start(session, job)
     log_line(session, job, JobState.QUEUED, seconds, reason=reason)
     queue_repository.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
@@ -355,10 +344,7 @@ def log_line(
     seconds: float | None = None,
     **more: str | int | None,
 ) -> None:
-    """Log the outcome of a job or an attempt after the commit; `seconds` is the time since its claim.
-
-    The line contains nothing that the owner wrote: no name, no specification, and only the code of an error.
-    """
+    """Log the outcome after the commit; `seconds` are those since the claim. Nothing from the owner is logged."""
     fields: Json = {
         "job_id": job.id if isinstance(job, Job) else job.job_id,
         "parent_id": job.parent_id,
@@ -379,7 +365,7 @@ def log_line(
 
 
 def lock(session: Session, claim: Claim) -> Job:
-    """Lock the job until the transaction ends, after its parent if it is a child job. Raises LeaseLost."""
+    """Lock the job, after its parent if it is a child job. Raises LeaseLost."""
     job = queue_repository.lock(session, claim.job_id, claim.token, claim.parent_id)
     if job is None:
         raise lease_lost(claim)
@@ -387,7 +373,7 @@ def lock(session: Session, claim: Claim) -> Job:
 
 
 def add_state_event(session: Session, job: Job, **data: object) -> None:
-    """Write the event of a locked job's new state, with the number in the job's row. A child job has no events."""
+    """Write the event of a locked job's new state, with the number in its row. A child job has none."""
     if job.parent_id is not None:
         return
     data = {"state": job.state, "attempt": job.attempt, **data}
@@ -395,5 +381,5 @@ def add_state_event(session: Session, job: Job, **data: object) -> None:
 
 
 def lease_lost(claim: Claim) -> LeaseLost:
-    """Return the error for an attempt whose token is no longer valid."""
+    """The token of an attempt is no longer valid."""
     return LeaseLost(f"attempt {claim.attempt} (token {claim.token}) no longer owns {claim.job_id}")

@@ -51,7 +51,7 @@ _OPEN = (JobState.QUEUED, JobState.RUNNING)
 
 
 class ChildProgress(NamedTuple):
-    """The progress of a job's child jobs: the finished fraction of the whole job, and the counts of its last stage."""
+    """The finished fraction of the whole job, and the counts of its last stage."""
 
     fraction: float
     stage: int
@@ -60,31 +60,27 @@ class ChildProgress(NamedTuple):
 
 
 def lock_parent(session: Session, parent_id: str) -> Job:
-    """Return the parent of a child job, locked until the transaction ends."""
     return session.scalars(select(Job).where(Job.id == parent_id).with_for_update()).one()
 
 
 def spec_of(session: Session, job_id: str) -> Json:
-    """Return the specification of a job that exists."""
     return session.scalars(select(Job.spec).where(Job.id == job_id)).one()
 
 
 def try_lock_parent(session: Session, parent_id: str) -> Job | None:
-    """Return the parent of a child job, locked; None if another transaction has locked it."""
+    """Return None if another transaction has locked it."""
     statement = select(Job).where(Job.id == parent_id)
     return session.scalars(statement.with_for_update(skip_locked=True)).one_or_none()
 
 
 def lock_waiting(session: Session, parent_id: str) -> Job | None:
-    """Return a job that waits for its child jobs, locked; None if it does not wait, or if another transaction has
-    locked it.
-    """
+    """Lock a job that waits for its child jobs; None if it does not wait, or is locked already."""
     statement = select(Job).where(Job.id == parent_id, Job.state == JobState.WAITING)
     return session.scalars(statement.with_for_update(skip_locked=True)).one_or_none()
 
 
 def wait(session: Session, job: Job) -> None:
-    """Set a locked running job to wait for its child jobs, without a worker, and assign a number to its event."""
+    """Set a locked running job to wait for child jobs, without a worker, and number its event."""
     if job.deadline_at is None:
         job.deadline_at = Job.started_at + Job.timeout_seconds
     job.state = JobState.WAITING
@@ -97,7 +93,7 @@ def wait(session: Session, job: Job) -> None:
 def insert_queued(
     session: Session, parent: Job, stage: int, kind: str, ids: Sequence[str], specs: Sequence[Json]
 ) -> None:
-    """Insert the child jobs of a stage into the queue, with the age and the priority of their parent."""
+    """They have the age and the priority of their parent."""
     common: dict[str, object] = {
         "owner": parent.owner,
         "kind": kind,
@@ -131,13 +127,13 @@ def insert_queued(
 
 
 def of_parent(session: Session, parent_id: str) -> Sequence[Job]:
-    """Return the child jobs of a job, ordered by stage and number."""
+    """Order by stage and number."""
     statement = select(Job).where(Job.parent_id == parent_id).order_by(Job.stage, Job.part)
     return session.scalars(statement).all()
 
 
 def sum_of_results(session: Session, parent_id: str, member: str) -> int:
-    """Return the sum of a member over the results of the finished child jobs of the latest stage."""
+    """Use the finished child jobs of the latest stage."""
     stage = select(func.max(Job.stage)).where(Job.parent_id == parent_id).scalar_subquery()
     statement = select(func.coalesce(func.sum(Job.result[member].as_integer()), 0)).where(
         Job.parent_id == parent_id, Job.stage == stage, Job.result.is_not(None)
@@ -146,7 +142,7 @@ def sum_of_results(session: Session, parent_id: str, member: str) -> int:
 
 
 def results_of_ended(session: Session, member: str, parent_id: str | None) -> Sequence[Json]:
-    """Return the results with this member of child jobs whose parent has ended: of one parent, or of all."""
+    """Return results with this member whose parent (one, or any) has ended."""
     parent = aliased(Job)
     statement = (
         select(Job.result)
@@ -159,13 +155,13 @@ def results_of_ended(session: Session, member: str, parent_id: str | None) -> Se
 
 
 def any_open(session: Session, parent_id: str) -> bool:
-    """Return True if the job still waits for a child job, ignoring those that were requested to stop."""
+    """Ignore child jobs that were requested to stop."""
     waited_for = (Job.state.in_(_OPEN), Job.cancel_requested_at.is_(None))
     return bool(session.scalar(select(exists().where(Job.parent_id == parent_id, *waited_for))))
 
 
 def open_specs(session: Session, parent_id: str) -> Sequence[tuple[str, str, Json]]:
-    """Return the (id, kind, specification) of the child jobs that have not ended."""
+    """Return (id, kind, specification) of child jobs that have not ended."""
     statement = select(Job.id, Job.kind, Job.spec["part"]).where(
         Job.parent_id == parent_id, Job.state.in_(_OPEN)
     )
@@ -173,12 +169,11 @@ def open_specs(session: Session, parent_id: str) -> Sequence[tuple[str, str, Jso
 
 
 def last_stage(session: Session, parent_id: str) -> int | None:
-    """Return the number of the job's last stage; None if it has no child jobs."""
     return session.scalar(select(func.max(Job.stage)).where(Job.parent_id == parent_id))
 
 
 def done(session: Session, parent_id: str) -> ChildProgress:
-    """Return the progress of a job's child jobs. The job must have child jobs."""
+    """The job must have child jobs."""
     fraction = func.coalesce(Job.progress["fraction"].as_float(), 0.0)
     by_stage = session.execute(
         select(
@@ -196,7 +191,7 @@ def done(session: Session, parent_id: str) -> ChildProgress:
 
 
 def progress_within(session: Session, job: Job, seconds: float) -> bool:
-    """Return True if the job's last event is a progress event, and no older than `seconds`."""
+    """Return True if the last event is a progress event, no older than `seconds`."""
     now = db_now()
     statement = select(
         exists().where(
@@ -210,9 +205,10 @@ def progress_within(session: Session, job: Job, seconds: float) -> bool:
 
 
 def cancel_open(session: Session, parent_id: str, ids: Collection[str] | None = None) -> None:
-    """End the child jobs of a locked job that no worker runs, and request that the others stop; with `ids` only these.
+    """End the child jobs of a locked job that no worker runs, and request that others stop (only `ids`), in one
+    statement.
 
-    It is one statement, because a child job may be claimed at this moment.
+    A child job may be claimed at this moment.
     """
     queued = Job.state == JobState.QUEUED
     which = Job.parent_id == parent_id if ids is None else Job.id.in_(ids)
@@ -230,7 +226,7 @@ def cancel_open(session: Session, parent_id: str, ids: Collection[str] | None = 
 
 
 def stuck(session: Session) -> Sequence[str]:
-    """Return the ids of the waiting jobs that are past their deadline, or have no unfinished child job."""
+    """Return waiting jobs past their deadline, or without an unfinished child job."""
     child = aliased(Job)
     waited_for = (child.state.in_(_OPEN), child.cancel_requested_at.is_(None))
     nothing_open = ~exists().where(child.parent_id == Job.id, *waited_for)
@@ -246,14 +242,14 @@ def overdue(session: Session, job: Job) -> bool:
 
 
 def seconds_since_start(session: Session, job: Job) -> float:
-    """Return the seconds since a job was claimed (for a job with child jobs, the first time); 0 if it never was."""
+    """Return seconds since the (first) claim; 0 if there was none."""
     if job.started_at is None:
         return 0.0
     return float(session.scalar(select(db_now() - job.started_at)) or 0.0)
 
 
 def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
-    """Return the (id of the child job, result) of the child jobs of all unfinished jobs, of all owners."""
+    """Return (id, result) of the child jobs of all unfinished jobs, of all owners."""
     parent = aliased(Job)
     statement = (
         select(Job.id, Job.result)
@@ -264,7 +260,7 @@ def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
 
 
 def prune_child_jobs(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` child jobs of jobs that ended at least `age_seconds` ago; returns their number."""
+    """Delete up to `limit` child jobs of jobs that ended at least `age_seconds` ago."""
     parent = aliased(Job)
     forgotten = exists().where(
         parent.id == Job.parent_id,
@@ -284,9 +280,7 @@ class RunningJob(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """The requests for a running job: its owner's, to stop, or to end early and keep the best model so far; and the
-    dispatcher's, to give way to a job of another owner.
-    """
+    """Requests for a running job: its owner's, to stop or keep the best model so far; the dispatcher's, to give way."""
 
     cancel: bool
     keep: bool
@@ -315,8 +309,7 @@ def _at_most(running: int | None) -> dict[str, Any]:
 
 
 def slot_share(session: Session, heard_within_seconds: float) -> int | None:
-    """Return the maximum number of running jobs of one owner if no quota sets it: all slots of the workers but one.
-    None if the service has one slot, or one owner with a usable key.
+    """Return the most running jobs of an owner without quota: all slots but one.
 
     None where the service has one slot, or one owner with a usable key.
     """
@@ -333,9 +326,7 @@ _SHARE_SECONDS = 3600.0
 
 
 def _use_by_owner() -> Subquery:
-    """Return a subquery of the owners of running and recently ended jobs, and of jobs that recently gave way: the
-    number of running jobs, and the seconds of slot use within the last hour.
-    """
+    """Select owners of running, ended and yielding jobs: their running jobs, and seconds of slots in the last hour."""
     job, now = aliased(Job), db_now()
     since = now - _SHARE_SECONDS
     started = case((job.started_at > since, job.started_at), else_=since)
@@ -362,9 +353,7 @@ def _use_by_owner() -> Subquery:
 
 
 def _next_id() -> ScalarSelect[str]:
-    """Return a subquery of the id of the next job to claim: that of the owner with the least use, then by priority and
-    age.
-    """
+    """Select the next job to claim: of the owner with the least use, then by priority and age."""
     # The owner with the fewest running jobs, then the one whose jobs took the fewest seconds lately; of its jobs the
     # one of the highest priority, then the oldest. Owners with `most_running` jobs are skipped. On PostgreSQL a row
     # that another claim has locked is skipped without waiting. SQLite has one writer at a time, and its dialect omits
@@ -407,7 +396,6 @@ _LEASE_END = db_now() + bindparam("lease", type_=Float)
 
 
 def _has_work() -> Select[tuple[bool]]:
-    """Return the statement that tests if a claim would find a job."""
     running = aliased(Job)
     counts = select(running.owner, func.count().label("jobs"))
     busy = counts.where(running.state == JobState.RUNNING).group_by(running.owner).subquery()
@@ -424,7 +412,6 @@ _HAS_CHILDREN = Job.deadline_at.is_not(None)
 
 
 def _claim() -> ReturningUpdate[Job, float | None]:
-    """Return the statement that claims the next job."""
     return (
         update(Job)
         .where(Job.id == _next_id(), Job.state == JobState.QUEUED)
@@ -473,7 +460,7 @@ _REQUESTS = select(Job.cancel_requested_at, Job.keep_requested_at, Job.yield_req
 def has_work(
     session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
 ) -> bool:
-    """Return True if a claim would find a job now. It only reads, so that idle workers never delay a writer."""
+    """Return True if a claim would find a job. It only reads, so that idle workers never delay a writer."""
     return bool(session.scalar(_HAS_WORK, _known_kinds(kinds) | _at_most(most_running)))
 
 
@@ -508,9 +495,7 @@ def beat(
     *,
     is_event: bool,
 ) -> Heartbeat | None:
-    """Extend the lease; None if the token is no longer valid. If the progress is an event, a number is
-    assigned to it.
-    """
+    """Extend the lease, and number the event if there is one; None if the token is no longer valid."""
     values = {"held_id": job_id, "held_token": token, "lease": lease_seconds}
     statement = _BEAT
     if progress is not None:
@@ -521,14 +506,14 @@ def beat(
 
 
 def requests(session: Session, job_id: str, token: int) -> Requests | None:
-    """Return the requests for the job; None if the token is no longer valid."""
+    """Return None if the token is no longer valid."""
     values = {"held_id": job_id, "held_token": token}
     row = session.execute(_REQUESTS, values).one_or_none()
     return None if row is None else Requests(*(each is not None for each in row))
 
 
 def keep_checkpoint(session: Session, job_id: str, token: int, key: str) -> bool:
-    """Store the key of the checkpoint from which the next attempt may resume; False if the token is no longer valid."""
+    """Return False if the token is no longer valid."""
     noted = update(Job).where(*_HELD).values(checkpoint_key=key).returning(Job.id)
     values = {"held_id": job_id, "held_token": token}
     return session.scalar(noted, values, execution_options=_AS_IT_IS) is not None
@@ -544,11 +529,10 @@ def succeed(
     progress: Json | None = None,
     n_events: int = 1,
 ) -> tuple[int, float] | None:
-    """End the job as succeeded if the token is valid and no cancellation was requested. Returns the number of the last
-    event to write, and the seconds since its start; else None. `progress` is the final progress of the job.
+    """End the job as succeeded if the token is valid and no cancellation was requested.
 
-    One UPDATE decides between success and a simultaneous cancel: both change this row, and the second one sees the
-    change of the first.
+    Returns the number of the last event to write, and the seconds since its start; else None. One UPDATE decides
+    between success and a simultaneous cancel: both change this row, and the second one sees the change of the first.
     """
     row = session.execute(
         update(Job)
@@ -583,7 +567,7 @@ def lock(
     *,
     wait: bool = True,
 ) -> Job | None:
-    """Return a running job, locked until the transaction ends; None if the token (or the heartbeat) has changed.
+    """Lock a running job; None if the token (or the heartbeat) has changed.
 
     The parent of a child job is locked first, because the end of either may end the other. Without `wait`, it also
     returns None if another transaction has locked either of them: that process may hang.
@@ -601,9 +585,7 @@ def lock(
 
 
 def end(session: Session, job: Job, state: JobState, error: Json | None) -> None:
-    """End a locked job in a state other than `succeeded`, together with its child jobs, and assign a number to its
-    event.
-    """
+    """End a locked job without success, with its child jobs, and number its event."""
     if job.state == JobState.WAITING:
         cancel_open(session, job.id)
     job.state = state
@@ -616,9 +598,7 @@ def end(session: Session, job: Job, state: JobState, error: Json | None) -> None
 
 
 def request_cancel(session: Session, job: Job) -> str:
-    """End a locked job that has no worker, or request that its worker ends it. Returns the state that the API shows,
-    and assigns a number to the event.
-    """
+    """End a locked job without a worker, or request it; returns the shown state, and numbers the event."""
     job.cancel_requested_at = db_now()
     if job.state != JobState.RUNNING:
         end(session, job, JobState.CANCELLED, None)
@@ -629,7 +609,7 @@ def request_cancel(session: Session, job: Job) -> str:
 
 
 def request_keep(session: Session, job: Job) -> None:
-    """Request that a locked job ends early with the best result so far, and assign a number to the event."""
+    """Request that a locked job ends early with its best result, and number the event."""
     job.keep_requested_at = db_now()
     job.event_seq += 1
     session.flush()
@@ -640,13 +620,12 @@ SLICE_SECONDS = 60.0
 
 
 def request_yield(session: Session, heard_within_seconds: float) -> str | None:
-    """Ask a running job to give way, if one owner's jobs hold all slots while another owner's job waits that would be
-    claimed next. Returns the job's id; None if no job gives way.
+    """Ask a running job to give way if one owner holds all slots while another owner's job would be claimed next.
 
     The longest running job of those with a checkpoint is asked, one at a time; a job that does not follow within
-    `SLICE_SECONDS` does not keep others from it. It must have run for `SLICE_SECONDS`, and for as long
-    as in all its earlier slices together: so a job always advances, however often it repeats what no checkpoint keeps.
-    The last of several attempts is not asked, because it would not resume.
+    `SLICE_SECONDS` does not keep others from it. It must have run for `SLICE_SECONDS`, and for as long as in all its
+    earlier slices together: so a job always advances, however often it repeats what no checkpoint keeps. The last of
+    several attempts is not asked, because it would not resume.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(_CLAIM_TURN)  # no claim changes the counts meanwhile
@@ -700,7 +679,7 @@ def request_yield(session: Session, heard_within_seconds: float) -> str | None:
 
 
 def note_yield(session: Session, job: Job) -> None:
-    """Note that a locked job gives way, and the time that it has run. Its next slice begins when it is claimed."""
+    """Note that a locked job gives way, and how long it has run. Its next slice begins when it is claimed."""
     job.yielded_seconds = (job.yielded_seconds or 0.0) + seconds_since_start(session, job)
     job.yielded_at = db_now()
     job.started_at = None
@@ -708,7 +687,7 @@ def note_yield(session: Session, job: Job) -> None:
 
 
 def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -> None:
-    """Return a locked job to the queue, and assign a number to its event.
+    """Return a locked job to the queue, and number its event.
 
     Without a delay `not_before` is 0 rather than the present time, so that a clock set back does not delay the job.
     """
@@ -722,7 +701,7 @@ def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -
 
 
 def release_misdated(session: Session, longest_delay: float) -> None:
-    """Queue at once the jobs whose retry is later than the longest delay allows, because the clock was set back."""
+    """Queue jobs whose retry is later than the longest delay allows, because the clock was set back."""
     session.execute(
         update(Job)
         .where(
@@ -736,7 +715,7 @@ def release_misdated(session: Session, longest_delay: float) -> None:
 
 
 def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnElement[bool]:
-    """Return the condition that a running job's lease expired at least `for_seconds` ago.
+    """Select running jobs whose lease expired at least `for_seconds` ago.
 
     PostgreSQL's own clock is used; `beaten_at` is null there. SQLite has only the clock of the process, which may be
     set forward or back at any moment, so heartbeats use the machine's monotonic clock. A heartbeat in the future of
@@ -753,13 +732,13 @@ def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnEleme
 
 
 def expired(session: Session, lease_seconds: float) -> Sequence[RunningJob]:
-    """Return the running jobs whose lease has expired."""
+    """Return running jobs whose lease has expired."""
     leased = select(Job.id, Job.lease_token, Job.heartbeat_count, Job.parent_id)
     leased = leased.where(lease_is_over(lease_seconds))
     return [RunningJob(*row) for row in session.execute(leased)]
 
 
 def leases(session: Session, lease_seconds: float, seconds: float) -> int:
-    """Return the number of running jobs whose lease expired at least `seconds` ago."""
+    """Count running jobs whose lease expired at least `seconds` ago."""
     lost = select(func.count()).select_from(Job).where(lease_is_over(lease_seconds, seconds))
     return session.scalars(lost).one()

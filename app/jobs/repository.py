@@ -1,6 +1,4 @@
-"""Queries for one owner's jobs and their outputs, and for workers. The queries of the queue are in
-`queue_repository`.
-"""
+"""Queries for one owner's jobs and their outputs, and for workers. `queue_repository` has those of the queue."""
 
 from __future__ import annotations
 
@@ -58,19 +56,17 @@ _UPLOADS = ("ingest", "ingest_files", "ingest_source")
 
 
 def insert_job(session: Session, **values: Any) -> Job:
-    """Insert a queued job, created now by the database's clock. The caller must write its first event (number 1)."""
+    """Insert a job, created by the database's clock. The caller must write its first event (number 1)."""
     return session.scalars(_INSERT, values).one()
 
 
 def add_event(session: Session, job_id: str, seq: int, type_: str, data: Json) -> None:
-    """Insert one event of a job. `seq` is `jobs.event_seq`, which the same transaction has just incremented."""
+    """`seq` is `jobs.event_seq`, which the same transaction has just incremented."""
     session.execute(_ADD_EVENT, {"job_id": job_id, "seq": seq, "type": type_, "data": data})
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job | None:
-    """Return the owner's job, never a child job; with `lock`, locked until the transaction ends (SQLite has only one
-    writer anyway). None if it does not exist.
-    """
+    """Never a child job. With `lock`, locked until the transaction ends (SQLite has only one writer anyway)."""
     statement = select(Job).where(Job.id == job_id, Job.readable_by(owner), Job.parent_id.is_(None))
     if lock:
         statement = statement.with_for_update()
@@ -89,9 +85,9 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Job]:
-    """Return a page of the owner's jobs, newest first. The state `cancelling` is a running job with a request to stop;
-    a job that waits for child jobs counts as running. With `unresolved`, the table of each kind with an output, only
-    failures without a later success are returned.
+    """Newest first. `cancelling` is a running job with a request to stop; a job that waits for child jobs is running.
+
+    With `unresolved`, the table of each kind with an output, only failures without a later success are returned.
     """
     statement = select(Job).where(Job.readable_by(owner), Job.parent_id.is_(None))
     statement = only.apply(statement, Job)
@@ -126,9 +122,9 @@ def list_page(
 def _unresolved(
     statement: Select[Job], owner: str, tables: Mapping[str, type[JobOutputRow]]
 ) -> Select[Job]:
-    """Return the statement restricted to jobs that failed or timed out, without those that were retried, whose output
-    was deleted, or after which a job of the same kind and name succeeded. Reading a table from one file or several is
-    one kind.
+    """Select failures and timeouts without a retry, a deleted output, or a later success of the same kind and name.
+
+    Reading a table from one file or several is one kind.
     """
     later = and_(
         _LATER.readable_by(owner),
@@ -152,14 +148,14 @@ def _unresolved(
 
 
 def set_dataset(session: Session, owner: str, job_id: str, dataset_id: str) -> None:
-    """Store another dataset as the one that a job has made or used."""
+    """Store the dataset that a job has made or used."""
     session.execute(
         update(Job).where(Job.readable_by(owner), Job.id == job_id).values(dataset_id=dataset_id)
     )
 
 
 def events_after(session: Session, job_id: str, after: int, limit: int) -> Sequence[JobEvent]:
-    """Return up to `limit` events numbered above `after`, in order. The caller must have checked the owner."""
+    """Return events above `after`, in order. The caller must have checked the owner."""
     statement = (
         select(JobEvent)
         .where(JobEvent.job_id == job_id, JobEvent.seq > after)
@@ -171,21 +167,18 @@ def events_after(session: Session, job_id: str, after: int, limit: int) -> Seque
 
 @cache
 def _states_of_ids() -> Select[str, str, int]:
-    """Return the statement of `states`, cached: building it takes as long as running it, and it runs many times a
-    second.
-    """
+    """Cached: building the statement takes as long as running it, and it runs many times a second."""
     wanted: BindParameter[list[str]] = bindparam("ids", expanding=True)
     return select(Job.id, Job.state, Job.event_seq).where(Job.id.in_(wanted))
 
 
 def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Return state and last event number of each job, for the watcher of waiting requests."""
+    """Return state and last event number of each job."""
     rows = session.execute(_states_of_ids(), {"ids": list(ids)})
     return {id_: (state, event_seq) for id_, state, event_seq in rows}
 
 
 def insert_output(session: Session, table: type[Row], **values: Any) -> Row:
-    """Insert an output that its job will complete, created now by the database's clock."""
     statement = insert(table).values(created_at=db_now(), **values).returning(table)
     return session.scalars(statement).one()
 
@@ -193,9 +186,7 @@ def insert_output(session: Session, table: type[Row], **values: Any) -> Row:
 def find_output(
     session: Session, table: type[Row], owner: str, id_: str, *, lock: bool = False
 ) -> Row | None:
-    """Return the owner's output with its job; with `lock`, locked until the transaction ends. None if it does not
-    exist.
-    """
+    """Return an output with its job; with `lock`, locked until the transaction ends."""
     statement = select(table).where(table.readable_by(owner), table.id == id_)
     statement = statement.options(selectinload("*"))
     if lock:
@@ -214,7 +205,7 @@ def list_outputs(
     limit: int,
     after: str | None,
 ) -> Page[Row]:
-    """Return a page of the owner's outputs with their jobs, newest first, filtered by model, dataset and `only`."""
+    """Newest first, with jobs."""
     statement = only.apply(select(table).where(table.readable_by(owner)), table)
     if model_id is not None:
         statement = statement.where(table.of_model(model_id))
@@ -236,9 +227,7 @@ def list_outputs(
 def write_output(
     session: Session, table: type[Row], owner: str, id_: str, job_id: str, **values: Any
 ) -> bool:
-    """Write the result of the job into its output's row; returns False if the row was deleted or belongs to another
-    job.
-    """
+    """Write the result into the output's row; returns False if that was deleted or is another job's."""
     statement = update(table).where(
         table.readable_by(owner), table.id == id_, table.job_id == job_id
     )
@@ -247,7 +236,7 @@ def write_output(
 
 
 def delete_output(session: Session, table: type[Row], owner: str, id_: str) -> None:
-    """Move the row to the trash, or, if its table has no trash, delete it with the rows that refer to it."""
+    """Move the row to the trash, or, if its table has none, delete it with the rows that refer to it."""
     whose = table.readable_by(owner), table.id == id_
     if issubclass(table, Trashable):
         session.execute(update(table).where(*whose).values(deleted_at=db_now()))
@@ -264,7 +253,7 @@ def register(
     slots: int,
     role: Role = Role.WORKER,
 ) -> None:
-    """Insert the row of a process at its start. The id is new at every start, because host names and pids repeat."""
+    """Insert the row of a process. The id is new at every start, because host names and pids repeat."""
     session.execute(
         insert(Worker).values(
             id=worker_id,
@@ -288,9 +277,7 @@ def seen(
     by_look: int = 0,
     note: str | None = None,
 ) -> bool:
-    """Record a heartbeat of the process, and how it found its jobs; returns False if its row was deleted, so that it
-    must register again.
-    """
+    """Record a heartbeat and how the process found its jobs; returns False without its row: it must register again."""
     updated = session.execute(
         update(Worker)
         .where(Worker.id == worker_id)
@@ -321,7 +308,7 @@ def dispatchers(session: Session) -> Sequence[Worker]:
 
 
 def alive(session: Session, within_seconds: float, role: Role = Role.WORKER) -> Sequence[Worker]:
-    """Return the processes of a role with a heartbeat in the last `within_seconds`, oldest first."""
+    """Return processes of a role with a heartbeat in the last `within_seconds`, oldest first."""
     return session.scalars(
         select(Worker)
         .where(Worker.role == role, Worker.seen_at > db_now() - within_seconds)
@@ -330,5 +317,5 @@ def alive(session: Session, within_seconds: float, role: Role = Role.WORKER) -> 
 
 
 def prune(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` processes without a heartbeat for at least `age_seconds`; returns their number."""
+    """Delete up to `limit` processes without a heartbeat for at least `age_seconds`."""
     return delete_some(session, Worker, Worker.seen_at < db_now() - age_seconds, limit=limit)

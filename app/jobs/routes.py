@@ -38,14 +38,13 @@ from app.platform.sql import NEWEST_FIRST, Json, Session
 
 
 def output_routers(names: Iterable[str] = SHOWN_KINDS) -> Iterator[APIRouter]:
-    """Yield a router for each kind of job that declares routes."""
+    """Only for kinds that declare routes."""
     for kind in map(kind_of, names):
         if kind.output is not None and kind.routes is not None:
             yield _router(kind.output, kind.routes())
 
 
 def _router(output: Output[Any], routes: Routes) -> APIRouter:
-    """Return the router for the outputs of a kind of job."""
     shape: Any = routes.shape
     one, several = output.code, routes.path.rpartition("/")[2].replace("-", "_")
     page_shape: Any = create_model(
@@ -125,8 +124,6 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
 
 
 def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
-    """Return the endpoint that submits a job with an output."""
-
     def show(row: Any) -> Json:
         return routes.show(row).model_dump(mode="json")
 

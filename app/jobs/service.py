@@ -55,8 +55,8 @@ def enqueue(
 ) -> Job:
     """Create a queued job and its first event in the caller's transaction.
 
-    `not_before` is a time of the database's clock; 0 means at once. `adds_bytes` is the size
-    of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `access.quotas.admit`.
+    `not_before` is a time of the database's clock; 0 means at once. `adds_bytes` is the size of the upload that the job
+    reads. Raises TooMany, Unavailable or OutOfSpace as `access.quotas.admit`.
     """
     quotas.admit(session, settings, owner, adds_bytes, quota_of(kind))
     job = repository.insert_job(
@@ -83,7 +83,6 @@ def enqueue(
 
 
 def quota_of(kind: str) -> Counted | None:
-    """Return the quota that the output of this kind of job counts against, besides that of bytes."""
     entry = KINDS.get(kind)
     return None if entry is None else _QUOTAS.get(entry.output or "")
 
@@ -96,10 +95,10 @@ def enqueue_rest(
     *,
     min_timeout_seconds: float,
 ) -> Job:
-    """Create a job that continues the work of another job, in the transaction that ends the other job.
+    """Create a job that continues another, in the transaction that ends that one. It needs no admission.
 
-    It needs no admission of its own. It has the priority, tags and limits of the other job, but a timeout of at least
-    `min_timeout_seconds`: the other job may have ended by its own timeout.
+    It has the priority, tags and limits of the other job, but a timeout of at least `min_timeout_seconds`: the other
+    job may have ended by its own timeout.
     """
     first = find(session, claim.owner, claim.job_id)
     job = repository.insert_job(
@@ -123,7 +122,7 @@ def enqueue_rest(
 
 
 def _begin(session: Session, job: Job) -> Job:
-    """Write a new job's first event; returns the job."""
+    """Write the first event."""
     repository.add_event(
         session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0}
     )
@@ -143,9 +142,7 @@ def list_page(
     limit: int = 50,
     after: str | None = None,
 ) -> Page[Job]:
-    """Return a page of the owner's jobs, newest first, filtered by state, kind, dataset and `only`. With `unresolved`,
-    only failures without a later success are returned.
-    """
+    """Newest first. With `unresolved`, only failures without a later success."""
     if state is not None and state not in SHOWN_STATES:
         raise _no_choice("state", SHOWN_STATES, state)
     if kind is not None and kind not in (*SHOWN_KINDS, ALL):
@@ -165,9 +162,7 @@ def list_page(
 
 
 def _tables_of_outputs() -> dict[str, type[JobOutputRow]]:
-    """Return the table of each kind of job with an output, whose row exists until it is deleted, however
-    the job ends.
-    """
+    """The rows of these tables exist until they are deleted, however their jobs end."""
     kinds = {name: find_kind(name) for name in SHOWN_KINDS}
     return {name: kind.output.table for name, kind in kinds.items() if kind and kind.output}
 
@@ -178,7 +173,7 @@ def _no_choice(parameter: str, choices: Iterable[str], got: str) -> Invalid:
 
 
 def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
-    """Request that a job stops; returns the job, and True if this call changed anything.
+    """Request that a job stops; returns it, and True if anything changed.
 
     A queued job, and a job that waits for child jobs, end at once. A running job gets a request, and its worker (or the
     reaper) ends it. The row is locked during the decision, so a job that is just finishing has either finished or will
@@ -211,7 +206,7 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
 
 
 def _check_model(job: Job) -> None:
-    """Raise Forbidden for a job that creates or changes a model which the caller may not change."""
+    """Raise Forbidden if the job creates or changes a model that the caller may not change."""
     kind = find_kind(job.kind)
     if kind is None:
         return
@@ -222,11 +217,9 @@ def _check_model(job: Job) -> None:
 
 
 def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
-    """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction;
-    returns the new job.
+    """Queue the work of a job without success as a new job, which takes over its output, in the caller's transaction.
 
-    The output of the old job then belongs to the new job. Raises Conflict if it already belongs to another job, or if
-    the work cannot be repeated.
+    Raises Conflict if the output belongs to another job already, or if the work cannot be repeated.
     """
     old = find(session, owner, job_id, lock=True)
     tracing.link(old.traceparent)
@@ -269,7 +262,7 @@ def events(
     after: int = 0,
     limit: int = 50,
 ) -> Sequence[JobEvent]:
-    """Return up to `limit` of the job's events numbered above `after`, in order and without gaps."""
+    """Return events above `after`, in order and without gaps."""
     if not 0 <= after <= _MAX_SEQ:
         raise Invalid(f"after must be the number of an event, 0 or more, got {after}")
     if not 1 <= limit <= MAX_PAGE_SIZE:
@@ -279,12 +272,12 @@ def events(
 
 
 def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Return state and last event number of each job in one query, for the watcher of waiting requests."""
+    """Return state and last event number of each job in one query."""
     return repository.states(session, ids)
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
-    """Return the owner's job; with `lock`, locked until the transaction ends. Raises NotFound."""
+    """With `lock`, locked until the transaction ends. Raises NotFound."""
     job = repository.find(session, owner, job_id, lock=lock) if is_id(job_id, "job") else None
     if job is None:
         raise NotFound(f"there is no job {job_id[:100]!r}")

@@ -26,14 +26,14 @@ NEARLY_DUE = 0.5  # fraction of a waiter's delay that may be left when its job i
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A job's state and last event number at one poll; None for a deleted job."""
+    """State and last event number at one poll; None for a deleted job."""
 
     state: str | None
     seq: int
 
     @property
     def final(self) -> bool:
-        """True if the job cannot change any more."""
+        """The job cannot change any more."""
         return self.state is None or self.state in FINAL_STATES
 
 
@@ -51,7 +51,7 @@ class Turn:
 
 
 class Schedule:
-    """The times at which jobs are polled: each waiter's polls become less frequent as its wait grows.
+    """When jobs are polled: each waiter's polls become less frequent as its wait grows.
 
     A job is polled when one of its waiters is due. Others that are nearly due are polled with it, so that many waiters
     cost few queries.
@@ -61,24 +61,21 @@ class Schedule:
         self._turns: set[Turn] = set()
 
     def add(self, job_id: str, since: float, now: float) -> Turn:
-        """Add a waiter that has waited for a job since `since`; returns its turn."""
+        """Add a waiter that has waited since `since`."""
         turn = Turn(job_id, since, now, 0.0)
         self._turns.add(turn)
         self._delay(turn, now)
         return turn
 
     def remove(self, turn: Turn) -> None:
-        """Remove a waiter."""
         self._turns.discard(turn)
 
     def next_due(self) -> float | None:
-        """Return the time of the next poll; None if there are no waiters."""
+        """Return None without waiters."""
         return min((turn.due for turn in self._turns), default=None)
 
     def take_due(self, now: float) -> list[str]:
-        """Return the ids of the jobs to poll now, and set the next time of all their waiters; empty if no waiter is
-        due.
-        """
+        """Return the jobs to poll now, and set the next time of all their waiters."""
         if not any(turn.due <= now for turn in self._turns):
             return []
         jobs = {turn.job_id for turn in self._turns if turn.due - NEARLY_DUE * turn.delay <= now}
@@ -101,7 +98,7 @@ class _Waiter:
 
 
 class _Seen(NamedTuple):
-    """A job at one poll, and the token and the time before it."""
+    """A job at one poll, with the token and the time before it."""
 
     snapshot: Snapshot
     token: bytes | None
@@ -134,7 +131,7 @@ class Watcher:
         seconds: float,
         since: float | None = None,
     ) -> Snapshot | None:
-        """Wait until `until` returns True for the job; returns None when the time is up or the server is closing.
+        """Wait until `until(snapshot)`; returns None when the time is up or the server is closing.
 
         `since` is the time of `time.monotonic()` at which the caller began to wait, if this wait continues others.
         """
@@ -202,7 +199,7 @@ class Watcher:
                 self._answer(job_id, snapshot)
 
     def _may_have_changed(self, job_id: str, token: bytes | None, now: float) -> bool:
-        """Return False if the job was read after the last change on the host of its worker."""
+        """Return False if the job was read after the last change on its worker's host."""
         seen = self._seen.get(job_id)
         if token is None or not self._is_told or seen is None:
             return True
@@ -218,7 +215,6 @@ class Watcher:
         self._seen[job_id] = found
 
     def _answer(self, job_id: str, snapshot: Snapshot) -> None:
-        """Answer the waiters of a job whose condition holds."""
         for waiter in self._waiters.get(job_id, ()):
             if waiter.answer.done():
                 continue

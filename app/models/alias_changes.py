@@ -36,9 +36,7 @@ class AliasSide:
 
 @dataclass(frozen=True)
 class AliasPreview:
-    """What an alias serves before and after a change. `revision` is the newest one, None if there is none; `before` is
-    None if the alias does not exist.
-    """
+    """What an alias serves before and after a change. `revision` and `before` are None if the alias does not exist."""
 
     name: str
     alias: str
@@ -59,9 +57,10 @@ def preview(
     guarantee: StoredGuarantee | Literal["keep"] | None,
     revision: int | None,
 ) -> Callable[[], AliasPreview]:
-    """Read what a change of an alias to the model `ref`, or to an earlier revision, would do; return a function that
-    computes the rates without the database. Raises the errors of that change, except those of `If-Match` and of the
-    protection.
+    """Read what a change of an alias would do; the returned function computes the rates without the database.
+
+    The change is to the model `ref`, or to an earlier revision. Raises the errors of that change, except those of
+    `If-Match` and of the protection.
     """
     check_name("alias", alias)
     current = repository.find_alias(session, owner, name, alias)
@@ -105,7 +104,7 @@ def preview(
 def _read(
     session: Session, model: Model, guarantee: StoredGuarantee | None, cutoff: AliasCutoff | None
 ) -> Callable[[], AliasSide]:
-    """Read what one side consists of; return a function that computes its rates."""
+    """Read one side; the returned function computes its rates without the database."""
     curve = find_curve_on(session, model, VALIDATION)
     calibration = calibrations.find_served(session, model)
     words = aliases.words_of(model.name, model.version, cutoff)

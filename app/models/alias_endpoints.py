@@ -187,7 +187,7 @@ def read_alias_evidence(
 def respond_with_evidence(
     context: Context, key: str, files: Sequence[EvidenceFile], file: str | None, title: str
 ) -> Response:
-    """Return the response with an archive of evidence, or one of its files. Raises NotFound for an unknown file."""
+    """Respond with an archive, or one of its files. Raises NotFound for an unknown file."""
     if file is None:
         path = context.fetch(key)
         return StoredFile(path, media_type="application/zip", filename=f"{title}.zip")
@@ -232,13 +232,11 @@ async def preview_alias(
 
 
 def _preview_of(found: alias_changes.AliasPreview) -> AliasPreview:
-    """Return the response for a preview."""
     before = None if found.before is None else _side_of(found.before)
     return AliasPreview.from_row(found, before=before, after=_side_of(found.after))
 
 
 def _side_of(side: alias_changes.AliasSide) -> AliasSide:
-    """Return the response for one side of a preview."""
     point = None
     if side.point is not None and side.curve is not None:
         point = operating_point_of(side.curve, side.point, None, TOTAL_ROWS)
@@ -364,7 +362,7 @@ def end_break_glass(
 
 
 def show(state: aliases.AliasState, response: Response) -> Alias:
-    """Return the response for an alias, and set its ETag."""
+    """Set the ETag, too."""
     shown = alias_of(state)
     response.headers["ETag"] = f'"{shown.revision}"'
     return shown

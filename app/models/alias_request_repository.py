@@ -17,7 +17,7 @@ _OPEN = AliasRequest.state == AliasRequestState.OPEN
 
 
 def _in_state(state: str) -> ColumnElement[bool]:
-    """Return the condition that a request is in a state now: the clock decides between open and expired."""
+    """The clock decides between open and expired."""
     if state == AliasRequestState.EXPIRED:
         return _OPEN & (AliasRequest.expires_at <= db_now())
     if state == AliasRequestState.OPEN:
@@ -37,7 +37,7 @@ def add(session: Session, row: AliasRequest, keep_seconds: float) -> AliasReques
 def find(
     session: Session, owner: str, alias_request_id: str, *, lock: bool = False
 ) -> AliasRequest | None:
-    """Return a request; with `lock`, as it is now and locked until the transaction ends. None if it does not exist."""
+    """With `lock`, read it anew, locked until the transaction ends."""
     statement = select(AliasRequest).where(
         AliasRequest.readable_by(owner), AliasRequest.id == alias_request_id
     )
@@ -56,7 +56,6 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[AliasRequest]:
-    """Return a page of an owner's requests, newest first."""
     statement = select(AliasRequest).where(AliasRequest.readable_by(owner))
     if state is not None:
         statement = statement.where(_in_state(state))
@@ -88,8 +87,9 @@ def void(
     model_id: str | None = None,
     except_id: str | None = None,
 ) -> None:
-    """End the open requests of an alias (name, alias), or about a model, because they no longer say what would change;
-    the one with `except_id` is kept.
+    """End the open requests of an alias (name, alias), or about a model, because what they would change has changed.
+
+    The one with `except_id` is kept.
     """
     statement = update(AliasRequest).where(
         AliasRequest.readable_by(owner), _in_state(AliasRequestState.OPEN)
@@ -113,13 +113,12 @@ def void(
 def record_state(
     session: Session, owner: str, state: str, id_: str, name: str, alias: str, kind: str
 ) -> None:
-    """Record the event of the new state of a request for webhooks."""
     word = "created" if state == AliasRequestState.OPEN else state
     events.record(session, owner, f"alias_request.{word}", id_, name=name, alias=alias, kind=kind)
 
 
 def prune_closed(session: Session, owner: str, name: str, alias: str, most: int) -> None:
-    """Delete the requests of an alias that came to nothing, except the newest `most`."""
+    """Delete all but the newest `most` requests of an alias that came to nothing."""
     closed = and_(
         AliasRequest.readable_by(owner),
         AliasRequest.name == name,
@@ -142,7 +141,6 @@ def prune_closed(session: Session, owner: str, name: str, alias: str, most: int)
 
 
 def drop_evidence(session: Session, owner: str, model_id: str) -> None:
-    """Remove the references to archives with evidence on a model from its requests."""
     session.execute(
         update(AliasRequest)
         .where(AliasRequest.readable_by(owner), AliasRequest.model_id == model_id)
@@ -173,7 +171,6 @@ def find_break_glass(session: Session, owner: str, name: str, alias: str) -> Bre
 
 
 def list_break_glass(session: Session, owner: str) -> Sequence[BreakGlass]:
-    """Return the suspended protections of an owner, the first that ends first."""
     return session.scalars(
         select(BreakGlass)
         .where(BreakGlass.readable_by(owner), BreakGlass.until > db_now())
@@ -190,7 +187,6 @@ def put_break_glass(
     seconds: float,
     author: str | None,
 ) -> BreakGlass:
-    """Insert or replace the suspension of an alias's protection, from now on."""
     values = {
         "reason": reason,
         "author": author,

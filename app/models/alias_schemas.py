@@ -54,7 +54,6 @@ class AliasGuarantee(Body):
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
-        """Raise ValueError unless exactly one rate is set, and a confidence only with `fpr` or `tpr`."""
         kept = [name for name in _KEPT if getattr(self, name) is not None]
         if len(kept) != 1:
             got = " and ".join(kept) or "none"
@@ -64,7 +63,6 @@ class AliasGuarantee(Body):
         return self
 
     def as_stored(self) -> StoredGuarantee:
-        """Return the guarantee as a document."""
         return cast(StoredGuarantee, self.model_dump(mode="json"))
 
 
@@ -109,7 +107,6 @@ class DecisionFacts(Body):
 
     @model_validator(mode="after")
     def _in_pairs(self) -> Self:
-        """Raise ValueError unless the related members are given together."""
         for one, other in (("review", "rows"), ("cost_false_positive", "cost_false_negative")):
             given = [name for name in (one, other) if getattr(self, name) is not None]
             if len(given) == 1:
@@ -152,13 +149,13 @@ class AliasTarget(Body):
     )
 
     def new_memo(self) -> dict[str, Any] | Literal["keep"] | None:
-        """Return the members of the memo to change; "keep" if the request has none."""
+        """Return the members to change; "keep" if the request has none."""
         if "memo" not in self.model_fields_set:
             return "keep"
         return None if self.memo is None else self.memo.model_dump(mode="json", exclude_unset=True)
 
     def new_guarantee(self) -> StoredGuarantee | Literal["keep"] | None:
-        """Return the guarantee to store; "keep" if the request has none."""
+        """ "keep" if the request has none."""
         return _given(self)
 
 
@@ -181,7 +178,6 @@ class AliasProposal(Body):
 
     @model_validator(mode="after")
     def _one_target(self) -> Self:
-        """Raise ValueError unless exactly one target is given, and a guarantee only with a model."""
         if (self.model_id is None) == (self.revision is None):
             got = "neither" if self.model_id is None else "both"
             raise ValueError(f"exactly one of model_id and revision must be given, got {got}")
@@ -190,12 +186,12 @@ class AliasProposal(Body):
         return self
 
     def new_guarantee(self) -> StoredGuarantee | Literal["keep"] | None:
-        """Return the guarantee that the alias would get; "keep" if the request has none."""
+        """ "keep" if the request has none."""
         return _given(self)
 
 
 def _given(body: AliasTarget | AliasProposal) -> StoredGuarantee | Literal["keep"] | None:
-    """Return the guarantee in a request; "keep" if it has none."""
+    """ "keep" if the request has none."""
     if "guarantee" not in body.model_fields_set:
         return "keep"
     return None if body.guarantee is None else body.guarantee.as_stored()
@@ -402,7 +398,6 @@ class AliasPreview(Resource):
 
 
 def step_of(row: ModelAliasHistory) -> AliasStep:
-    """Return the response for a revision of an alias."""
     return AliasStep.from_row(
         row,
         change=row.change,
@@ -411,10 +406,8 @@ def step_of(row: ModelAliasHistory) -> AliasStep:
 
 
 def alias_of(state: AliasState) -> Alias:
-    """Return the response for an alias with its history."""
     return Alias.from_row(state.alias, history=[step_of(row) for row in state.history])
 
 
 def deleted_of(row: ModelAliasHistory) -> DeletedAlias:
-    """Return the response for a deleted alias, given its last revision."""
     return DeletedAlias.from_row(row, updated_at=row.at)

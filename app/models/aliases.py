@@ -37,20 +37,18 @@ from core import metrics as core_metrics
 
 @dataclass(frozen=True)
 class AliasState:
-    """An alias, and its history."""
-
     alias: ModelAlias
     history: list[ModelAliasHistory]
 
 
 def get_alias(session: Session, owner: str, name: str, alias: str) -> AliasState:
-    """Return the alias with its history, newest first. Raises NotFound."""
+    """The history is the newest first. Raises NotFound."""
     current = _find(session, owner, name, alias)
     return AliasState(current, list(repository.history(session, owner, name, alias, HISTORY_SHOWN)))
 
 
 def _find(session: Session, owner: str, name: str, alias: str, *, lock: bool = False) -> ModelAlias:
-    """Return the row of an alias; with `lock`, locked until the transaction ends. Raises NotFound."""
+    """With `lock`, locked until the transaction ends. Raises NotFound."""
     current = None
     if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
         current = repository.find_alias(session, owner, name, alias, lock=lock)
@@ -62,7 +60,7 @@ def _find(session: Session, owner: str, name: str, alias: str, *, lock: bool = F
 def list_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAlias]:
-    """Return a page of the aliases of a model name, the last moved first. Raises NotFound if there is no such model."""
+    """The last moved first. Raises NotFound if there is no such model."""
     if not re.fullmatch(NAME, name) or repository.find_latest(session, owner, name) is None:
         raise NotFound(f"there is no model {name[:200]!r}")
     return repository.list_aliases(session, owner, name, limit=limit, after=after)
@@ -71,9 +69,7 @@ def list_aliases(
 def list_revisions(
     session: Session, owner: str, name: str, alias: str, *, limit: int, after: str | None
 ) -> Page[ModelAliasHistory]:
-    """Return a page of the revisions of an alias, newest first, also of a deleted alias. Raises NotFound if it never
-    existed, or if its history was pruned.
-    """
+    """Newest first, also of a deleted alias. Raises NotFound if it never existed, or its history was pruned."""
     if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
         page = repository.list_revisions(session, owner, name, alias, limit=limit, after=after)
         if page.data or after is not None:
@@ -84,8 +80,8 @@ def list_revisions(
 def list_deleted(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAliasHistory]:
-    """Return a page of the last revisions of the deleted aliases of a model name, the last deleted first. Raises
-    NotFound if there is neither such a model nor a deleted alias of one.
+    """Return the last revisions of deleted aliases, the last deleted first. Raises NotFound without any, nor such a
+    model.
     """
     if re.fullmatch(NAME, name):
         page = repository.list_deleted_aliases(session, owner, name, limit=limit, after=after)
@@ -97,7 +93,7 @@ def list_deleted(
 def find_revision(
     session: Session, owner: str, name: str, alias: str, revision: int
 ) -> ModelAliasHistory:
-    """Return a revision of an alias, which may be deleted. Raises NotFound."""
+    """The alias may be deleted. Raises NotFound."""
     if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
         found = repository.find_alias_revision(session, owner, name, alias, revision)
         if found is not None:
@@ -119,7 +115,7 @@ def find_restorable(
 
 
 def model_deleted(revision: ModelAliasHistory) -> Conflict:
-    """Return the error for a revision that cannot be restored because its model was deleted."""
+    """The revision cannot be restored."""
     return Conflict(
         f"revision {revision.revision} of {revision.name}@{revision.alias} points to the model "
         f"{revision.model_id} (version {revision.model_version}), which was deleted: "
@@ -131,9 +127,7 @@ def model_deleted(revision: ModelAliasHistory) -> Conflict:
 def find_evidence(
     session: Session, owner: str, name: str, alias: str, revision: int
 ) -> tuple[str, list[EvidenceFile]]:
-    """Return the key of the archive with the evidence of a revision, and the list of its files. Raises NotFound with
-    the reason if there is none.
-    """
+    """Return the key of the archive with the evidence, and its files. Raises NotFound with the reason."""
     found = find_revision(session, owner, name, alias, revision)
     if found.evidence is None:
         raise NotFound(
@@ -151,8 +145,6 @@ def find_evidence(
 
 @dataclass(frozen=True)
 class CollectedEvidence:
-    """What is known about a model at the moment: the files of an archive, and the writer that has it."""
-
     files: list[EvidenceFile]
     archive: BlobWriter
 
@@ -168,8 +160,8 @@ def check_change(
     if_revision: int | None,
     must_be_new: bool,
 ) -> None:
-    """Raise the errors of `set_alias` that can be found without a lock and without computing anything, before the
-    evidence is computed, which takes longer than all the rest.
+    """Raise the errors of `set_alias` that can be found without a lock, before the evidence is computed, which takes
+    long.
     """
     check_name("alias", alias)
     find_target(session, owner, name, ref)
@@ -200,7 +192,7 @@ def set_alias(
     must_be_new: bool = False,
     approval: Approval | None = None,
 ) -> tuple[AliasState, bool]:
-    """Point the alias at a model of the same name, given by any reference; returns the alias, and True if it is new.
+    """Point the alias at a model of the same name; returns the alias, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
     `guarantee` replaces that of the alias, None removes it; raises Invalid if the model cannot meet it. `memo` has the
@@ -254,8 +246,7 @@ def restore(
     if_revision: int | None,
     approval: Approval | None = None,
 ) -> AliasState:
-    """Give an alias the model, guarantee, cutoff and memo of an earlier revision again, as a new revision; a deleted
-    alias is created again. Nothing is computed, so this is fast.
+    """Restore an earlier revision as a new one, also of a deleted alias. Nothing is computed, so this is fast.
 
     `if_revision` is the newest revision that the caller saw, of a deleted alias that of its deletion. Raises NotFound,
     Invalid, Conflict if the model was deleted or if the alias is protected and there is no `approval`, and the errors
@@ -305,9 +296,9 @@ def remove_alias(
     if_revision: int | None,
     approval: Approval | None = None,
 ) -> None:
-    """Delete the alias, given its revision as the caller has seen it. Its history is kept, with the deletion as the
-    newest revision: a new alias of the same name continues it. Raises Conflict if the alias is protected and there is
-    no `approval`.
+    """Delete the alias. A new one of the same name continues its history, whose newest revision is the deletion.
+
+    Raises Conflict if the alias is protected and there is no `approval`.
     """
     current = _find(session, owner, name, alias, lock=True)
     check_model(name)
@@ -337,11 +328,12 @@ def protect(
     if_revision: int | None,
     approval: Approval | None = None,
 ) -> AliasState:
-    """Set or lift the protection of an alias, as a new revision. Returns the alias. Raises Conflict if it is protected
-    and there is no `approval`; to lift a protection needs one even while it is suspended.
+    """Set or lift the protection of an alias, as a new revision. Raises Conflict if it is protected without an
+    `approval`.
 
-    The given reason, the author and the time are stored with this revision only. The alias keeps the reason, the
-    approval, the author and the time of its cutoff, and the revision keeps the evidence of the previous one.
+    To lift a protection needs one even while it is suspended. The given reason, the author and the time are stored with
+    this revision only. The alias keeps the reason, the approval, the author and the time of its cutoff, and the
+    revision keeps the evidence of the previous one.
     """
     current = _find(session, owner, name, alias, lock=True)
     check_model(name)
@@ -367,9 +359,7 @@ def protect(
 
 
 def forget_model(session: Session, owner: str, model_id: str) -> None:
-    """Delete the archives with evidence on a model that was permanently deleted. The revisions, with the hashes of the
-    files, remain.
-    """
+    """Delete the evidence on a permanently deleted model. Revisions, with the hashes of the files, remain."""
     repository.drop_evidence(session, owner, model_id)
     request_rows.drop_evidence(session, owner, model_id)
 
@@ -384,9 +374,10 @@ def _permit(
     pointer: str | None,
     approval: Approval | None,
 ) -> bool:
-    """Check that a change is allowed: the alias (or the last revision of a deleted one) is not protected, the change is
-    approved, or the protection is suspended. Returns True in this last case. Without a pointer, the reason is a
-    parameter.
+    """Raise Conflict unless the alias is not protected, the change approved, or the protection suspended (returns
+    True).
+
+    `current` may be the last revision of a deleted alias. Without a pointer, the reason is a parameter.
     """
     if current is None or not current.protected or approval is not None:
         return False
@@ -414,8 +405,10 @@ def _memo_to_store(
     given: Mapping[str, Any] | Literal["keep"] | None,
     approval: Approval | None = None,
 ) -> StoredMemo | None:
-    """Return the memo of a new revision: capacity, costs and prevalence stay as they are unless they are given; reason
-    and approval are those of this revision, and the amounts those of its costs. None removes it.
+    """Return the memo of a new revision. Reason and approval are new; capacity, costs and prevalence are kept unless
+    given.
+
+    The amounts are those of its costs. None removes the memo.
     """
     if approval is not None:
         given = {
@@ -452,7 +445,6 @@ def words_of(name: str, version: int, cutoff: AliasCutoff | None) -> str:
 
 
 def in_words(session: Session, owner: str, alias: ModelAlias) -> str:
-    """Return the present model and cutoff of an alias in words."""
     model = repository.find(session, owner, alias.model_id)
     assert model is not None  # a model with an alias cannot be deleted
     return words_of(alias.name, model.version, alias.cutoff)
@@ -466,9 +458,7 @@ def _describe(
     reason: str | None,
     change: _Change,
 ) -> None:
-    """State the change of an alias and its reason in the audit log:
-    `live: credit v3 (threshold −0.483) → v4 (threshold −0.21). Reason: Four reviewers since May.`
-    """
+    """State the change in the audit log: `live: credit v3 (threshold −0.483) → v4 (threshold −0.21). Reason: …`"""
     if before is not None and before != "deleted":
         after = after.removeprefix(f"{alias.name} ")
     because = f". Reason: {reason}" if reason else ""
@@ -476,14 +466,14 @@ def _describe(
 
 
 def _mark(change: _Change) -> str:
-    """Return what an audit entry says about a change without the approval that it needed; empty for others."""
+    """Return what an audit entry says of a change without the needed approval; empty for others."""
     return BREAK_GLASS if change.break_glass else ""
 
 
 @dataclass(frozen=True)
 class _Change:
-    """What makes a revision, on which approval, or while the protection is suspended; and its evidence: what was
-    collected, or that of the restored revision or of another.
+    """What makes a revision: an approval, or a suspended protection; and its evidence, collected or that of another
+    revision.
     """
 
     kind: AliasChange
@@ -495,7 +485,6 @@ class _Change:
 
 
 def _record(session: Session, alias: ModelAlias, model: Model, change: _Change) -> None:
-    """Store the new state of a locked alias, and add it to the history. Open requests for the alias are void."""
     more: dict[str, Any] = {} if change.restores is None else {"restores": change.restores.revision}
     source = change.approval or change.restores or change.evidence_of
     if source is not None:
@@ -553,9 +542,8 @@ def _record(session: Session, alias: ModelAlias, model: Model, change: _Change) 
 def cutoff_to_keep(
     session: Session, model: Model, guarantee: StoredGuarantee, *, given: bool
 ) -> AliasCutoff:
-    """Return the cutoff on the validation curve with which a model meets a guarantee. Raises Invalid if it cannot.
-
-    `given`: the guarantee is part of the request.
+    """Return the validation cutoff that meets a guarantee. Raises Invalid. `given`: the guarantee is part of the
+    request.
     """
     try:
         threshold, point = _kept_on(curve_on(session, model, VALIDATION), guarantee)
@@ -577,7 +565,7 @@ def cutoff_to_keep(
 def _kept_on(
     measured: PartCurve, guarantee: StoredGuarantee
 ) -> tuple[float, core_metrics.OperatingPoint]:
-    """Return the threshold that meets a guarantee on a curve (inf if it flags no row), and its operating point."""
+    """Return the threshold that meets a guarantee (inf if it flags no row), and its operating point."""
     if (threshold := guarantee.get("threshold")) is not None:
         return threshold, point_on(measured, threshold=threshold)
     if (share := guarantee.get("flagged")) is not None:
@@ -594,7 +582,6 @@ def _kept_on(
 
 
 def find_target(session: Session, owner: str, name: str, ref: str) -> Model:
-    """Return the model of a reference; raises NotFound, and Invalid for a model of another name."""
     try:
         found = find(session, owner, ref)
     except NotFound as error:
@@ -608,7 +595,6 @@ def find_target(session: Session, owner: str, name: str, ref: str) -> Model:
 
 
 def _lock_target(session: Session, owner: str, name: str, ref: str) -> Model:
-    """Return the model of a reference, locked; raises as `find_target` does."""
     found = find_target(session, owner, name, ref)
     model = repository.find(session, owner, found.id, lock=True)
     if model is None:  # deleted between the two statements

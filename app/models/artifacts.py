@@ -17,15 +17,11 @@ ARTIFACTS = "artifacts"  # their kind in the blob store
 
 
 def artifact_of(model: Model) -> Blob:
-    """Return the blob of a model's artifact."""
     return Blob(model.artifact_key, model.artifact_sha256, model.artifact_bytes)
 
 
 def load_ranker(path: Path, sha256: str) -> tuple[Ranker, int]:
-    """Return the ranker in an artifact file, and the size of the file in bytes.
-
-    Raises BlobDamaged if its SHA-256 is another one.
-    """
+    """Return the ranker and the size of its file in bytes. Raises BlobDamaged if the SHA-256 is another one."""
     from core import artifact
 
     data = path.read_bytes()

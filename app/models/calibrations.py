@@ -1,8 +1,4 @@
-"""Calibrations of models: fitted on rows that the ranker was not trained on, stored with the model, and used to serve
-probabilities.
-
-A model keeps all its calibrations; the latest one is used.
-"""
+"""Calibrations of models: fitted on rows that the ranker was not trained on; the latest serves probabilities."""
 
 from __future__ import annotations
 
@@ -80,7 +76,6 @@ class CalibrationMarks(TypedDict):
 def marks_of(
     reason: str | None, author: str | None, approval: Approval | None, *, break_glass: bool
 ) -> CalibrationMarks:
-    """Return the marks of a change of a calibration, which is approved or not."""
     return {
         "reason": reason,
         "author": author if approval is None else approval.author,
@@ -169,7 +164,7 @@ def learn(
 
 
 def reliability_record(found: probability.Reliability) -> Reliability:
-    """Return a reliability as stored JSON: the ends of intervals next to the other members, infinite ones as None."""
+    """Interval ends are next to the other members, infinite ones None."""
     points: list[ReliabilityPoint] = [
         {
             "probability": point.probability,
@@ -225,8 +220,8 @@ def row_of(
     dataset: DatasetLineage | None,
     marks: CalibrationMarks | None = None,
 ) -> ModelCalibration:
-    """Return the row of a calibration that a job has fitted; its time is set when it is written. `marks` say who
-    requested it; None for that of the training.
+    """Return the row of a fitted calibration; its time is set when it is written. `marks` is None for that of a
+    training.
     """
     with np.load(workdir / record["file"], allow_pickle=False) as arrays:
         columns = {name: arrays[name].astype("<f8").tobytes() for name in arrays.files}
@@ -250,7 +245,7 @@ def row_of(
 
 @dataclass(frozen=True, eq=False)
 class ServedCalibration:
-    """A calibration with its arrays, ready to compute probabilities; immutable."""
+    """A calibration with its arrays; immutable."""
 
     version: int
     calibration: probability.Calibration
@@ -258,7 +253,7 @@ class ServedCalibration:
 
     @property
     def n_bytes(self) -> int:
-        """The size of the arrays in bytes, including those used to look up one row."""
+        """The arrays to look up one row count, too."""
         pair = (self.pair.low_scores, self.pair.high_scores)
         return 3 * self.calibration.parameters.nbytes + 3 * sum(each.nbytes for each in pair)
 
@@ -273,12 +268,12 @@ class CalibrationFile(TypedDict):
 
 
 def served_of(row: ModelCalibration) -> ServedCalibration:
-    """Return a stored calibration with its arrays, ready to compute probabilities."""
+    """Decode the arrays of a stored calibration."""
     return _served(row.version, row.method, row.prevalence, _columns_of(row))
 
 
 def write_file(row: ModelCalibration, workdir: Path) -> CalibrationFile:
-    """Write the arrays of a stored calibration to a file, for `read_file`."""
+    """Write the arrays for `read_file`."""
     columns = _columns_of(row)
     np.savez(
         workdir / CALIBRATION_FILE,
@@ -295,14 +290,13 @@ def write_file(row: ModelCalibration, workdir: Path) -> CalibrationFile:
 
 
 def read_file(written: CalibrationFile, workdir: Path) -> ServedCalibration:
-    """Return the calibration that `write_file` has written."""
+    """Inverse of `write_file`."""
     with np.load(workdir / written["file"], allow_pickle=False) as arrays:
         columns = {name: arrays[name] for name in arrays.files}
     return _served(written["version"], written["method"], written["prevalence"], columns)
 
 
 def read_record(record: CalibrationRecord, workdir: Path) -> ServedCalibration:
-    """Return the calibration that `learn` has fitted; its version is not known yet."""
     written: CalibrationFile = {
         "version": 0,
         "method": record["method"],
@@ -320,7 +314,6 @@ def _columns_of(row: ModelCalibration) -> dict[str, Floats]:
 def _served(
     version: int, method: str, prevalence: float, columns: dict[str, Floats]
 ) -> ServedCalibration:
-    """Return a calibration with these arrays, ready to compute probabilities."""
     return ServedCalibration(
         version,
         core_probability.Calibration(method, columns["parameters"], prevalence),  # type: ignore[arg-type]
@@ -329,7 +322,7 @@ def _served(
 
 
 def find_served(session: Session, model: Model) -> ModelCalibration | None:
-    """Return the calibration that the model currently uses; None if it has none."""
+    """Return the calibration that the model currently uses."""
     if model.calibration_version is None:
         return None
     return repository.find_calibration(session, model.id, model.calibration_version)
@@ -338,9 +331,7 @@ def find_served(session: Session, model: Model) -> ModelCalibration | None:
 def probabilities_at(
     row: ModelCalibration | None, thresholds: Sequence[float]
 ) -> list[float | None] | None:
-    """Return the calibrated probability of each score, None for a score that is not finite; None if there is no
-    calibration.
-    """
+    """Return the probability of each score, None where it is not finite; None without a calibration."""
     if row is None:
         return None
     scores = np.asarray(thresholds, dtype=np.float64)
@@ -351,7 +342,6 @@ def probabilities_at(
 
 
 def why_none(model: Model) -> str:
-    """Return the reason why a model has no calibration."""
     if model.kind == DatasetKind.PREFERENCES:
         return "the model was trained on pairs, whose rows are neither positive nor negative"
     if model.kind == DatasetKind.GRADED:
@@ -369,9 +359,7 @@ def why_none(model: Model) -> str:
 def read(
     session: Session, owner: str, ref: str
 ) -> tuple[Model, ModelCalibration, Sequence[ModelCalibration]]:
-    """Return a model, its current calibration, and all its calibrations, newest first. Raises NotFound with the reason
-    if it has none.
-    """
+    """Return a model, its calibration, and all, newest first. Raises NotFound with the reason if it has none."""
     model = models.find(session, owner, ref)
     row = find_served(session, model)
     if row is None:
@@ -382,17 +370,13 @@ def read(
 
 
 def stamp(row: Base) -> None:
-    """Set the creation time of a calibration's row, once per attempt to write it, because the SQL expression of a
-    failed attempt cannot be reused.
-    """
+    """Set the creation time, once per attempt to write it: the SQL expression of a failed attempt cannot be reused."""
     if isinstance(row, ModelCalibration):
         row.created_at = cast(Any, db_now())
 
 
 def add(session: Session, owner: str, row: ModelCalibration) -> None:
-    """Insert a row as the next version of its model's calibration, which is then current. Raises Conflict if the model
-    was deleted.
-    """
+    """Insert the next version, which is then current. Raises Conflict if the model was deleted."""
     model = repository.find(session, owner, row.model_id, lock=True)
     if model is None:
         raise Conflict(
@@ -442,7 +426,7 @@ def restore(
     if_version: int | None,
     approval: Approval | None = None,
 ) -> tuple[Model, ModelCalibration, Sequence[ModelCalibration]]:
-    """Add a copy of an earlier calibration as the next version, which is then current; returns what `read` returns.
+    """Add a copy of an earlier calibration as the next version; returns what `read` returns.
 
     `if_version` is the current version as the caller has seen it. Raises NotFound, Invalid, Conflict if a protected
     alias points to the model and there is no `approval`, and the errors of `check_revision`.
@@ -489,7 +473,6 @@ def restore(
 
 
 def find_restorable(session: Session, model: Model, version: int) -> ModelCalibration:
-    """Return an earlier calibration of a model. Raises NotFound, and Invalid for the current one."""
     earlier = repository.find_calibration(session, model.id, version)
     if earlier is None:
         raise NotFound(
@@ -506,8 +489,9 @@ def find_restorable(session: Session, model: Model, version: int) -> ModelCalibr
 def permit_change(
     session: Session, owner: str, model: Model, reason: str | None, approval: Approval | None
 ) -> bool:
-    """Check that the probabilities of a model may be changed: no protected alias points to it, the change is approved,
-    or the protection of each such alias is suspended. Returns True in this last case. Raises as `permit` does.
+    """Check that a model's probabilities may change; returns True if only because protections are suspended.
+
+    No protected alias may point to it without an approval. Raises as `permit` does.
     """
     if approval is not None:
         return False

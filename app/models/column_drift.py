@@ -1,8 +1,8 @@
 """The drift of columns: the distribution of each column of a training table, and its test against other rows.
 
-A column is divided into tenths of its training values, or into its most frequent categories. Values below and above
-the training values, new categories and missing values have bins of their own. The bins are stored with the model, so
-that rows can be compared when the training table is gone, and block by block.
+Bins are tenths of the training values, or the most frequent categories. Values below and above the training values, new
+categories and missing values have bins of their own. The bins are stored with the model, so that rows can be compared
+when the training table is gone, and block by block.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from core.metrics.serial import SerialDependence
 
 MODERATE, LARGE = 0.1, 0.25
-"""The population stability indices from which a shift is moderate, and from which it is large: conventions (Siddiqi).
-"""
+"""The population stability indices of a moderate and of a large shift: conventions (Siddiqi)."""
 MATTERS = 0.01
 """Of all importance: the share from which a feature alone makes a model one that has changed."""
 
@@ -40,7 +39,7 @@ _NAMED = 5  # columns in a summary
 def profile_table(
     path: str, names: Sequence[str], order: RowOrder, weight: str | None
 ) -> TableProfile:
-    """Return the distributions of columns of a typed table, on a sample of its rows."""
+    """Use a sample of the rows."""
     import pyarrow as pa
 
     from app.ingest.profile import TableReader
@@ -91,7 +90,7 @@ def profile_table(
 
 
 def thinned(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the rows of a column that `thin` keeps."""
+    """Return the rows that `thin` keeps."""
     import pyarrow as pa
 
     kept = thin(np.arange(len(column)))
@@ -99,7 +98,6 @@ def thinned(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _most_frequent(column: pa.ChunkedArray) -> list[str]:
-    """Return the categories that have a bin of their own, the most frequent one first."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -110,17 +108,15 @@ def _most_frequent(column: pa.ChunkedArray) -> list[str]:
 
 
 def count_bins(profile: ColumnProfile) -> int:
-    """Return the number of a column's bins: of numbers below, the ranges, above and missing; of texts the common
-    categories, rare, new and missing.
-    """
+    """Count the bins: of numbers below, ranges, above and missing; of texts common, rare, new and missing."""
     if profile["common"] is None:
         return len(_ends(profile)) + 2
     return len(profile["common"]) + 3
 
 
 def _ends(profile: ColumnProfile) -> list[float]:
-    """Return the ends of a numeric column's bins, ascending: the lowest training value, the edges, the highest value.
-    Empty if all training values are missing.
+    """Return the ends of a numeric column's bins: the least training value, the edges, the greatest. Empty if all are
+    missing.
     """
     if profile["low"] is None or profile["high"] is None:
         return []
@@ -128,7 +124,7 @@ def _ends(profile: ColumnProfile) -> list[float]:
 
 
 def bin_numbers(profile: ColumnProfile, values: Floats) -> Bins:
-    """Return the bin of each number, intp of shape (n,); NaN is missing."""
+    """Return bins of shape (n,); NaN is missing."""
     ends = _ends(profile)
     found = np.zeros(len(values), dtype=np.uint8)
     if ends:  # as numpy.searchsorted, several times as fast for ten bins
@@ -142,9 +138,7 @@ def bin_numbers(profile: ColumnProfile, values: Floats) -> Bins:
 def bin_words(
     profile: ColumnProfile, words: Sequence[str | None], known: Collection[str] | None
 ) -> Bins:
-    """Return the bin of each text, intp of shape (n,). A text that is neither common nor `known` is new; None: all are
-    known.
-    """
+    """Return bins of shape (n,). A text neither common nor `known` is new; None: all are known."""
     common = profile["common"] or ()
     places = {word: place for place, word in enumerate(common)}
     rare, new, missing = range(len(common), len(common) + 3)
@@ -160,7 +154,6 @@ def bin_words(
 def bin_column(
     profile: ColumnProfile, column: pa.ChunkedArray, known: Collection[str] | None
 ) -> Bins:
-    """Return the bin of each row of a column of a typed table, intp of shape (n,)."""
     if profile["common"] is None:
         return bin_numbers(profile, column.to_numpy(zero_copy_only=False))
     coded = column.combine_chunks().dictionary_encode()
@@ -213,8 +206,9 @@ def compare_column(
 
 
 def _with_beyond(profile: ColumnProfile, before: Floats, after: Floats, rows: float) -> Floats:
-    """Return the masses of the training table's bins, with one row in each of the two bins beyond its values that has
-    rows now: without a change, a new row is beyond either end of n rows with a probability of 1 / (n + 1).
+    """Return the training masses, with one row in each outer bin that has rows now.
+
+    Without a change, a new row is beyond either end of n rows with a probability of 1 / (n + 1).
     """
     if profile["common"] is not None or not (ends := _ends(profile)):
         return before
@@ -233,9 +227,7 @@ def no_test(distance: float, reason: str) -> Json:
 def _depend(
     profile: ColumnProfile, of: TableProfile, bins: Bins, rows: SampledRows, worth: float
 ) -> tuple[tuple[SerialDependence, SerialDependence] | None, str | None]:
-    """Return the serial dependences of both samples (None if independent), and the reason why there can be no test, if
-    any.
-    """
+    """Return the serial dependences of both samples (None if independent), and why there can be no test, if so."""
     from core.metrics.serial import SerialDependence
 
     n_bins, ordered = count_bins(profile), profile["common"] is None
@@ -251,14 +243,13 @@ def _depend(
 
 
 def _at_least(covariance: Floats, masses: Floats, worth: float) -> Floats:
-    """Return a covariance, scaled to at least the trace that independent groups of rows have."""
+    """Scale a covariance to at least the trace that independent groups of rows have."""
     share = masses / masses.sum()
     least, found = float((share * (1.0 - share)).sum()) / worth, float(np.trace(covariance))
     return covariance * (least / found) if 0.0 < found < least else covariance
 
 
 def _name_bins(profile: ColumnProfile) -> list[Json]:
-    """Return what each bin of a column holds."""
     if profile["common"] is None:
         ends = _ends(profile)
         if not ends:
@@ -276,7 +267,7 @@ def _bin(
 
 
 def outside_range(profile: ColumnProfile, values: npt.NDArray[Any]) -> float | None:
-    """Return the fraction of the present values that are beyond the range of the profile; None if there are none."""
+    """Return the fraction of the present values beyond the range; None without values."""
     present = values[~np.isnan(values)]
     if not len(present) or profile["low"] is None:
         return None
@@ -284,18 +275,18 @@ def outside_range(profile: ColumnProfile, values: npt.NDArray[Any]) -> float | N
 
 
 def matters_to_model(feature: Mapping[str, Any]) -> bool:
-    """Return True if a change of this feature is enough to call the model changed."""
+    """Return True if a change of this feature alone makes the model one that has changed."""
     return feature["importance"] is None or feature["importance"] >= MATTERS
 
 
 def by_weight(feature: Json) -> tuple[bool, float, float]:
-    """Return the sort key of a feature: changed ones first, then by importance and size of the change."""
+    """Sort changed features first, then by importance and size of the change."""
     size = feature["distance"] if feature["psi"] is None else feature["psi"]["value"]
     return not feature["changed"], -size * (feature["importance"] or 0.0), -size
 
 
 def importance_shares(session: Session, model: Model) -> dict[str, float]:
-    """Return each feature's fraction of the total importance; empty if importance was not measured."""
+    """Return each feature's fraction of the total importance; empty if not measured."""
     row = repository.find_importance(session, model.id)
     if row is None:
         return {}
@@ -314,7 +305,7 @@ def say_column(test: Json) -> str:
 
 
 def name_columns(moved: Sequence[Json]) -> str:
-    """Return the names of the first columns that have moved, with their PSI and importance."""
+    """Name the first columns that have moved, with PSI and importance."""
     named = ", ".join(
         f"{each['name']} (PSI {each['psi']['value']:.2f}"
         + ("" if each["importance"] is None else f", importance {percent(each['importance'])}")
@@ -325,7 +316,7 @@ def name_columns(moved: Sequence[Json]) -> str:
 
 
 def say_scores(test: Json) -> str:
-    """Return how scores have moved: the direction, and its size."""
+    """Return the direction and size in words."""
     direction = "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
     of = "all scores" if test["of"] == "all" else f"{test['of']} score"
     return (
@@ -341,15 +332,13 @@ def say_untested(test: Json) -> str:
 
 
 def say_whose(of: str) -> str:
-    """Return whose scores a test compares."""
+    """Return whose scores a test compares, in words."""
     return "all scores" if of == "all" else f"scores of the {of}"
 
 
 def with_ends(interval: Mapping[str, float]) -> str:
-    """Return an interval as text."""
     return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
 
 
 def percent(share: float) -> str:
-    """Return a fraction as text, in percent."""
     return f"{100 * share:.1f} %"

@@ -15,13 +15,13 @@ from app.platform.tables import ModelComment
 def list_page(
     session: Session, owner: str, ref: str, *, limit: int, after: str | None
 ) -> Page[ModelComment]:
-    """Return a page of the comments on a model, the newest first. Raises NotFound if there is no such model."""
+    """The newest first. Raises NotFound."""
     model = find(session, owner, ref)
     return repository.list_comments(session, owner, model.id, limit=limit, after=after)
 
 
 def add(session: Session, caller: Caller, ref: str, text: str) -> ModelComment:
-    """Add a comment to a model. Raises NotFound if there is no such model."""
+    """Raises NotFound if there is no such model."""
     model = find(session, caller.owner, ref)
     if not repository.lock_shared(session, caller.owner, model.id):
         raise NotFound(f"there is no model {ref[:200]!r}")
@@ -41,9 +41,7 @@ def add(session: Session, caller: Caller, ref: str, text: str) -> ModelComment:
 
 
 def remove(session: Session, caller: Caller, ref: str, comment_id: str) -> None:
-    """Delete a comment of the caller. Raises NotFound, Forbidden for the comment of somebody else, and Conflict if a
-    legal hold covers everything of the owner.
-    """
+    """Raises NotFound, Forbidden for the comment of somebody else, and Conflict under a legal hold on the owner."""
     holds.lock(session, caller.owner)
     holds.check(session, caller.owner)
     model = find(session, caller.owner, ref)
@@ -60,5 +58,5 @@ def remove(session: Session, caller: Caller, ref: str, comment_id: str) -> None:
 
 
 def is_own(comment: ModelComment, caller: Caller) -> bool:
-    """Return True if the caller wrote the comment, with this key or with one that it replaced."""
+    """Return True if the caller's key, or one that it replaced, wrote the comment."""
     return comment.principal_id is not None and comment.principal_id == caller.principal_id

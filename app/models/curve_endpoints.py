@@ -79,7 +79,7 @@ CurveFormDep = Annotated[CurveForm, from_query(CurveForm)]
 def curve_response(
     of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
 ) -> Response:
-    """Return the response with a curve in the requested form; `of` are further members of the JSON."""
+    """`of` are further members of the JSON."""
     if form.format == "csv":
         columns = _columns(curve, curve, totals, level, form.band)
         return StreamingResponse(_csv_lines(columns), media_type="text/csv; charset=utf-8")
@@ -89,7 +89,6 @@ def curve_response(
 def _columns(
     shown: RocCurve, curve: RocCurve, totals: ClassTotals, level: float, band: BandKind | None
 ) -> dict[str, Floats]:
-    """Return the columns of a curve's points, with the limits of the band, if requested."""
     columns = {"fpr": shown.fpr, "tpr": shown.tpr, "threshold": shown.thresholds}
     if band is not None:
         limits = metrics.roc_band(curve, totals, shown.fpr, kind=band, level=level)
@@ -100,9 +99,7 @@ def _columns(
 def roc_document(
     of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
 ) -> dict[str, Any]:
-    """Return the curve as JSON. It is not built from Pydantic models, because one for each point would block all other
-    threads.
-    """
+    """Return JSON without Pydantic models: one for each point would block all other threads."""
     shown = curve.thin(form.max_points)
     columns = _columns(shown, curve, totals, level, form.band)
     points = [
@@ -116,7 +113,6 @@ def roc_document(
 
 
 def _csv_lines(columns: Mapping[str, Floats]) -> Iterator[str]:
-    """Yield the columns as CSV in chunks of lines."""
     yield ",".join(columns) + "\n"
     for start in range(0, len(next(iter(columns.values()))), _ROWS_PER_CHUNK):
         part = (column[start : start + _ROWS_PER_CHUNK].tolist() for column in columns.values())
@@ -155,7 +151,6 @@ async def read_roc(
 
 
 def of_part(measured: curves.PartCurve) -> dict[str, Any]:
-    """Return the members of `OfPart` for a curve."""
     model, part = measured.model, measured.part
     return {
         "model_id": model.id,
@@ -191,7 +186,7 @@ def list_curve_response(
     totals: ClassTotals,
     form: ListCurveForm,
 ) -> Response:
-    """Return the response with a curve of the list in the requested form; `of` are further members of the JSON."""
+    """`of` are further members of the JSON."""
     if kind == "histogram":
         return _histogram_response(of, curve, form)
     whole, prevalence = curves.list_curve_on(kind, curve, totals, form.prevalence)
@@ -215,7 +210,7 @@ def list_curve_response(
 
 
 def _histogram_response(of: Mapping[str, Any], curve: RocCurve, form: ListCurveForm) -> Response:
-    """Return the response with the histogram of the scores by class."""
+    """Return the histogram of the scores by class."""
     edges, positives, negatives = curves.histogram_on(curve, form.max_points, form.prevalence)
     low, high = edges[:-1], edges[1:]
     if form.format == "csv":

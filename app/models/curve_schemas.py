@@ -27,7 +27,6 @@ BandKind = Literal["pointwise", "simultaneous"]
 
 
 def is_none(value: object) -> bool:
-    """Return True for None."""
     return value is None
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def curve_of(row: Measurement) -> core_metrics.RocCurve:
-    """Return the stored columns of a measurement that has a curve."""
     fpr, tpr, thresholds = (
         np.frombuffer(column or b"", dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
     )
@@ -46,12 +45,11 @@ def write_curve(path: Path, curve: core_metrics.RocCurve) -> None:
 
 
 def read_curve(path: Path) -> core_metrics.RocCurve:
-    """Return the curve that `write_curve` has written."""
+    """Inverse of `write_curve`."""
     return core_metrics.RocCurve(*np.fromfile(path, dtype="<f8").reshape(3, -1))
 
 
 def store_curve(row: Measurement, path: Path) -> None:
-    """Store the curve that `write_curve` has written in the columns of a measurement."""
     columns = np.fromfile(path, dtype="<f8").reshape(3, -1)
     row.points = columns.shape[1]
     row.fpr, row.tpr, row.thresholds = (column.tobytes() for column in columns)
@@ -59,11 +57,7 @@ def store_curve(row: Measurement, path: Path) -> None:
 
 @dataclass(frozen=True)
 class PartCurve:
-    """A model's full ROC curve on a part of its data, with the class totals and the level from which intervals are
-    computed.
-
-    `rows` are the numbers of positives and of negatives.
-    """
+    """A full ROC curve on a part, with class totals and level for intervals. `rows` counts positives and negatives."""
 
     model: Model
     part: str
@@ -74,12 +68,10 @@ class PartCurve:
 
 
 def roc(session: Session, owner: str, ref: str, part: str) -> PartCurve:
-    """Return the ROC curve of a model, given by reference, on a part of its data. Raises NotFound."""
     return curve_on(session, find(session, owner, ref), part)
 
 
 def curve_on(session: Session, model: Model, part: str) -> PartCurve:
-    """Return the ROC curve of a model on a part of its data. Raises NotFound."""
     measured = find_curve_on(session, model, part)
     if measured is None:
         raise no_curve(model, part)
@@ -87,7 +79,7 @@ def curve_on(session: Session, model: Model, part: str) -> PartCurve:
 
 
 def find_curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
-    """Return the ROC curve of a model on a part of its data; None if there is none."""
+    """Return None if there is none."""
     row = repository.find_curve(session, model.id, part)
     if row is None:
         return None
@@ -117,9 +109,7 @@ def list_curve_on(
     totals: core_metrics.ClassTotals,
     prevalence: float | None,
 ) -> tuple[core_metrics.ListCurve, float | None]:
-    """Return a curve of the list computed from a stored ROC curve, and the prevalence that it assumes.
-    Raises Invalid.
-    """
+    """Compute a curve of the list from a ROC curve; returns it with the assumed prevalence. Raises Invalid."""
     if kind == "cost":
         if prevalence is not None:
             detail = (
@@ -138,9 +128,7 @@ MAX_BINS = 40
 def histogram_on(
     curve: core_metrics.RocCurve, max_bins: int, prevalence: float | None
 ) -> core_metrics.ScoreHistogram:
-    """Return the histogram of the scores of each class, computed from a stored ROC curve. Raises Invalid if
-    `prevalence` is given, which has no meaning here.
-    """
+    """Return the score histogram by class. Raises Invalid for a `prevalence`, which has no meaning here."""
     if prevalence is not None:
         detail = f"a histogram shows each class separately: omit prevalence, got {prevalence:g}"
         raise invalid_query("prevalence", detail)
@@ -155,7 +143,7 @@ def invalid_query(parameter: str, detail: str) -> Invalid:
 
 
 def no_curve(model: Model, part: str) -> NotFound:
-    """Return the error for a model without a ROC curve on this part, with the reason."""
+    """The error says why there is no ROC curve on this part."""
     if model.kind != DatasetKind.BIPARTITE and model.validation.get("method") != "none":
         return NotFound(
             f"model {model.id} was trained on a dataset of kind {model.kind}, so it has no ROC curve: see "

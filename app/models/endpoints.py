@@ -162,7 +162,7 @@ _PARAMETERS: Mapping[IncludeName, tuple[str, ...]] = {
 
 
 def _split_parts(given: Sequence[str]) -> list[str]:
-    """Return the names in a comma-separated, repeatable parameter. Raises ValueError for an unknown one."""
+    """Split a comma-separated, repeatable parameter. Raises ValueError for an unknown name."""
     names = [name for text in given for name in text.split(",")]
     for name in names:
         if name not in _PARAMETERS:
@@ -183,7 +183,7 @@ async def _included(
         ),
     ] = [],  # noqa: B006 - FastAPI copies it
 ) -> frozenset[IncludeName]:
-    """Return the requested parts. Raises Invalid for a parameter that belongs to none of them."""
+    """Raises Invalid for a parameter that belongs to none of the requested parts."""
     used = {"include", *(name for part in include for name in _PARAMETERS[part])}
     errors = []
     for name in request.query_params:
@@ -250,7 +250,7 @@ def _with_included(
     by_row: row_costs.RowCosts | None,
     total_rows: float,
 ) -> dict[str, Any]:
-    """Return a model with its included parts as JSON, without access to the database."""
+    """Compute the requested parts as JSON, without the database."""
     shown = model_of(found.model, found.aliases, found.rows, objective_point(found.objective))
     shown.included = ModelParts(
         absent=[

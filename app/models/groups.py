@@ -50,8 +50,8 @@ _FEW = 8  # values of a number that are groups of their own
 
 
 class Grouping(TypedDict):
-    """A column whose groups a job measures, with its type; how the groups' cutoffs are chosen, and the rate if one is
-    given. With `bands` the column has many numbers, and its groups are ranges of them.
+    """A column whose groups a job measures, how their cutoffs are chosen, and the rate if given. With `bands`, groups
+    are ranges of its many numbers.
     """
 
     column: str
@@ -62,7 +62,7 @@ class Grouping(TypedDict):
 
 
 def makes_groups(column: Mapping[str, Any]) -> bool:
-    """Return True if a protected column defines groups: it has few values, or numbers, which are divided into bands."""
+    """True for few values, and for numbers, which are divided into bands."""
     if column["role"] in ("label", "dropped") or not column.get("distinct"):
         return False
     few = column["distinct"] + (1 if column["missing"] else 0) <= MAX_GROUPS
@@ -70,7 +70,6 @@ def makes_groups(column: Mapping[str, Any]) -> bool:
 
 
 def grouping_of_protected(column: Mapping[str, Any]) -> Grouping:
-    """Return the grouping by a protected column, given its profile."""
     return {
         "column": column["name"],
         "type": column["type"],
@@ -81,8 +80,8 @@ def grouping_of_protected(column: Mapping[str, Any]) -> Grouping:
 
 
 def protected_groupings(dataset: Dataset, also: Collection[str] = ()) -> list[Grouping]:
-    """Return the groupings that are compared by default: by the columns that are declared as protected, or whose names
-    suggest it. `also` are further columns, which the training dataset declared as protected.
+    """Return the default groupings: by columns declared as protected here or by the training dataset (`also`), or named
+    so.
     """
     names = {*columns_to_compare(dataset), *also}
     columns = (column for column in dataset.columns if column["name"] in names)
@@ -112,18 +111,14 @@ class LabelledRows(Protocol):
 
 
 class RowGroups(NamedTuple):
-    """The group of each row as a number (NaN for a missing value), and the text of each number; None if the numbers are
-    the values themselves.
-    """
+    """The group of each row as a number (NaN: missing), and each number's text; None if the numbers are the values."""
 
     codes: Floats
     texts: list[str] | None
 
 
 def read_groups(path: str, grouping: Grouping) -> RowGroups:
-    """Return the groups of the rows of a typed table. Of more than `MAX_GROUPS` categories, the rarest are one
-    group.
-    """
+    """Return the groups of a typed table's rows. Of more than `MAX_GROUPS` categories, the rarest are one group."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -150,7 +145,7 @@ def read_groups(path: str, grouping: Grouping) -> RowGroups:
 
 
 def _bands(values: Floats) -> RowGroups:
-    """Return the band of each value as a number (NaN for a missing value), and the text of each band."""
+    """Divide numbers into bands: the band of each value (NaN: missing), and their texts."""
     known = values[~np.isnan(values)]
     shares = np.arange(1, _BANDS) / _BANDS
     edges = np.unique(np.quantile(known, shares, method="inverted_cdf"))
@@ -168,7 +163,7 @@ def _bands(values: Floats) -> RowGroups:
 
 
 def adjust_together(found: Sequence[Json], level: float) -> None:
-    """Adjust the p-values of the tests of several columns, in place, by Holm's method."""
+    """Adjust the p-values of several columns, in place, by Holm's method."""
     from core.metrics.estimates import holm
 
     tests = [
@@ -189,7 +184,7 @@ def measure_groups(
     threshold: float | None,
     probability: Floats | None,
 ) -> Json:
-    """Return the metrics by group as stored JSON; with the probabilities of the rows also their calibration."""
+    """Return stored JSON; with probabilities also the calibration."""
     from core.metrics.fairness import IN_SAMPLE, number_groups
 
     by, texts = groups
@@ -273,7 +268,7 @@ def _calibration(
 
 
 def scores_by_group(rows: LabelledRows, scores: Floats, groups: RowGroups) -> Floats:
-    """Return the scores of the rows of weight above 0, shape (n_rows,), in the order that `split_scores` expects."""
+    """Return the scores of the rows of weight above 0, as `split_scores` expects them."""
     from core.metrics.fairness import number_groups
 
     codes, _ = number_groups(groups.codes, len(rows.y))
@@ -282,9 +277,7 @@ def scores_by_group(rows: LabelledRows, scores: Floats, groups: RowGroups) -> Fl
 
 
 def split_scores(stored: bytes, groups: Sequence[Mapping[str, Any]]) -> list[tuple[Floats, Floats]]:
-    """Return, for each group of a result, the ascending scores of its positives and of its negatives, from the stored
-    bytes.
-    """
+    """Return the ascending scores of positives and of negatives of each group, from the stored bytes."""
     sizes = [group[of] for group in groups for of in ("positives", "negatives")]
     parts = np.split(np.frombuffer(stored, dtype="<f8"), np.cumsum(sizes)[:-1])
     return list(zip(parts[::2], parts[1::2], strict=True))
@@ -295,7 +288,6 @@ def _value(one: GroupQuality, texts: Sequence[str] | None) -> str | None:
 
 
 def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> Json:
-    """Return the metrics of one group as JSON."""
     return {
         "value": value,
         "rows": one.rows,
@@ -330,7 +322,7 @@ def _test(test: GroupTest, level: float) -> Json:
 
 
 def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
-    """Return the adjusted p-value of a test, whether it shows that the groups differ, and a sentence on it."""
+    """Return the adjusted p-value, whether the groups differ, and a sentence on it."""
     names = {
         "auc": "AUC",
         "tpr": "TPR",
@@ -353,9 +345,7 @@ def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
 
 
 def steps_of(rows: LabelledRows, scores: Floats, groups: RowGroups, repeats: int = 1) -> GroupSteps:
-    """Return what each threshold flags in each group, from which the rates at any threshold follow. `repeats` is the
-    number of times that each row occurs.
-    """
+    """Return what each threshold flags in each group. `repeats` is how often each row occurs."""
     found = metrics.group_steps(
         rows.y, scores, groups.codes, sample_weight=rows.weight, group=rows.group
     )
@@ -366,7 +356,7 @@ def steps_of(rows: LabelledRows, scores: Floats, groups: RowGroups, repeats: int
 
 
 def pack_steps(columns: Sequence[GroupSteps]) -> bytes:
-    """Return what each threshold flags by several columns as bytes, for `unpack_steps`."""
+    """Encode several columns for `unpack_steps`."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     for index, each in enumerate(columns):
         values = json.dumps([each.values, each.units]).encode()
@@ -385,13 +375,13 @@ def pack_steps(columns: Sequence[GroupSteps]) -> bytes:
 
 
 def read_steps_file(workdir: Path) -> bytes | None:
-    """Return the bytes of `pack_steps` that a job wrote; None if it compared no groups."""
+    """Return the bytes of `pack_steps`; None if the job compared no groups."""
     file = workdir / GROUP_STEPS_FILE
     return file.read_bytes() if file.exists() else None
 
 
 def unpack_steps(stored: bytes) -> list[GroupSteps]:
-    """Return what each threshold flags, from the bytes of `pack_steps`."""
+    """Inverse of `pack_steps`."""
     found: list[GroupSteps] = []
     with np.load(io.BytesIO(stored), allow_pickle=False) as arrays:
         while f"{len(found)}_values" in arrays:

@@ -31,7 +31,7 @@ IncludeName = Literal["metrics", "roc", "operating_points", "operating_point"]
 def get(
     session: Session, owner: str, ref: str
 ) -> tuple[Model, list[str], ModelRows, core_metrics.OperatingPoint | None]:
-    """Return the model, its aliases, its numbers of rows, and the operating point of its objective if it has one."""
+    """The operating point is that of the objective, if it has one."""
     model = find(session, owner, ref)
     aliases = list(repository.pointing_at(session, owner, model.id))
     point = objective_point(find_objective_curves(session, model))
@@ -40,9 +40,8 @@ def get(
 
 @dataclass(frozen=True)
 class IncludeQuery:
-    """The parts that a caller requested with a model. `part` names the rows that they are computed on.
-
-    `point` are the keywords of `cutoff_on`, and `cutoffs` those of `cutoffs_along`.
+    """The parts that a caller requested with a model, computed on the rows of `part`. `point` are the keywords of
+    `cutoff_on`, and `cutoffs` those of `cutoffs_along`.
     """
 
     names: frozenset[IncludeName]
@@ -53,9 +52,7 @@ class IncludeQuery:
 
 @dataclass(frozen=True)
 class IncludedInput:
-    """The stored data of a model and its requested parts; `absent` has the error for each part that the model does not
-    have.
-    """
+    """The stored data of a model and its requested parts. `absent` has an error for each part that it does not have."""
 
     model: Model
     aliases: list[str]
@@ -68,7 +65,7 @@ class IncludedInput:
 
 
 def find_input(session: Session, model: Model, query: IncludeQuery) -> IncludedInput:
-    """Return the stored data from which the requested parts of a model are computed."""
+    """Read what the requested parts are computed from."""
     # The session's identity map has only weak references: without this one, each member would read the curve again.
     row = repository.find_curve(session, model.id, query.part)
     absent: dict[IncludeName, NotFound] = {}

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 PLACEHOLDERS = ("feature", "value", "points_lost", "text", "code")
-"""The features of the reason, their values in the row, the points that the row lost by them as a whole number, and the
-text and the code of the reason code."""
+"""The features of the reason, their values, the points lost by them, and the text and code of the reason code."""
 MAX_LETTER = 2_000
 """Maximum length of a template."""
 MAX_FILLED = 200
@@ -25,14 +24,12 @@ class Fault(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A part of a template: literal text, or the name of a placeholder."""
-
     text: str
     is_placeholder: bool
 
 
 def parse(template: str) -> list[Piece] | Fault:
-    """Return the parts of a template, or what is wrong with it."""
+    """Return the parts of a template, or its fault."""
     pieces: list[Piece] = []
     literal: list[str] = []
     at = 0
@@ -62,12 +59,11 @@ def parse(template: str) -> list[Piece] | Fault:
 
 
 def uses(template: str, placeholder: str) -> bool:
-    """Return True if a valid template has the placeholder."""
     return Piece(placeholder, True) in (parse(template) or ())
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Return a valid template with its placeholders replaced; braces in the values stay as they are."""
+    """Braces in the values stay as they are."""
     pieces = parse(template)
     assert not isinstance(pieces, Fault)
     return "".join(

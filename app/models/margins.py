@@ -1,6 +1,4 @@
-"""Margins: measured in the fit process, stored, and returned with the papers' bounds; also bounds on the
-partial AUC.
-"""
+"""Margins, measured in the fit process, and returned with the papers' bounds; also bounds on the partial AUC."""
 
 from __future__ import annotations
 
@@ -54,8 +52,7 @@ def measure(
     groups: ScoreGroups,
     workdir: Path,
 ) -> MarginsRecord | None:
-    """Return the margins of all training pairs of a positive and a negative; None for algorithms without a margin
-    theory.
+    """Return the margins of all training pairs; None for algorithms without a margin theory.
 
     `groups` are the training rows by score. Runs in the fit process; arrays are written to files in the work folder.
     """
@@ -79,7 +76,7 @@ def measure_listed(
     scores: Floats,
     workdir: Path,
 ) -> MarginsRecord | None:
-    """Return the margins of listed training pairs (better, worse); otherwise like `measure`."""
+    """Measure listed training pairs (better, worse); otherwise like `measure`."""
     from core.metrics.margins import listed_margin_distribution, log_listed_loss
 
     combination = _combination(ranker)
@@ -107,7 +104,7 @@ def _record(
     best: BestMargin | None,
     workdir: Path,
 ) -> MarginsRecord:
-    """Write the arrays into the work folder, and return the record of the margins."""
+    """Write the arrays, and return the record."""
     from core.metrics.margins import smooth_margin
 
     np.stack((spread.thetas, spread.fractions)).astype("<f8").tofile(workdir / _SPREAD_FILE)
@@ -130,7 +127,6 @@ def _record(
 
 
 def _weak_rankers(ranker: Ranker, features: Sequence[Feature]) -> WeakRankers:
-    """Return the class of weak rankers that the ranker was chosen from."""
     parameters = ranker.get_params(deep=False)
     if parameters["weak_ranker"] == "column":
         return core_bounds.column_rankers(len(features))
@@ -145,7 +141,7 @@ def _weak_rankers(ranker: Ranker, features: Sequence[Feature]) -> WeakRankers:
 
 
 def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
-    """Return ρ on the training rows if the linear programme is small enough, else None."""
+    """Return ρ on the training rows if the linear programme is small enough."""
     if len(train.X) * len(train.names) > MAX_PROGRAMME_CELLS:
         return None
     present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
@@ -169,7 +165,6 @@ def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
 
 
 def row_of(model_id: str, measured: MarginsRecord, workdir: Path) -> ModelMargins:
-    """Return the database row for the record that `measure` returned."""
     thetas, fractions = np.fromfile(workdir / measured["spread"], dtype="<f8").reshape(2, -1)
     d_plus, d_minus = np.fromfile(workdir / measured["rounds"], dtype="<f8").reshape(2, -1)
     return ModelMargins(
@@ -188,9 +183,8 @@ def row_of(model_id: str, measured: MarginsRecord, workdir: Path) -> ModelMargin
 
 @dataclass(frozen=True)
 class MarginArrays:
-    """A model's margins, and the bounds computed from them.
-
-    `bounds` has the bounds from the training margins, followed by the one from held-out rows if the model has any.
+    """A model's margins and their bounds: those from the training margins, then one from held-out rows if there are
+    any.
     """
 
     model: Model
@@ -231,7 +225,7 @@ class MarginArrays:
 def read_margins(
     session: Session, owner: str, ref: str, *, theta: float, delta: float
 ) -> MarginArrays:
-    """Return the model's margins, and the bounds for a margin `theta`, which hold with probability 1 - `delta`."""
+    """The bounds for a margin `theta` hold with probability 1 - `delta`."""
     from core.metrics.margins import MarginDistribution
 
     model = find(session, owner, ref)
@@ -294,7 +288,7 @@ def losses_of(ranker: ExponentialBooster, row: ModelMargins) -> Losses:
 def describe(
     found: MarginArrays, losses: Losses, *, theta: float, delta: float, max_rounds: int
 ) -> schemas.Margins:
-    """Return the response with the margins of a model, with the first `max_rounds` rounds."""
+    """Show the first `max_rounds` rounds."""
     row, spread = found.row, found.spread
     best = None if row.best is None else row.best | {"short_by": found.short_by}
     rounds = {
@@ -337,7 +331,7 @@ def _rounds(columns: Mapping[str, npt.NDArray[Any]], most: int) -> list[dict[str
 
 
 def _sample(session: Session, model: Model, part: str) -> Sample | None:
-    """Return the sample sizes of a part of the model's data; None if it was not measured."""
+    """Return the sample sizes of a part; None if it was not measured."""
     found = repository.find_metrics(session, model.id, part)
     if found is not None and "auc" in found:
         return _of_classes(cast(RocMetrics, found))
@@ -347,9 +341,7 @@ def _sample(session: Session, model: Model, part: str) -> Sample | None:
 
 
 def _of_classes(metrics: RocMetrics) -> Sample:
-    """Return the sample sizes of a part with two classes. Weights that are equal within each class give all pairs the
-    same weight.
-    """
+    """Weights that are equal within each class give all pairs the same weight."""
     return core_bounds.two_classes(
         metrics["positives"], metrics["negatives"], weighted=_is_weighted(metrics)
     )
@@ -360,7 +352,7 @@ def _column(packed: bytes) -> Floats:
 
 
 class WindowCurves(NamedTuple):
-    """The data from which a model's bounds in a window of false positive rates are computed."""
+    """What a model's bounds in a window of false positive rates are computed from."""
 
     model: Model
     window: tuple[float, float]
@@ -370,7 +362,7 @@ class WindowCurves(NamedTuple):
 def find_curves(
     session: Session, owner: str, ref: str, *, fpr_min: float | None, fpr_max: float | None
 ) -> WindowCurves:
-    """Return the curves of a model on both parts, and the window: by default that of its training, or all rates."""
+    """The window is by default that of the training, or all rates."""
     model = find(session, owner, ref)
     if model.query is not None:
         raise NotFound(
@@ -393,7 +385,7 @@ def find_curves(
 
 
 def bound_window(curves: WindowCurves, delta: float) -> schemas.WindowBounds:
-    """Return upper bounds on 1 - pAUC on future rows, each of which holds with probability 1 - `delta`."""
+    """Bound 1 - pAUC on future rows; each bound holds with probability 1 - `delta`."""
     model, window, parts = curves
     return schemas.WindowBounds(
         model_id=model.id,
@@ -405,7 +397,7 @@ def bound_window(curves: WindowCurves, delta: float) -> schemas.WindowBounds:
 
 
 def _window(model: Model, fpr_min: float | None, fpr_max: float | None) -> tuple[float, float]:
-    """Return the requested window, by default that of the model's training. Raises Invalid."""
+    """Default to the window of the training. Raises Invalid."""
     aim = window_of(model.objective)
     low = model.parameters.get("fpr_min", aim[0]) if fpr_min is None else fpr_min
     high = model.parameters.get("fpr_max", aim[1]) if fpr_max is None else fpr_max
@@ -425,7 +417,7 @@ def _bound(
     window: tuple[float, float],
     delta: float,
 ) -> schemas.WindowBound:
-    """Return the bound from the rows of one part; `epsilon` and `value` are None if it cannot be computed."""
+    """`epsilon` and `value` are None if the bound cannot be computed."""
     sample = cast(RocMetrics, measured.metrics)
     positives, negatives = sample["positives"], sample["negatives"]
     risk = core_bounds.step_risk(curve_of(measured), *window)
@@ -464,7 +456,7 @@ def _bound(
 
 
 def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
-    """Return the VC dimension of the class from which the algorithm chose; or None, and the reasons."""
+    """Return the VC dimension of the algorithm's class; or None, and the reasons."""
     from core.linear.ranker import LinearRanker
 
     algorithm = ALGORITHMS.get(model.algorithm)  # None for a removed algorithm
@@ -484,7 +476,6 @@ def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
 
 
 def _is_weighted(sample: RocMetrics) -> bool:
-    """Return True if the rows of a class have different weights."""
     counted = (
         (sample["positives"], sample["positive_effective"]),
         (sample["negatives"], sample["negative_effective"]),

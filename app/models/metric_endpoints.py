@@ -137,7 +137,6 @@ class GainsQuery:
     ] = None
 
     def table(self, curve: RocCurve, totals: ClassTotals, level: float) -> dict[str, Any]:
-        """Return the gains table of a curve as the members of `Gains`."""
         rows = model_metrics.gains_on(
             curve,
             totals,

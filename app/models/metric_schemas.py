@@ -104,7 +104,6 @@ class EvaluationGains(OfEvaluation, Gains):
 
 
 def metric_estimates_of(found: Sequence[metrics.MetricEstimate], level: float) -> dict[str, Any]:
-    """Return estimated metrics as the members of `MetricEstimates`."""
     return {"level": level, "metrics": [MetricEstimate(**metric_record(each)) for each in found]}
 
 
@@ -276,7 +275,7 @@ AnyMetrics = Metrics | PairMetrics | MultilabelMetrics | GradedMetrics
 
 
 def metrics_of(found: Mapping[str, Any]) -> AnyMetrics:
-    """Return the metrics of a part as a response of the schema for the model's kind."""
+    """The schema depends on the model's kind."""
     if "pair_order" in found:
         return PairMetrics.model_validate(found)
     if "labels" in found:

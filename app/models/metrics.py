@@ -1,6 +1,4 @@
-"""Metrics of a model on a part of its data, by the model's kind; metrics by name and gains tables from a
-stored curve.
-"""
+"""Metrics of a model on a part of its data, by its kind; metrics by name and gains tables from a stored curve."""
 
 from __future__ import annotations
 
@@ -61,7 +59,7 @@ def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]
 
 
 def find_input(session: Session, model: Model, part: str) -> MetricsInput:
-    """Return the stored data from which the metrics of a model on a part are computed. Raises NotFound."""
+    """Read what the metrics of a part are computed from. Raises NotFound."""
     shown: dict[str, Callable[[Any], dict[str, Any]]] = {
         DatasetKind.PREFERENCES: _pair_metrics,
         DatasetKind.MULTILABEL: _label_metrics,
@@ -86,7 +84,6 @@ def find_input(session: Session, model: Model, part: str) -> MetricsInput:
 
 
 def compute(found: MetricsInput) -> dict[str, Any]:
-    """Return the metrics computed from the stored data."""
     if isinstance(found, dict):
         return found
     model, part, stored, measured = found.model, found.part, found.stored, found.measured
@@ -127,9 +124,8 @@ def compute(found: MetricsInput) -> dict[str, Any]:
 
 
 def _metric_of_objective(session: Session, measured: PartCurve) -> Metric | None:
-    """Return the metric of the model's objective on a part; None for areas and rates.
-
-    A count is of the validation rows; of the training rows it is the same fraction.
+    """Return the objective's metric; None for areas and rates. A count of validation rows is the same fraction of
+    training rows.
     """
     objective, rows = measured.model.objective, float(sum(measured.rows))
     if "count" in objective and measured.part != "validation":
@@ -141,7 +137,7 @@ def _metric_of_objective(session: Session, measured: PartCurve) -> Metric | None
 
 
 def _measured_metric(measured: PartCurve, metric: Metric | None) -> dict[str, Any] | None:
-    """Return the metric on a stored curve with its interval; None if it cannot be computed."""
+    """Return None if the metric cannot be computed."""
     if metric is None:
         return None
     try:
@@ -156,7 +152,7 @@ def _measured_metric(measured: PartCurve, metric: Metric | None) -> dict[str, An
 
 
 def metric_record(found: core_metrics.MetricEstimate) -> dict[str, Any]:
-    """Return an estimate as JSON, with its name and the ends of its interval as members."""
+    """The ends of the interval are members."""
     return {**vars(found), **found.interval._asdict(), "metric": found.metric.name}
 
 
@@ -170,14 +166,12 @@ class CurveHeight(TypedDict):
 
 
 def gini_of(value: float, low: float, high: float) -> StoredInterval:
-    """Return 2 AUC - 1 with its interval."""
     return {"value": 2.0 * value - 1.0, "low": 2.0 * low - 1.0, "high": 2.0 * high - 1.0}
 
 
 def heights_of(
     curve: core_metrics.RocCurve, totals: core_metrics.ClassTotals, level: float
 ) -> list[CurveHeight]:
-    """Return the TPR at each of `REPORTED_FPRS`, with intervals."""
     heights: list[CurveHeight] = []
     for fpr in REPORTED_FPRS:
         tpr, low, high = core_metrics.tpr_at_fpr_interval(curve, totals, fpr, level)
@@ -196,7 +190,7 @@ def _graded_metrics(found: GradedMetrics) -> dict[str, Any]:
 
 
 def _label_metrics(found: MultilabelMetrics) -> dict[str, Any]:
-    """Return the metrics of each label, and their means over the labels that have an AUC."""
+    """The means are over the labels that have an AUC."""
     labels = found["labels"]
     measured = [label for label in labels if label["auc"] is not None]
     windows = measured[0]["pauc"] if measured else []
@@ -234,7 +228,7 @@ MAX_SIZES = 100
 def metrics_named(
     names: Sequence[str], pointer: str | None = None, definition: Definition = "interpolated"
 ) -> list[Metric]:
-    """Return the metrics with these names. Raises Invalid for an unknown or repeated name.
+    """Return metrics by name. Raises Invalid for an unknown or repeated one.
 
     Error messages refer to the query parameter `metric`, or to the `pointer` in the body. With definition="empirical"
     areas under the curve count tied pairs as misranked.
@@ -264,7 +258,7 @@ def measured_on(
     *,
     fixed_prevalence: bool = False,
 ) -> tuple[core_metrics.MetricEstimate, ...]:
-    """Return the metrics with these names, estimated from a stored curve. Raises Invalid."""
+    """Estimate metrics by name from a stored curve. Raises Invalid."""
     metrics = metrics_named(names, definition=definition)
     try:
         return core_metrics.measure_on_curve(
@@ -283,7 +277,7 @@ def gains_on(
     counts: Sequence[int],
     prevalence: float | None,
 ) -> tuple[core_metrics.Gain, ...]:
-    """Return the gains table of a stored curve. Raises Invalid."""
+    """Raises Invalid."""
     try:
         return core_metrics.gains_table(
             curve, totals, shares=shares, counts=counts, level=level, prevalence=prevalence

@@ -1,9 +1,8 @@
-"""The objective of a job applied to rows: the window of false positive rates that an algorithm is trained for, and the
-value of scores. `app.jobs.objectives` declares the objectives.
+"""The objective of a job applied to rows: its window of false positive rates, and the value of scores.
+`app.jobs.objectives` declares the objectives.
 
-The size of the top of the list is a fraction of the rows, or a count of the validation rows. A subset of the rows, such
-as those by which a search chooses, has fewer rows: there a count is replaced by the corresponding fraction
-(`without_count`).
+A top of the list is a fraction of the rows, or a count of the validation rows. A subset, such as the rows by which a
+search chooses, has fewer: there a count becomes the corresponding fraction (`without_count`).
 """
 
 from __future__ import annotations
@@ -36,14 +35,12 @@ LIST_METRICS: Mapping[str, str] = {
 
 
 def declaration_of(objective: Objective) -> type[ObjectiveBody]:
-    """Return the class that declares an objective; for the objective of pairs the base class."""
+    """For the objective of pairs, it is the base class."""
     return OBJECTIVES.get(objective["metric"], ObjectiveBody)
 
 
 def check_objective(objective: Objective) -> None:
-    """Raise Invalid for an objective with an empty or too narrow window, or with both or none of `count`
-    and `share`.
-    """
+    """Raise Invalid for an empty or too narrow window, and unless one of `count` and `share` is given."""
     if declaration_of(objective).has("count", "share") and (
         ("count" in objective) == ("share" in objective)
     ):
@@ -63,33 +60,29 @@ def check_objective(objective: Objective) -> None:
 
 
 def own_window(objective: Objective) -> Window | None:
-    """Return the window of false positive rates in the objective; None for the whole curve."""
     return declaration_of(objective).own_window(objective)
 
 
 def window_of(objective: Objective) -> Window:
-    """Return the window of false positive rates for algorithms with `fpr_min` and `fpr_max`."""
+    """Return the window for algorithms with `fpr_min` and `fpr_max`."""
     return own_window(objective) or WHOLE
 
 
 def metric_of(objective: Objective) -> Metric | None:
-    """Return the metric of the top of the list that is the objective; None for areas and rates."""
+    """Return the metric of the top of the list; None for areas and rates."""
     return declaration_of(objective).own_metric(objective)
 
 
 def list_metric_of(objective: Objective) -> ListMetric:
-    """Return the list metric that is the objective, one of `LIST_METRICS`; a count applies to each list.
-
-    Raises InvalidParameter for a count that is out of range.
+    """Return the metric of `LIST_METRICS`; a count applies to each list. Raises InvalidParameter for a count out of
+    range.
     """
     name, count = LIST_METRICS[objective["metric"]], objective.get("count")
     return metrics.list_metric_named(name if count is None else f"{name}@{count}")
 
 
 def without_count(objective: Objective, rows: int | None) -> Objective:
-    """Return the objective with its count replaced by the corresponding fraction of `rows` rows; unchanged if it has no
-    count, or if `rows` is None and the count applies to each list.
-    """
+    """Replace a count by the fraction of `rows` rows; with None, the count applies to each list and stays."""
     if "count" not in objective or rows is None:
         return objective
     share = min(1.0, objective["count"] / rows)
@@ -97,15 +90,14 @@ def without_count(objective: Objective, rows: int | None) -> Objective:
 
 
 def metric_among(objective: Objective, rows: float) -> Metric | None:
-    """Return the metric of the objective on validation rows with this total weight, which also limits a count."""
+    """Return the metric on validation rows of this total weight, which limits a count."""
     if "count" in objective:
         objective = {**objective, "count": min(objective["count"], int(rows))}
     return metric_of(objective)
 
 
 def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Objective) -> float:
-    """Return the value of scores in terms of the objective: AUC, partial AUC in its window, TPR at its threshold, or
-    metric.
+    """Return the scores' AUC, partial AUC in the window, TPR at the threshold, or metric.
 
     The threshold is the best one whose FPR is at most the objective's, as in serving: between two thresholds the curve
     has values that no threshold attains.
@@ -118,5 +110,5 @@ def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Obj
 
 
 def target_fpr(objective: Objective) -> float | None:
-    """Return the false positive rate in the objective; None for objectives without one."""
+    """None for objectives without one."""
     return float(objective["fpr"]) if "fpr" in objective else None

@@ -97,7 +97,7 @@ class CostTerms:
     ] = TOTAL_ROWS
 
     def costs(self) -> Costs | None:
-        """Return the costs; None if neither is given. Raises Invalid if only one of them is given."""
+        """None if neither is given. Raises Invalid for only one of them."""
         false_positive, false_negative = self.cost_false_positive, self.cost_false_negative
         if false_positive is not None and false_negative is not None:
             return metrics.Costs(false_positive, false_negative)
@@ -108,11 +108,9 @@ class CostTerms:
         raise Invalid(detail, errors=[{"parameter": absent, "detail": detail}])
 
     def keywords(self) -> dict[str, Any]:
-        """Return the keywords of `core.metrics.operating_point`."""
         return {"costs": self.costs(), "prevalence": self.prevalence}
 
     def asked(self) -> CostsAsked:
-        """Return the requested costs with the columns that they depend on."""
         return CostsAsked(self.costs(), self.prevalence, self.amount, self.rule, self.rule_flags)
 
     def refuse_columns(self) -> None:
@@ -139,8 +137,8 @@ Flagged = Annotated[
 
 @dataclass(frozen=True)
 class CutoffQuery:
-    """The requested cutoff: at a rate, a threshold or a fraction of the rows, or with the lowest cost; and the
-    confidence with which the rate is guaranteed.
+    """The requested cutoff: at a rate, a threshold or a fraction of the rows, or of lowest cost; and the confidence of
+    a guarantee.
     """
 
     terms: CostTermsDep
@@ -177,7 +175,6 @@ class CutoffQuery:
     ] = None
 
     def keywords(self) -> dict[str, Any]:
-        """Return the keywords of `core.metrics.operating_point`."""
         return {
             "fpr": self.fpr,
             "tpr": self.tpr,
@@ -225,9 +222,7 @@ async def read_operating_point(
 def operating_point_of(
     measured: PartCurve, point: CurvePoint, guarantee: Guarantee | None, total_rows: float
 ) -> OperatingPoint:
-    """Return the response for an operating point on a part of a model's data, with its guarantee, and with the costs of
-    so many rows.
-    """
+    """The response has the guarantee, and the costs of so many rows."""
     found = OperatingPoint.model_validate(
         {**of_part(measured), **vars(point), "guarantee": guarantee}
     )
@@ -286,9 +281,7 @@ def operating_points_of(
     calibration: ModelCalibration | None,
     total_rows: float,
 ) -> OperatingPoints:
-    """Return the response for the points along a curve, with the calibrated probabilities of their thresholds, and the
-    costs of so many rows.
-    """
+    """The response has calibrated probabilities, and the costs of so many rows."""
     of = along.of
     thresholds = [point.threshold for point in along.points]
     found = OperatingPoints.model_validate(

@@ -63,8 +63,6 @@ class Cost(Interval):
     )
 
     def add_totals(self, rows: float) -> None:
-        """Set the costs of so many rows."""
-
         def total(of: Interval) -> Interval:
             ends = {name: getattr(of, name) for name in ("value", "low", "high")}
             return Interval(**{name: end and rows * end for name, end in ends.items()})
@@ -81,7 +79,6 @@ class Cost(Interval):
     @model_validator(mode="before")
     @classmethod
     def _flatten(cls, cost: Any) -> Any:
-        """Return a `core.metrics.ExpectedCost` with its costs and the ends of its interval as members."""
         if isinstance(cost, dict):
             return cost
         return {**vars(cost), **vars(cost.costs), **cost.a_row._asdict()}
@@ -265,10 +262,8 @@ class OperatingPoints(OfPart):
 
 
 def point_of(point: metrics.OperatingPoint) -> Cutoff:
-    """Return an operating point as a response."""
     return Cutoff.model_validate(point)
 
 
 def guarantee_of(guarantee: metrics.Guarantee | None) -> RateGuarantee | None:
-    """Return a guarantee as a response."""
     return None if guarantee is None else RateGuarantee.model_validate(guarantee)

@@ -23,7 +23,7 @@ from core.errors import InvalidParameter
 
 
 def flag_threshold(cutoff: AliasCutoff | None) -> float | None:
-    """Return the lowest score that a cutoff flags, inf if it flags none; None without a cutoff."""
+    """Return the lowest score that is flagged, inf if none is; None without a cutoff."""
     if cutoff is None:
         return None
     return math.inf if cutoff["threshold"] is None else cutoff["threshold"]
@@ -32,10 +32,9 @@ def flag_threshold(cutoff: AliasCutoff | None) -> float | None:
 def cutoff_on(
     measured: PartCurve, *, confidence: float | None, by_row: RowCosts | None = None, **terms: Any
 ) -> tuple[core_metrics.OperatingPoint, core_metrics.Guarantee | None]:
-    """Return the operating point at a false or true positive rate or a threshold, or with the lowest cost.
+    """Return the point at a rate or a threshold, or of lowest cost, and with a confidence its guarantee.
 
-    With a confidence, the rate is guaranteed in the population, and the guarantee is returned, too. `terms` are the
-    keywords of `core.metrics.operating_point`. With `by_row` the costs are those of the rows.
+    `terms` are the keywords of `core.metrics.operating_point`. With `by_row` the costs are those of the rows.
     """
     part = measured.part
     if by_row is not None:
@@ -77,7 +76,7 @@ def guaranteed_on(
     flagged: float | None = None,
     **terms: Any,
 ) -> core_metrics.GuaranteedPoint:
-    """Return a cutoff with a guarantee from a stored curve, whose rows must not be training rows of the model.
+    """Guarantee a cutoff on a curve of rows that are not training rows.
 
     Raises Invalid, with the number of rows that are needed, if no cutoff can be guaranteed.
     """
@@ -104,7 +103,7 @@ def guaranteed_on(
 
 
 def no_guarantee(parameter: str, detail: str, code: str = "no_guarantee", **more: int) -> Invalid:
-    """Return the error for a guarantee that is impossible; `more` are further members of the error."""
+    """`more` are further members of the error."""
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail, **more}])
 
 
@@ -117,16 +116,14 @@ _ALWAYS_KEPT = 6
 def _with_costs(
     points: Sequence[core_metrics.OperatingPoint], by_row: RowCosts
 ) -> list[core_metrics.OperatingPoint]:
-    """Return operating points with the costs of the rows, as documents."""
     documents: Sequence[Any] = by_row.documents([point.threshold for point in points])
     return [replace(point, cost=cost) for point, cost in zip(points, documents, strict=True)]
 
 
 @dataclass(frozen=True)
 class CutoffsAlong:
-    """Operating points along a curve, ordered by the number of flagged rows.
-
-    `of_ks`, `least_cost`, `of_objective`, `of_flagged` and `of_aliases`, by alias, are indices of `points`.
+    """Operating points by the number of flagged rows. `of_ks`, `least_cost`, `of_objective`, `of_flagged` and
+    `of_aliases` (by alias) are indices of `points`.
     """
 
     of: PartCurve
@@ -147,7 +144,6 @@ class CutoffsInput(NamedTuple):
 
 
 def find_cutoffs_input(session: Session, measured: PartCurve, max_points: int) -> CutoffsInput:
-    """Return the stored data that `cutoffs_along` needs."""
     model = measured.model
     most = min(MAX_ALIAS_CUTOFFS, max_points - _ALWAYS_KEPT)
     return CutoffsInput(
@@ -166,16 +162,18 @@ def cutoffs_along(
     flagged: float | None = None,
     by_row: RowCosts | None = None,
 ) -> CutoffsAlong:
-    """Return operating points along a curve. They include that of the objective, the one with the greatest TPR − FPR,
-    the one with the lowest cost, the best one that flags at most `flagged` of the rows, and the cutoffs of the model's
-    aliases. Each of these is found among all points of the curve. With `by_row` the costs are those of the rows.
+    """Return operating points along a curve, with special ones found among all its points.
+
+    These are that of the objective, those with the greatest TPR − FPR and with the lowest cost, the best one that flags
+    at most `flagged` of the rows, and the cutoffs of the model's aliases. With `by_row` the costs are those of the
+    rows.
     """
     measured = found.of
     curve, totals = measured.curve, measured.totals
     required: dict[str, int] = {"of_ks": curve.ks_point}
 
     def place(threshold: float) -> int:
-        """Return the index of the point that flags the same rows as this threshold."""
+        """Return the point that flags the same rows as this threshold."""
         return int(np.searchsorted(-curve.thresholds, -threshold, side="right")) - 1
 
     if by_row is not None:
@@ -220,9 +218,7 @@ def cutoffs_along(
 
 
 class ObjectiveCurves(NamedTuple):
-    """The curves of the operating point of the objective `tpr`: the one on which its threshold is chosen, and the one
-    from which its rates are read.
-    """
+    """The curves of the objective `tpr`: on which its threshold is chosen, and from which its rates are read."""
 
     fpr: float
     chosen_on: PartCurve
@@ -232,8 +228,8 @@ class ObjectiveCurves(NamedTuple):
 def find_objective_curves(
     session: Session, model: Model, part: str = VALIDATION
 ) -> ObjectiveCurves | None:
-    """Return the curves of the operating point of the model's objective on a part; the threshold is chosen on the
-    validation rows. None for objectives other than `tpr`, or if a curve is missing.
+    """Return None for objectives other than `tpr`, or if a curve is missing. The threshold is chosen on the validation
+    rows.
     """
     fpr = target_fpr(model.objective)
     if fpr is None or (chosen_on := find_curve_on(session, model, VALIDATION)) is None:
@@ -243,7 +239,7 @@ def find_objective_curves(
 
 
 def objective_point(curves: ObjectiveCurves | None) -> core_metrics.OperatingPoint | None:
-    """Return the operating point of the objective; None without its curves."""
+    """Return None without curves."""
     if curves is None:
         return None
     chosen = point_on(curves.chosen_on, fpr=curves.fpr)
@@ -253,7 +249,7 @@ def objective_point(curves: ObjectiveCurves | None) -> core_metrics.OperatingPoi
 
 
 def point_on(measured: PartCurve, **terms: Any) -> core_metrics.OperatingPoint:
-    """Return an operating point of a stored curve; `terms` are the keywords of `core.metrics.operating_point`."""
+    """`terms` are the keywords of `core.metrics.operating_point`."""
     return core_metrics.operating_point_on_curve(
         measured.curve, measured.totals, level=measured.level, **terms
     )

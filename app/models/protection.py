@@ -59,7 +59,7 @@ def permit(
     reason: str | None,
     position: Mapping[str, str],
 ) -> None:
-    """Permit a direct change of a protected alias, given as `name@alias`, while its protection is suspended.
+    """Permit a direct change of `name@alias` while its protection is suspended.
 
     Raises Conflict otherwise, and for a caller that is not an admin; and Invalid without a reason, whose position in
     the request is `position`.
@@ -75,15 +75,12 @@ def permit(
 
 
 def approval_required(alias: str) -> Conflict:
-    """Return the error for a direct change of a protected alias."""
     detail = f"{alias} is protected: request the change with POST /v1/alias-requests, and another person approves it"
     return Conflict(detail, code="approval_required", errors=[{"alias": alias, "detail": detail}])
 
 
 def reason_required(alias: str, position: Mapping[str, str]) -> Invalid:
-    """Return the error for a change of a protected alias without a reason; `position` is that of the reason in the
-    request.
-    """
+    """`position` is that of the reason in the request."""
     detail = f"{alias} is protected: the change needs a reason"
     return Invalid(detail, code="reason_required", errors=[{**position, "detail": detail}])
 
@@ -98,9 +95,9 @@ def suspend(
     seconds: float,
     author: str | None,
 ) -> BreakGlass:
-    """Suspend the protection of an alias, which may be deleted, for some seconds from now; returns the record.
+    """Suspend the protection of an alias, which may be deleted; an earlier suspension is replaced.
 
-    An earlier suspension is replaced. Raises NotFound, and Conflict if the alias is not protected.
+    Raises NotFound, and Conflict if the alias is not protected.
     """
     allow_over_quota(session)  # an emergency
     newest = _find_newest(session, owner, name, alias)
@@ -116,7 +113,7 @@ def suspend(
 
 
 def resume(session: Session, owner: str, name: str, alias: str) -> None:
-    """End the suspension of an alias's protection. Raises NotFound if it is not suspended."""
+    """Raises NotFound if the protection is not suspended."""
     _find_newest(session, owner, name, alias)
     if not rows.end_break_glass(session, owner, name, alias):
         raise NotFound(
@@ -126,7 +123,7 @@ def resume(session: Session, owner: str, name: str, alias: str) -> None:
 
 
 def _find_newest(session: Session, owner: str, name: str, alias: str) -> ModelAliasHistory:
-    """Return the newest revision of an alias, which may be deleted. Raises NotFound."""
+    """The alias may be deleted. Raises NotFound."""
     newest = repository.last_alias_revision(session, owner, name, alias)
     if newest is None:
         raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
@@ -134,5 +131,5 @@ def _find_newest(session: Session, owner: str, name: str, alias: str) -> ModelAl
 
 
 def not_protected(alias: str) -> Conflict:
-    """Return the error for what only a protected alias allows."""
+    """Only protected aliases allow this."""
     return Conflict(f"{alias} is not protected: change it directly", code="not_protected")

@@ -68,7 +68,7 @@ class ReasonEntry(Body):
     )
 
     def as_stored(self) -> documents.StoredReasonEntry:
-        """Return the entry as a document. Without a letter it is that of a release before letters."""
+        """Without a letter, equal that of a release before letters."""
         absent = {"letter"} if self.letter is None else None
         return cast(documents.StoredReasonEntry, self.model_dump(mode="json", exclude=absent))
 
@@ -104,6 +104,5 @@ class ReasonCodes(Resource):
 
 
 def reason_codes_of(found: ReasonCodesRevision) -> ReasonCodes:
-    """Return the response for a revision of reason codes, with the history of its name."""
     history = [ReasonCodesStep(revision=revision, at=at) for revision, at in found.revisions]
     return ReasonCodes.from_row(found.row, history=history)

@@ -46,7 +46,7 @@ class ReasonCodesRevision:
 def read(
     session: Session, owner: str, name: str, revision: int | None = None
 ) -> ReasonCodesRevision:
-    """Return a revision of the reason codes of a model name, by default the latest. Raises NotFound."""
+    """By default the latest. Raises NotFound."""
     row = None
     if re.fullmatch(NAME, name):
         row = repository.find_reason_codes(session, owner, name, revision)
@@ -63,7 +63,7 @@ def read(
 
 
 def _by_code(entries: Sequence[StoredReasonEntry]) -> dict[str, list[Any]]:
-    """Return what the entries of each code say, without the code, for the audit log."""
+    """Group what entries say by code, for the audit log."""
     found: dict[str, list[Any]] = {}
     for entry in entries:
         found.setdefault(entry["code"], []).append(
@@ -81,8 +81,7 @@ def replace(
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[ReasonCodesRevision, bool]:
-    """Store new reason codes as the next revision; returns it, and True if it is the first. Equal entries create no
-    revision.
+    """Store the next revision; returns it, and True if it is the first. Equal entries create no revision.
 
     Raises NotFound if no model has the name, and Invalid for entries that do not fit its latest version.
     """
@@ -113,7 +112,7 @@ def replace(
 def check(
     entries: Sequence[StoredReasonEntry], features: Sequence[ModelFeature], model: str
 ) -> None:
-    """Raise Invalid for entries that do not fit the features of a model, with all errors."""
+    """Raise Invalid with all entries that do not fit."""
     named = sum(len(entry["columns"]) + len(entry["categories"] or ()) for entry in entries)
     if named > MAX_NAMED:
         detail = (
@@ -129,7 +128,6 @@ def check(
 def _errors_of(
     entries: Sequence[StoredReasonEntry], features: Sequence[ModelFeature], model: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield the errors of entries that do not fit the features of a model."""
     kinds = {feature["name"]: feature["type"] for feature in features}
     texts: dict[str, str] = {}
     of_letters: dict[str, str | None] = {}
@@ -168,7 +166,6 @@ def is_conditional(entry: StoredReasonEntry) -> bool:
 
 
 def _errors_of_condition(at: str, entry: StoredReasonEntry, kind: str) -> Iterator[dict[str, Any]]:
-    """Yield the errors of an entry's range or categories."""
     column = f"{shown(entry['columns'][0])} is {kind}"
     ends: dict[str, float | None] = {}
     for key in ("min", "max"):
@@ -191,7 +188,7 @@ def _errors_of_condition(at: str, entry: StoredReasonEntry, kind: str) -> Iterat
 
 
 def end_of(kind: str, value: float | str) -> float | None:
-    """Return an end of a range as a value of a feature of this type; None if it is not such a value."""
+    """Return an end of a range as a value of this type; None if it is not one."""
     try:
         end = float(read_json(kind, value))
     except (ValueError, TypeError, OverflowError):

@@ -1,4 +1,7 @@
-"""Queries for models, their metrics and their curves."""
+"""Queries for models, their metrics and their curves.
+
+With `lock`, a row is locked until the transaction ends. For functions without `owner` the caller has checked the owner.
+"""
 
 from __future__ import annotations
 
@@ -78,40 +81,34 @@ _LATEST = _NAMED.order_by(Model.version.desc()).limit(1)
 
 
 def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
-    """Return the owner's model with this id; with `lock`, locked until the transaction ends. None if it
-    does not exist.
-    """
+    """Return None for another owner's model."""
     statement = _BY_ID.with_for_update() if lock else _BY_ID
     return session.scalars(statement, {"owner": owner, "id": model_id}).one_or_none()
 
 
 def has_any(session: Session) -> bool:
-    """Return True if there is a model of any owner."""
     return session.scalar(select(Model.id).limit(1)) is not None
 
 
 def lock_shared(session: Session, owner: str, model_id: str) -> bool:
-    """Lock the model against deletion until the transaction ends (others may lock it, too); returns False if it does
-    not exist.
-    """
+    """Lock the model against deletion; others may lock it, too. Returns False if it does not exist."""
     statement = select(Model.id).where(Model.readable_by(owner), Model.id == model_id)
     return session.scalar(statement.with_for_update(read=True)) is not None
 
 
 def find_version(session: Session, owner: str, name: str, version: int) -> Model | None:
-    """Return one version of a model name; None if it does not exist."""
+    """Return None if it does not exist."""
     asked = {"owner": owner, "name": name, "version": version}
     return session.scalars(_BY_VERSION, asked).one_or_none()
 
 
 def find_latest(session: Session, owner: str, name: str) -> Model | None:
-    """Return the latest version of a model name; None if there is none."""
     return session.scalars(_LATEST, {"owner": owner, "name": name}).one_or_none()
 
 
 class AliasTarget(NamedTuple):
-    """The model that an alias points to, the cutoff with which it meets the alias's guarantee, if any, and the feedback
-    settings of the alias, if any, with their revision (0 if there never were any).
+    """An alias's model, its cutoff (if any), and its feedback settings (if any) with their revision, 0 if there never
+    were any.
     """
 
     model: Model
@@ -161,7 +158,6 @@ _BY_ALIAS = _by_alias(_OWNER)
 
 
 def find_by_alias(session: Session, owner: str, name: str, alias: str) -> AliasTarget | None:
-    """Return what the alias points to, and its settings."""
     found = session.execute(_BY_ALIAS, {"owner": owner, "name": name, "alias": alias})
     row = found.one_or_none()
     return None if row is None else AliasTarget(row[0], row[1], row[2], row[3] or 0, row[4])
@@ -179,9 +175,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Model]:
-    """Return a page of the owner's models, newest first, filtered by name, dataset and `only`. `aliased` selects those
-    with an alias, and `outdated` those of them that have a newer version.
-    """
+    """`aliased` selects models with an alias, `outdated` those of them that have a newer version."""
     statement = only.apply(select(Model).where(Model.readable_by(owner)), Model)
     if name is not None:
         statement = statement.where(Model.name == name)
@@ -217,14 +211,14 @@ def list_page(
 
 
 def list_newest(session: Session, owner: str, limit: int) -> Sequence[tuple[str, int]]:
-    """Return the names of an owner's models, ascending, each with its newest version."""
+    """Return model names, ascending, each with its newest version."""
     newest = select(Model.name, func.max(Model.version)).where(Model.readable_by(owner))
     rows = session.execute(newest.group_by(Model.name).order_by(Model.name).limit(limit))
     return [(name, version) for name, version in rows]
 
 
 def find_newest(session: Session, owner: str, names: Collection[str]) -> dict[str, tuple[str, int]]:
-    """Return the id and the version of the newest model of each of the owner's names."""
+    """Return the id and version of the newest model of each name."""
     newest = (
         select(Model.name, func.max(Model.version))
         .where(Model.readable_by(owner), Model.name.in_(names))
@@ -237,23 +231,18 @@ def find_newest(session: Session, owner: str, names: Collection[str]) -> dict[st
 
 
 def find_metrics(session: Session, model_id: str, part: str) -> Json | None:
-    """Return the metrics of a model on one part, one of `PartMetrics`; None if not measured. The caller must have
-    checked the owner.
-    """
+    """Return one of `PartMetrics`; None if not measured."""
     found = session.get(Measurement, Measurement.id_of(model_id, part))
     return None if found is None else found.metrics
 
 
 def find_roc_metrics(session: Session, model_id: str, part: str) -> RocMetrics | None:
-    """Return the metrics of a model on one part; None if not measured, or if the rows have no single label. The caller
-    must have checked the owner.
-    """
+    """Return None also if the rows have no single label."""
     found = find_metrics(session, model_id, part)
     return cast(RocMetrics, found) if found is not None and "auc" in found else None
 
 
 def find_curve(session: Session, model_id: str, part: str) -> Measurement | None:
-    """Return the ROC curve of a model on one part. The caller must have checked the owner."""
     statement = select(Measurement).where(
         Measurement.id == Measurement.id_of(model_id, part), Measurement.points.is_not(None)
     )
@@ -261,14 +250,11 @@ def find_curve(session: Session, model_id: str, part: str) -> Measurement | None
 
 
 def find_groups(session: Session, model_id: str) -> ModelGroups | None:
-    """Return the comparison of the groups of a model's protected columns. The caller must have checked the owner."""
     return session.get(ModelGroups, model_id)
 
 
 def find_held_out(session: Session, owner: str, model: Model) -> tuple[str | None, Dataset | None]:
-    """Return the key of the blob with the scores of a model's validation rows, and the dataset of these rows; None if
-    they are not stored.
-    """
+    """Return the blob of the validation scores, and the dataset of these rows; None if they are not stored."""
     found = session.get(ModelHeldOut, model.id)
     folds = session.get(ModelOutOfFold, model.id) if found is None else None
     if found is not None:
@@ -282,12 +268,12 @@ def find_held_out(session: Session, owner: str, model: Model) -> tuple[str | Non
 
 
 def find_calibration(session: Session, model_id: str, version: int) -> ModelCalibration | None:
-    """Return a version of a model's calibration. The caller must have checked the owner."""
+    """Return None if the version does not exist."""
     return session.get(ModelCalibration, (model_id, version))
 
 
 def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[ModelCalibration]:
-    """Return the versions of a model's calibration, newest first, without their arrays and reliabilities."""
+    """Newest first, without arrays and reliabilities."""
     large = ("parameters", "low", "high", "reliability")
     statement = (
         select(ModelCalibration)
@@ -300,9 +286,7 @@ def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[M
 
 
 def calibration_fits(session: Session, model_ids: Collection[str]) -> dict[str, dict[int, int]]:
-    """Return, by model id, the version in which each version of the calibration was fitted: an earlier one for a
-    version that restores it, otherwise itself. The caller must have checked the owner.
-    """
+    """Return, by model id and version of the calibration, the version in which it was fitted (another if restored)."""
     statement = (
         select(ModelCalibration.model_id, ModelCalibration.version, ModelCalibration.restores)
         .where(ModelCalibration.model_id.in_(model_ids))
@@ -316,7 +300,7 @@ def calibration_fits(session: Session, model_ids: Collection[str]) -> dict[str, 
 
 
 def last_calibrated(session: Session, model_ids: Collection[str]) -> dict[str, float]:
-    """Return the time of each model's newest calibration, by model id. The caller must have checked the owner."""
+    """Return the time of each model's newest calibration."""
     newest = func.max(ModelCalibration.created_at).label("at")
     statement = (
         select(ModelCalibration.model_id, newest)
@@ -327,20 +311,17 @@ def last_calibrated(session: Session, model_ids: Collection[str]) -> dict[str, f
 
 
 def has_curve(session: Session, model_id: str, part: str) -> bool:
-    """Return True if the model has a ROC curve on a part, without loading it."""
     found = session.get(Measurement, Measurement.id_of(model_id, part))
     return found is not None and found.points is not None
 
 
 def find_margins(session: Session, model_id: str) -> ModelMargins | None:
-    """Return the margins of a model's training pairs. The caller must have checked the owner."""
     return session.get(ModelMargins, model_id)
 
 
 def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
-    """Insert the next version of a model name, created now by the database's clock.
-
-    Two simultaneous transactions wait for each other on the row of the name.
+    """Insert the next version of a name, created now by the database's clock. Simultaneous transactions wait for each
+    other.
     """
     statement = (
         sql_insert(Model)
@@ -357,7 +338,7 @@ def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
 
 
 def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
-    """Return the ids of unfinished jobs that evaluate the model, score with it, or recalibrate it."""
+    """Return the unfinished jobs that evaluate, score with, or recalibrate the model."""
     unfinished = select(Job.id).where(Job.readable_by(owner), Job.state.not_in(FINAL_STATES))
     statement = union(
         *(
@@ -370,7 +351,6 @@ def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
 
 
 def trash(session: Session, owner: str, model_id: str) -> None:
-    """Move the model to the trash."""
     session.execute(
         update(Model)
         .where(Model.readable_by(owner), Model.id == model_id)
@@ -379,14 +359,13 @@ def trash(session: Session, owner: str, model_id: str) -> None:
 
 
 def has_version(session: Session, owner: str, name: str) -> bool:
-    """Return True if the name has a model, including models in the trash."""
+    """Models in the trash count, too."""
     return bool(session.scalar(select(exists().where(Model.belongs_to(owner), Model.name == name))))
 
 
 def find_alias(
     session: Session, owner: str, name: str, alias: str, *, lock: bool = False
 ) -> ModelAlias | None:
-    """Return the alias; with `lock`, locked until the transaction ends. None if it does not exist."""
     statement = select(ModelAlias).where(
         ModelAlias.readable_by(owner), ModelAlias.name == name, ModelAlias.alias == alias
     )
@@ -398,7 +377,7 @@ def find_alias(
 def list_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAlias]:
-    """Return a page of the aliases of a model name, the last moved first."""
+    """The last moved first."""
     statement = select(ModelAlias).where(ModelAlias.readable_by(owner), ModelAlias.name == name)
     return fetch_page(
         session, statement, ModelAlias.updated_at, ModelAlias.alias, limit=limit, after=after
@@ -408,7 +387,6 @@ def list_aliases(
 def history(
     session: Session, owner: str, name: str, alias: str, limit: int
 ) -> Sequence[ModelAliasHistory]:
-    """Return the history of an alias, newest first."""
     statement = (
         select(ModelAliasHistory)
         .where(
@@ -423,7 +401,7 @@ def history(
 
 
 def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
-    """Return the aliases that point to a model, in alphabetical order."""
+    """Return the aliases of a model, in alphabetical order."""
     statement = (
         select(ModelAlias.alias)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
@@ -433,7 +411,6 @@ def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
 
 
 def list_moved(session: Session, owner: str, limit: int) -> Sequence[tuple[ModelAlias, Model]]:
-    """Return an owner's aliases with their models, the last moved first."""
     statement = (
         select(ModelAlias, Model)
         .join(Model, Model.id == ModelAlias.model_id)
@@ -445,7 +422,6 @@ def list_moved(session: Session, owner: str, limit: int) -> Sequence[tuple[Model
 
 
 def decisions_of(session: Session, owner: str, model_id: str) -> Sequence[ModelAlias]:
-    """Return the aliases of a model, with their cutoffs and memos, the last moved first."""
     statement = (
         select(ModelAlias)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
@@ -457,9 +433,7 @@ def decisions_of(session: Session, owner: str, model_id: str) -> Sequence[ModelA
 def flagging(
     session: Session, owner: str, model_id: str, limit: int
 ) -> Sequence[tuple[str, AliasCutoff]]:
-    """Return the (alias, cutoff) pairs of up to `limit` aliases of a model with a cutoff that flags rows, the last
-    moved first.
-    """
+    """Return up to `limit` (alias, cutoff) pairs of a model whose cutoffs flag rows, the last moved first."""
     statement = (
         select(ModelAlias.alias, ModelAlias.cutoff)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
@@ -470,7 +444,7 @@ def flagging(
 
 
 def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequence[tuple[str, str]]:
-    """Return the (model id, alias) pairs of these models, ordered by alias."""
+    """Return (model id, alias) pairs, ordered by alias."""
     statement = (
         select(ModelAlias.model_id, ModelAlias.alias)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id.in_(model_ids))
@@ -480,9 +454,7 @@ def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequen
 
 
 def areas_of(session: Session, model_ids: Sequence[str], part: str) -> dict[str, RocMetrics]:
-    """Return the metrics on a part of those of several models that have an AUC there, by model id. The caller must have
-    checked the owner.
-    """
+    """Return metrics by model id, without models that have no AUC."""
     ids = [Measurement.id_of(model_id, part) for model_id in model_ids]
     rows = session.scalars(select(Measurement).where(Measurement.id.in_(ids)))
     return {
@@ -522,22 +494,18 @@ def create(session: Session, owner: str, name: str, alias: str, model_id: str) -
 
 
 def remove(session: Session, alias: ModelAlias) -> None:
-    """Delete a locked alias; its history is kept."""
     session.delete(alias)
     session.flush()
 
 
 def touch_alias(session: Session, alias: ModelAlias) -> None:
-    """Store the new state of a locked alias, changed now."""
     alias.updated_at = db_now()
     session.flush()
     session.refresh(alias)
 
 
 def add_to_history(session: Session, alias: ModelAlias, most: int, **values: Any) -> None:
-    """Add the current state of the alias to its history, of which the `most` newest revisions are kept. `values` are
-    the columns that only the history has.
-    """
+    """Add the current state, and keep the `most` newest revisions. `values` are the columns of the history alone."""
     of_alias = {"owner": alias.owner, "name": alias.name, "alias": alias.alias}
     session.execute(
         sql_delete(ModelAliasHistory)
@@ -564,7 +532,6 @@ def add_to_history(session: Session, alias: ModelAlias, most: int, **values: Any
 
 
 def _of_alias(owner: str, name: str, alias: str) -> Select[ModelAliasHistory]:
-    """Return the statement that selects the history of an alias."""
     return select(ModelAliasHistory).where(
         ModelAliasHistory.readable_by(owner),
         ModelAliasHistory.name == name,
@@ -575,7 +542,7 @@ def _of_alias(owner: str, name: str, alias: str) -> Select[ModelAliasHistory]:
 def find_alias_revision(
     session: Session, owner: str, name: str, alias: str, revision: int
 ) -> ModelAliasHistory | None:
-    """Return a revision of an alias, which may be deleted; None if it does not exist."""
+    """The alias may be deleted."""
     statement = _of_alias(owner, name, alias).where(ModelAliasHistory.revision == revision)
     return session.scalars(statement).one_or_none()
 
@@ -583,13 +550,12 @@ def find_alias_revision(
 def last_alias_revision(
     session: Session, owner: str, name: str, alias: str
 ) -> ModelAliasHistory | None:
-    """Return the newest revision of an alias, which may be deleted; None if it has no history."""
     statement = _of_alias(owner, name, alias).order_by(ModelAliasHistory.revision.desc()).limit(1)
     return session.scalars(statement).one_or_none()
 
 
 def revision_before(session: Session, newest: ModelAliasHistory) -> int | None:
-    """Return the number of the revision before this one of its alias; None if there is none."""
+    """Return the number of the revision before this one of its alias."""
     statement = (
         _of_alias(newest.owner, newest.name, newest.alias)
         .where(ModelAliasHistory.revision < newest.revision)
@@ -601,7 +567,6 @@ def revision_before(session: Session, newest: ModelAliasHistory) -> int | None:
 def list_revisions(
     session: Session, owner: str, name: str, alias: str, *, limit: int, after: str | None
 ) -> Page[ModelAliasHistory]:
-    """Return a page of the revisions of an alias, newest first."""
     statement = _of_alias(owner, name, alias).order_by(ModelAliasHistory.revision.desc())
     if after is not None:
         statement = statement.where(ModelAliasHistory.revision < decode_cursor(after)[0])
@@ -614,7 +579,7 @@ def list_revisions(
 def list_deleted_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAliasHistory]:
-    """Return a page of the deletions of those aliases of a model name that do not exist now, the last one first."""
+    """Return the last deletions of aliases that do not exist now, the last one first."""
     history = ModelAliasHistory
     newest = (
         select(history.alias, func.max(history.revision))
@@ -635,7 +600,7 @@ def list_deleted_aliases(
 
 
 def drop_evidence(session: Session, owner: str, model_id: str) -> None:
-    """Remove the references to archives with evidence on a model from the history of aliases."""
+    """Remove references to evidence on a model from the history."""
     session.execute(
         update(ModelAliasHistory)
         .where(ModelAliasHistory.readable_by(owner), ModelAliasHistory.model_id == model_id)
@@ -645,14 +610,12 @@ def drop_evidence(session: Session, owner: str, model_id: str) -> None:
 
 
 def find_reference(session: Session, model_id: str) -> ModelReference | None:
-    """Return the average rows of a model. The caller must have checked the owner."""
     return session.get(ModelReference, model_id)
 
 
 def find_reason_codes(
     session: Session, owner: str, name: str, revision: int | None = None
 ) -> ReasonCodes | None:
-    """Return a revision of the reason codes of a model name, by default the latest; None if it does not exist."""
     statement = select(ReasonCodes).where(ReasonCodes.readable_by(owner), ReasonCodes.name == name)
     if revision is not None:
         statement = statement.where(ReasonCodes.revision == revision)
@@ -662,7 +625,6 @@ def find_reason_codes(
 def list_reason_codes(
     session: Session, owner: str, name: str, limit: int
 ) -> Sequence[tuple[int, float]]:
-    """Return the number and time of each revision of the reason codes of a model name, newest first."""
     statement = (
         select(ReasonCodes.revision, ReasonCodes.at)
         .where(ReasonCodes.readable_by(owner), ReasonCodes.name == name)
@@ -673,7 +635,6 @@ def list_reason_codes(
 
 
 def latest_reason_revision(session: Session, owner: str, name: str) -> int | None:
-    """Return the number of the latest revision of the reason codes of a model name; None without one."""
     statement = select(func.max(ReasonCodes.revision)).where(
         ReasonCodes.readable_by(owner), ReasonCodes.name == name
     )
@@ -681,7 +642,7 @@ def latest_reason_revision(session: Session, owner: str, name: str) -> int | Non
 
 
 def prune_reason_codes(session: Session, owner: str, name: str, before: int) -> None:
-    """Delete the revisions of reason codes before this one, except those that unfinished batch scores use."""
+    """Delete the revisions before this one, except those that unfinished batch scores use."""
     batches = (
         select(BatchScore.read_options["dictionary"].as_integer())
         .join(Job, Job.id == BatchScore.job_id)
@@ -705,7 +666,7 @@ def prune_reason_codes(session: Session, owner: str, name: str, before: int) -> 
 
 
 def empty_reason_codes(session: Session, owner: str, name: str) -> None:
-    """Replace all revisions of the reason codes by an empty one; the numbering continues."""
+    """Replace all revisions by an empty one; the numbering continues."""
     latest = latest_reason_revision(session, owner, name)
     if latest is None:
         return
@@ -716,35 +677,29 @@ def empty_reason_codes(session: Session, owner: str, name: str) -> None:
 
 
 def lock_name(session: Session, owner: str, name: str) -> None:
-    """Lock a model name until the transaction ends."""
     statement = select(ModelName.name).where(ModelName.readable_by(owner), ModelName.name == name)
     session.execute(statement.with_for_update())
 
 
 def find_sample(session: Session, model_id: str, part: str) -> ModelSample | None:
-    """Return the sample of a model's rows of one part; None if there is none."""
     return session.get(ModelSample, (model_id, part))
 
 
 def find_reference_rows(session: Session, model_id: str, part: str) -> ModelReferenceRows | None:
-    """Return the rows of one part with which reasons compare; None if there are none."""
     return session.get(ModelReferenceRows, (model_id, part))
 
 
 def find_profile(session: Session, model_id: str) -> TableProfile:
-    """Return the distributions of the columns of a model's training table."""
     return session.get_one(ModelProfile, model_id).profile
 
 
 def find_importance(session: Session, model_id: str) -> ModelImportance | None:
-    """Return the importance of a model's features; None if not measured."""
     return session.get(ModelImportance, model_id)
 
 
 def list_comments(
     session: Session, owner: str, model_id: str, *, limit: int, after: str | None
 ) -> Page[ModelComment]:
-    """Return a page of the comments on a model, the newest first."""
     statement = select(ModelComment).where(
         ModelComment.readable_by(owner), ModelComment.model_id == model_id
     )
@@ -756,7 +711,6 @@ def list_comments(
 def find_comment(
     session: Session, owner: str, model_id: str, comment_id: str
 ) -> ModelComment | None:
-    """Return a comment on a model; None if it does not exist."""
     return session.scalars(
         select(ModelComment).where(
             ModelComment.readable_by(owner),

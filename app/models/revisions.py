@@ -1,6 +1,4 @@
-"""Revisions of aliases, their feedback settings, reason codes and calibrations: a change must name the revision that
-the caller has seen (optimistic locking).
-"""
+"""Optimistic locking of aliases, feedback settings, reason codes and calibrations: a change names the revision seen."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ def check_revision(
     if_revision: int | None,
     must_be_new: bool,
 ) -> None:
-    """Raise PreconditionFailed or PreconditionRequired unless `if_revision` is the current revision. `shown` is the
-    name in the message.
+    """Raise PreconditionFailed or PreconditionRequired unless `if_revision` is current. `shown` is the name in
+    messages.
     """
     if current is None:
         raise PreconditionFailed(f"{shown} does not exist yet: create it without If-Match")
@@ -37,7 +35,7 @@ def check_revision(
 
 
 def revision_of(if_match: str | None) -> int | None:
-    """Return the revision in an If-Match header; None without one. Raises Invalid."""
+    """Raises Invalid."""
     if if_match is None:
         return None
     text = if_match.strip().strip('"')
@@ -47,7 +45,7 @@ def revision_of(if_match: str | None) -> int | None:
 
 
 def must_be_new_of(if_none_match: str | None) -> bool:
-    """Return True for an If-None-Match header that allows only a creation. Raises Invalid."""
+    """Return True if only a creation is allowed. Raises Invalid."""
     if if_none_match not in (None, "*"):
         raise Invalid(f"If-None-Match can only be * here, got {if_none_match[:100]!r}")
     return if_none_match == "*"

@@ -36,9 +36,8 @@ HIGH, LOW = "high", "low"
 
 @dataclass(frozen=True)
 class CostsAsked:
-    """What costs a caller has asked for: both costs of an error, the columns, and the rows of the totals.
-
-    `rule_flags` is the value of the rule's column that means flagged; None: its default.
+    """The requested costs of both errors, their columns, and the rows of the totals. `rule_flags` is the rule's value
+    for flagged; None: its default.
     """
 
     costs: metrics.Costs | None
@@ -68,8 +67,8 @@ class RowsInput:
 
 
 def find_rows(session: Session, measured: PartCurve, asked: CostsAsked) -> RowsInput | None:
-    """Return the stored data of costs by row; None if the ROC curve is enough. Raises Invalid for a column that cannot
-    be used, and Conflict if the rows are no longer stored.
+    """Return None if the ROC curve is enough. Raises Invalid for an unusable column, Conflict if rows are no longer
+    stored.
     """
     if not asked.by_row:
         return None
@@ -110,7 +109,7 @@ def _invalid(parameter: str, detail: str, code: str = "invalid_parameter") -> In
 
 
 def _column(dataset: Dataset, parameter: str, name: str) -> Mapping[str, Any]:
-    """Return the profile of a column that a parameter names. Raises Invalid unless it is a feature."""
+    """Raises Invalid unless the named column is a feature."""
     column = next((each for each in dataset.columns if each["name"] == name), None)
     if column is None:
         detail = f"{parameter} must be a column of dataset {dataset.id}, got {shown(name)}"
@@ -122,7 +121,7 @@ def _column(dataset: Dataset, parameter: str, name: str) -> Mapping[str, Any]:
 
 
 def _check_amount(dataset: Dataset, name: str) -> None:
-    """Raise Invalid unless the column has a number between 0 and the maximum in every row."""
+    """Raise Invalid unless every row has a number between 0 and the maximum."""
     from core.metrics.amounts import MAX_AMOUNT
 
     column = _column(dataset, "amount", name)
@@ -144,9 +143,7 @@ def _check_complete(column: Mapping[str, Any], parameter: str) -> None:
 
 
 def _check_rule(dataset: Dataset, name: str, flags: str | None) -> tuple[bool, str]:
-    """Return whether the column of a rule has decisions, not scores, and its value that means flagged. Raises
-    Invalid.
-    """
+    """Return whether a rule has decisions, not scores, and its value for flagged. Raises Invalid."""
     column = _column(dataset, "rule", name)
     kind = column["type"]
     if kind == "datetime":
@@ -189,11 +186,10 @@ class RowCosts:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return self.y.size
 
     def max_points(self, wanted: int) -> int:
-        """Return how many thresholds may be evaluated at once: at most as many as wanted."""
+        """Limit the thresholds that are evaluated at once."""
         return max(MIN_POINTS, min(wanted, MAX_VALUES // max(1, self.rows)))
 
     def at(self, thresholds: list[float]) -> metrics.ThresholdCosts:
@@ -245,7 +241,7 @@ class RowCosts:
         ]
 
     def least(self, max_flagged: float | None = None) -> float:
-        """Return the threshold with the lowest cost among those that flag at most a fraction of the rows."""
+        """Return the threshold of lowest cost that flags at most a fraction of the rows."""
         from core.metrics.amounts import cheapest_threshold
 
         asked = self.of.asked
@@ -261,7 +257,7 @@ class RowCosts:
 
 
 def load(fetch: Callable[[str], Path], found: RowsInput | None) -> RowCosts | None:
-    """Return the validation rows with their costs; None without stored data, if the ROC curve is enough."""
+    """Return None if the ROC curve is enough."""
     import pyarrow.parquet as pq
 
     if found is None:
@@ -304,7 +300,7 @@ def _texts(column: pa.Array) -> Any:
 
 
 def _read_rule(column: pa.Array, found: RowsInput) -> Floats:
-    """Return the decisions of a rule, 1 for flagged, or its scores, where high ones are flagged first."""
+    """Return decisions, 1 for flagged, or scores, where high ones are flagged first."""
     import pyarrow as pa
 
     flagged: Floats

@@ -1,5 +1,4 @@
-"""Serial dependence of the rows of a table: tests of drift that assume independent rows would be misleading for a time
-series.
+"""Serial dependence of a table's rows: tests of drift that assume independent rows would mislead for a time series.
 
 Rows with a column of times are tested as a series, with the serial dependence that they show. Without times, a column
 or a class whose neighbouring rows are significantly similar is not tested, because the order of the table may or may
@@ -40,11 +39,10 @@ NO_TIME = (
 
 
 class RowOrder(TypedDict):
-    """The order of a table's rows: by time or not.
+    """The order of a table's rows: by time or not. `time` is the column of times.
 
-    `time` is the column of times, if there is one. `label` is the column within whose values neighbouring rows are
-    compared, because tables are often sorted by it. `grouped` is True if a column groups the rows, which tests then
-    take into account.
+    `label` is the column within whose values neighbouring rows are compared, because tables are often sorted by it.
+    `grouped` is True if a column groups the rows, which tests then take into account.
     """
 
     time: str | None
@@ -53,9 +51,7 @@ class RowOrder(TypedDict):
 
 
 def row_order(validation: Validation, dataset: Dataset) -> RowOrder:
-    """Return the order of a dataset's rows. The time column is that of the model's validation, else one that the
-    columns suggest.
-    """
+    """The time column is that of the model's validation, else one that the columns suggest."""
     columns = dataset.columns or []
     named = validation.get("time_column")
     known = any(
@@ -73,7 +69,7 @@ def row_order(validation: Validation, dataset: Dataset) -> RowOrder:
 
 
 def read_order_times(path: str, order: RowOrder) -> Floats | None:
-    """Return the times of a table's rows; None if there is no time column, or a row has no time."""
+    """Return None without a time column, or if a row has no time."""
     if order["time"] is None:
         return None
     try:
@@ -83,9 +79,7 @@ def read_order_times(path: str, order: RowOrder) -> Floats | None:
 
 
 class ScoreSeries(NamedTuple):
-    """The scores of each class, and all with their labels, in the order of time, or of the table if there is no
-    time.
-    """
+    """The scores by class, and all with labels, by time, or in the order of the table without times."""
 
     positives: Floats
     negatives: Floats
@@ -109,8 +103,8 @@ def score_series(
 
 
 def scores_alike(scores: Floats, stratum: npt.NDArray[np.generic] | None = None) -> bool:
-    """Return True if neighbouring scores, also within the values of `stratum`, are significantly more similar than in
-    random order.
+    """Return True if neighbouring scores, within values of `stratum`, are significantly more similar than in random
+    order.
     """
     from core.metrics.drift import bin_edges
     from core.metrics.serial import order_matters
@@ -149,7 +143,7 @@ class SampledRows:
     def of_table(
         cls, table: TableReader, path: str, order: RowOrder, weight: str | None
     ) -> SampledRows:
-        """Return the rows that `thin` keeps of a table's sample."""
+        """Keep the rows that `thin` keeps of a table's sample."""
         by_time = stratum = None
         if (times := read_order_times(path, order)) is not None:
             by_time = np.argsort(thin(times[table.sampled_rows]), kind="stable")
@@ -162,7 +156,6 @@ class SampledRows:
 
     @property
     def has_times(self) -> bool:
-        """True if the rows are ordered by time."""
         return self._by_time is not None
 
     @property
@@ -175,22 +168,20 @@ class SampledRows:
         )
 
     def masses(self, bins: Bins, n_bins: int) -> Floats:
-        """Return the weight of the rows in each bin, float64 of shape (n_bins,)."""
+        """Return the weight in each bin, shape (n_bins,)."""
         return np.bincount(bins, self.weight, n_bins).astype(np.float64)
 
     def dependence(
         self, bins: Bins, n_bins: int, *, ordered: bool, worth: float
     ) -> SerialDependence | None:
-        """Return the serial dependence of the rows over time; None if there are too few rows."""
+        """Return the dependence over time; None if there are too few rows."""
         from core.metrics.serial import serial_dependence
 
         assert self._by_time is not None
         return serial_dependence(bins[self._by_time], n_bins, ordered=ordered, worth=worth)
 
     def are_alike(self, bins: Bins, n_bins: int, *, ordered: bool) -> bool:
-        """Return True if neighbouring rows of the table are significantly more similar than in random order; never for
-        grouped rows.
-        """
+        """Return True if neighbouring rows are significantly more alike than at random; never for grouped rows."""
         from core.metrics.serial import order_matters
 
         if self._grouped:
@@ -199,5 +190,5 @@ class SampledRows:
 
 
 def thin(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return every row of a short column, and evenly spaced rows of a long one: at most `SAMPLED_ROWS`."""
+    """Keep at most `SAMPLED_ROWS` evenly spaced rows."""
     return column[:: -(-len(column) // SAMPLED_ROWS) or 1]

@@ -33,7 +33,7 @@ class ModelRows(TypedDict):
 
 
 def find_rows(session: Session, model: Model) -> ModelRows:
-    """Return the numbers of rows of a model, from its stored metrics and its dataset."""
+    """Use the stored metrics and the dataset."""
     is_pairs = model.kind == DatasetKind.PREFERENCES
     dataset = datasets.find(session, model.owner, model.dataset_id)
     total = None
@@ -64,7 +64,7 @@ SAMPLED = "training metrics are from a sample"
 
 
 def _count(session: Session, model: Model, part: str) -> int | None:
-    """Return the number of rows, or pairs, that the metrics of a part are of; None if they do not have it."""
+    """Return the rows, or pairs, that the metrics of a part are of; None if they lack it."""
     found = repository.find_metrics(session, model.id, part)
     if found is None:
         return None

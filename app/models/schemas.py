@@ -179,7 +179,6 @@ class Model(ModelSummary):
 
 
 def listed_of(found: Listed) -> ListedModel:
-    """Return the response for a model in a list."""
     model = found.model
     return ListedModel.from_row(
         model,
@@ -193,9 +192,7 @@ def listed_of(found: Listed) -> ListedModel:
 def model_of(
     row: ModelRow, aliases: list[str], rows: ModelRows, point: metrics.OperatingPoint | None
 ) -> Model:
-    """Return the response for a model, from its row, its aliases, its numbers of rows and the operating point of its
-    objective.
-    """
+    """The operating point is that of the objective."""
     return Model.from_row(
         row,
         rows=rows,

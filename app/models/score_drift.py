@@ -56,7 +56,7 @@ class ScoreReference(TypedDict):
 
 
 def find_score_reference(session: Session, model: Model) -> ScoreReference | str:
-    """Return what is known of the model's validation scores, or why nothing is."""
+    """Return what is known of the validation scores, or why nothing is."""
     if model.kind == DatasetKind.MULTILABEL:
         return SEVERAL_SCORES
     row = repository.find_roc_metrics(session, model.id, VALIDATION)
@@ -74,12 +74,11 @@ def find_score_reference(session: Session, model: Model) -> ScoreReference | str
 
 
 def is_cross_validated(model: Model) -> bool:
-    """Return True if the validation scores are out-of-fold scores."""
     return model.validation.get("method") == "cross_validation"
 
 
 def untested_scores(session: Session, model: Model) -> str | None:
-    """Return why the model's validation scores cannot be tested against new ones; None if they can.
+    """Return why the validation scores cannot be tested against new ones; None if they can.
 
     Out-of-fold scores are on the scale of the served ranker. If the cross-validation was repeated, the effective
     numbers of rows allow for the variance between rankers (`core.metrics.splits`).
@@ -92,9 +91,8 @@ def untested_scores(session: Session, model: Model) -> str | None:
 
 
 def all_scores(curve: RocCurve, prevalence: float, effective: Sequence[float]) -> ScoreSample:
-    """Return the distribution of all scores of a curve, whatever their class.
-
-    The effective number of rows is that of a stratified sample: 1 / Σ π² / n over the classes.
+    """Return the distribution of all scores of a curve. The effective rows are those of a stratified sample: 1 / Σ π² /
+    n.
     """
     from core.metrics.comparison import ScoreSample
 
@@ -105,7 +103,7 @@ def all_scores(curve: RocCurve, prevalence: float, effective: Sequence[float]) -
 
 
 def sample_of(scores: Floats, worth: float = 1.0) -> ScoreSample:
-    """Return the distribution of at least one score; `worth` is the number of independent rows that a row counts as."""
+    """`worth` is the number of independent rows that a row counts as. At least one score is needed."""
     from core.metrics.comparison import ScoreSample
 
     values, counts = np.unique(scores, return_counts=True)
@@ -125,7 +123,7 @@ def compare_scores(
     of_folds: bool = False,
     untested: str | None = None,
 ) -> Json:
-    """Return the test of scores, those of a class or `all`: distance, PSI and bins.
+    """Test the scores of a class or of `all`: distance, PSI and bins.
 
     `scores` are the later ones in their order, which is that of time if `by_time`. `stratum` are the values within
     which neighbouring scores are compared. `of_folds`: the earlier scores are out-of-fold scores. `untested`: why there
@@ -148,6 +146,5 @@ def compare_scores(
 
 
 def _tied_pairs(scores: Floats) -> float:
-    """Return the fraction of pairs of scores that are equal."""
     counts = np.unique(scores, return_counts=True)[1].astype(np.float64)
     return float((counts * (counts - 1.0)).sum() / max(1.0, len(scores) * (len(scores) - 1.0)))

@@ -35,9 +35,7 @@ class AliasFeedback(NamedTuple):
 
 
 class ResolvedModel(NamedTuple):
-    """A model, the cutoff of the alias that referred to it, if the alias has a guarantee, and its feedback settings, if
-    its decisions are recorded.
-    """
+    """A model, the cutoff of the alias that referred to it (if guaranteed), and its feedback settings (if recorded)."""
 
     model: Model
     cutoff: AliasCutoff | None
@@ -50,7 +48,7 @@ def find(session: Session, owner: str, ref: str) -> Model:
 
 
 def find_with_cutoff(session: Session, owner: str, ref: str) -> ResolvedModel:
-    """Return the same as `find`, with the cutoff of the alias. Raises NotFound."""
+    """Return the cutoff of the alias, too. Raises NotFound."""
     model, cutoff, feedback = None, None, None
     if is_id(ref, "mdl"):
         model = repository.find(session, owner, ref)
@@ -74,16 +72,14 @@ def find_with_cutoff(session: Session, owner: str, ref: str) -> ResolvedModel:
 
 
 def why_not_recorded(model: Model) -> str | None:
-    """Return why the decisions of a model cannot be recorded, None if they can: an outcome is positive or negative."""
+    """Return why decisions cannot be recorded, None if they can: an outcome is positive or negative."""
     if model.kind != DatasetKind.BIPARTITE:
         return f"its dataset is of kind {model.kind}"
     return None if model.query is None else "it ranks the rows of lists"
 
 
 def is_approximate(model: Model, part: str) -> bool:
-    """Return True if the curve of a part was computed from out-of-fold scores, so that its thresholds were never
-    applied to the model.
-    """
+    """True for out-of-fold scores: their thresholds were never applied to the model."""
     return part == VALIDATION and model.validation.get("method") == "cross_validation"
 
 
@@ -108,9 +104,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Listed]:
-    """Return a page of the owner's models, newest first, filtered by name, dataset and `only`. `aliased` selects those
-    with an alias, and `outdated` those of them that have a newer version.
-    """
+    """`aliased` selects models with an alias, `outdated` those of them that have a newer version."""
     if name is not None:
         check_name("name", name)
     check_id("dataset_id", dataset_id, "ds")
@@ -144,9 +138,7 @@ class OutdatedAlias(NamedTuple):
 
 
 def outdated_aliases(session: Session, owner: str, limit: int) -> tuple[list[OutdatedAlias], bool]:
-    """Return the aliases of up to `limit` of the owner's newest models with an alias although there is a newer version,
-    and True if there are more such models.
-    """
+    """Return outdated aliases of up to `limit` models, the newest first, and True if there are more such models."""
     behind = list_page(session, owner, name=None, outdated=True, limit=limit, after=None)
     names = {each.model.name for each in behind.data}
     newest = repository.find_newest(session, owner, names)
@@ -159,9 +151,7 @@ def outdated_aliases(session: Session, owner: str, limit: int) -> tuple[list[Out
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:
-    """Move a model to the trash. Only its id is accepted, so that nobody deletes a newer version than they
-    looked at.
-    """
+    """Only an id is accepted, so that nobody deletes a newer version than they looked at."""
     if not is_id(model_id, "mdl"):
         raise Invalid(f"to delete a model, use its id (mdl_…), got {model_id[:100]!r}")
     if (found := repository.find(session, owner, model_id)) is not None:
@@ -192,14 +182,14 @@ def delete(session: Session, owner: str, model_id: str) -> None:
 
 
 def forget_name(session: Session, owner: str, name: str) -> None:
-    """Delete the reason codes of a model name if its last version was permanently deleted."""
+    """Delete the reason codes of a name whose last version was permanently deleted."""
     repository.lock_name(session, owner, name)
     if not repository.has_version(session, owner, name):
         repository.empty_reason_codes(session, owner, name)
 
 
 def find_label(labels: Sequence[str] | None, name: str | None) -> int:
-    """Return the position of a label; for a model with one score per row, `name` must be None. Raises Invalid."""
+    """Return a label's position; for a model with one score per row, `name` must be None. Raises Invalid."""
     if labels is None and name is None:
         return 0
     known = labels or []
@@ -214,9 +204,7 @@ def find_label(labels: Sequence[str] | None, name: str | None) -> int:
 
 
 def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ResolvedModel:
-    """Return the owner's model with the cutoff of the alias. Raises NotFound with the `position` in the request, such
-    as `{"pointer": "/model"}`.
-    """
+    """Raises NotFound with the `position` in the request, such as `{"pointer": "/model"}`."""
     try:
         return find_with_cutoff(session, owner, ref)
     except NotFound as error:
@@ -224,7 +212,6 @@ def find_named(session: Session, owner: str, ref: str, position: dict[str, Any])
 
 
 def find_to_read(session: Session, owner: str, model_id: str) -> Model:
-    """Return the model that a job uses. Raises Conflict if it was deleted."""
     model = repository.find(session, owner, model_id)
     if model is None:
         raise Conflict(f"model {model_id} was deleted before the job ran", code="model_deleted")
@@ -232,9 +219,7 @@ def find_to_read(session: Session, owner: str, model_id: str) -> Model:
 
 
 def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ResolvedModel:
-    """Return the same as `find_named`, and lock the model against deletion until the transaction ends, for
-    a new job.
-    """
+    """As `find_named`, for a new job: locks the model against deletion until the transaction ends."""
     found = find_named(session, owner, ref, position)
     if not repository.lock_shared(session, owner, found.model.id):
         detail = f"model {found.model.id} was just deleted"

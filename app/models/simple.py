@@ -23,7 +23,7 @@ _LINEAR = {
 
 
 def linear_model(model: Model) -> str | None:
-    """Return what a model is, such as `a logistic regression`, if its score is linear in its features; else None.
+    """Return what a model is, such as `a logistic regression`, if its score is linear in its features.
 
     Pairs of categories (`crosses`) and feature maps make a score nonlinear. A model of `auto` is its only member.
     """
@@ -37,15 +37,13 @@ def linear_model(model: Model) -> str | None:
 
 
 def is_baseline(model: Model) -> bool:
-    """Return True if a model is of the same kind as a baseline, so that it cannot be better than a simple model."""
+    """Such a model cannot be better than a simple model."""
     found = _member(model)
     return found is not None and found[0] in BASELINES and linear_model(model) is not None
 
 
 def is_additive(model: Model) -> bool:
-    """Return True if a model is a sum of curves or bins, one for each feature, which is as easy to explain as a
-    baseline.
-    """
+    """Return True for a sum of curves or bins, one for each feature: as easy to explain as a baseline."""
     found = _member(model)
     if found is None:
         return False
@@ -54,14 +52,12 @@ def is_additive(model: Model) -> bool:
 
 
 def beats_baselines(model: Model) -> bool | None:
-    """Return whether a model is significantly better than the baselines; None without baselines, and if it is of the
-    same kind as one of them.
-    """
+    """Return None without baselines, and for a model of the same kind as one."""
     return None if is_baseline(model) else model.beats_baselines
 
 
 def _member(model: Model) -> tuple[str, Mapping[str, Any]] | None:
-    """Return the algorithm and the parameters of a model, or of its only member; None if it has several."""
+    """Return the algorithm and parameters of a model, or of its only member; None if it has several."""
     members = model.parameters.get("members")
     if not isinstance(members, list):
         return model.algorithm, model.parameters

@@ -36,7 +36,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class GroupsAtThreshold:
-    """The compared columns at a threshold, with the stored metrics of each column that do not depend on it."""
+    """The compared columns at a threshold, with the stored metrics that do not depend on it."""
 
     threshold: float
     chosen_by: ThresholdSource
@@ -55,8 +55,6 @@ class GroupsAtThreshold:
 
 @dataclass(frozen=True)
 class GroupsInput:
-    """The stored data for the groups at a threshold."""
-
     level: float
     columns: Sequence[Json]
     steps: bytes
@@ -65,7 +63,7 @@ class GroupsInput:
     chosen_by: ThresholdSource
 
     def compute(self, favourable: Side) -> GroupsAtThreshold:
-        """Return the groups at the threshold; `favourable` is the side whose ratios have verdicts."""
+        """`favourable` is the side whose ratios have verdicts."""
         found = metrics.compare_at_threshold(
             unpack_steps(self.steps), self.threshold, level=self.level
         )
@@ -83,7 +81,7 @@ class GroupsInput:
 def read(
     session: Session, owner: str, ref: str, threshold: float | None
 ) -> tuple[Model, GroupsInput]:
-    """Return a model and its groups, at a threshold or the default one. Raises NotFound."""
+    """Use the given threshold or the default one. Raises NotFound."""
     model, cutoff, _ = models.find_with_cutoff(session, owner, ref)
     stored = repository.find_groups(session, model.id)
     if stored is None:
@@ -101,7 +99,7 @@ def read(
 
 
 def default_threshold(session: Session, model: Model) -> tuple[float, ThresholdSource]:
-    """Return the threshold of the model's objective, else the one with the largest KS distance on the validation."""
+    """Return the objective's threshold, else the one with the largest KS distance on the validation."""
     point = operating_points.objective_point(operating_points.find_objective_curves(session, model))
     if point is not None:
         return point.threshold, "objective"
@@ -114,9 +112,7 @@ def ks_threshold(curve: RocCurve) -> float:
 
 
 def threshold_in_use(session: Session, model: Model) -> tuple[float, str] | None:
-    """Return the threshold that decisions with this model use, and where it comes from: the alias with a cutoff that
-    was moved last, or the objective. None if there is none.
-    """
+    """Return the threshold that decisions use, and its origin: the alias with a cutoff moved last, or the objective."""
     for alias, cutoff in repository.flagging(session, model.owner, model.id, 1):
         threshold = flag_threshold(cutoff)
         return (math.inf if threshold is None else threshold), f"alias {alias}"
@@ -125,7 +121,7 @@ def threshold_in_use(session: Session, model: Model) -> tuple[float, str] | None
 
 
 def _no_groups(model: Model) -> NotFound:
-    """Return the error for a model without stored groups, with the reason and what to do."""
+    """The error has the reason and what to do."""
     ref = f"{model.name}:{model.version}"
     todo = "evaluate it on a dataset with a protected column"
     if model.kind != DatasetKind.BIPARTITE:
@@ -141,12 +137,11 @@ def _no_groups(model: Model) -> NotFound:
 
 
 def say_value(value: str | None) -> str:
-    """Return the value of a group in words."""
     return "no value" if value is None else value
 
 
 def say_column(column: str, found: metrics.ThresholdGroups, favourable: Side) -> str:
-    """Return the verdict of the four-fifths rule on one column in a sentence."""
+    """Return the verdict of the four-fifths rule in a sentence."""
     side = found.sides[favourable]
     named = "flagged" if favourable == "flagged" else "not flagged"
     if side.reference is None:
@@ -181,7 +176,6 @@ def _say_ratio(ratio: Any) -> str:
 
 
 def members_of(found: GroupsAtThreshold) -> dict[str, Any]:
-    """Return the members of the response."""
     columns = []
     for stored, each in zip(found.columns, found.found, strict=True):
         by_value = {group["value"]: group for group in stored["groups"]}

@@ -65,7 +65,7 @@ class Sealer:
         self._recorded: Head | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set, and seal a last time then. After an error the next round starts as usual."""
+        """Seal a last time at the end. After an error the next round starts as usual."""
         if self._keys.newest is None:
             log.warning("the audit log is not sealed: RANKWRIGHT_AUDIT_KEY_FILE is not set")
         record_at, is_new = 0.0, True
@@ -84,7 +84,7 @@ class Sealer:
                 log.exception("sealing the audit log failed; the next round tries again")
 
     def seal(self) -> int:
-        """Seal all committed entries; return their number. Takes no lock if there are none."""
+        """Take no lock if there are no new entries."""
         if not self._db.reading(has_unsealed, self._keys):
             return 0
         total = 0
@@ -94,7 +94,7 @@ class Sealer:
         return total
 
     def record_head(self) -> None:
-        """Write the last seal to the log of this process and to a note beside the blobs, if it has changed.
+        """Write the last seal to this process's log and to a note beside the blobs, if it has changed.
 
         A note that does not agree with the database is evidence: it stays as it is, and an error is logged each time.
         """
@@ -125,7 +125,7 @@ class Sealer:
 
 
 def read_head(blobs: BlobStore, keys: AuditKeys) -> Head | BadHead | None:
-    """Return the last seal that was recorded beside the blobs; None if there is no record, BadHead if it is not one."""
+    """Return None if there is no record, BadHead if it is not one."""
     content = blobs.read_note(HEAD_NOTE)
     if content is None:
         return None
@@ -141,7 +141,7 @@ def read_head(blobs: BlobStore, keys: AuditKeys) -> Head | BadHead | None:
 
 @dataclass(frozen=True, slots=True)
 class BadHead:
-    """A record of the last seal that is damaged, or signed with no known key."""
+    """A record that is damaged, or signed with no known key."""
 
     text: str
 
@@ -221,7 +221,7 @@ def verify(
 
 
 def _check_start(keys: AuditKeys, start: AuditStart, *, is_sealed: bool) -> Iterator[Flaw]:
-    """Yield a flaw of the row that says what retention has removed."""
+    """Check the row that says what retention has removed."""
     if not is_sealed and start.mac is None:
         return
     key = keys.get(start.key_id)
@@ -237,7 +237,7 @@ def _check_start(keys: AuditKeys, start: AuditStart, *, is_sealed: bool) -> Iter
 
 
 def _against(session: Session, head: Head | BadHead, place: str) -> Iterator[Flaw]:
-    """Yield a flaw if the database does not have the seal that was recorded elsewhere, nor has retention removed it."""
+    """Yield a flaw if the recorded seal is missing without retention having removed it."""
     if isinstance(head, BadHead):
         yield Flaw(
             "bad_head", f"{place} is damaged, or signed with an unknown key: {head.text[:100]!r}"

@@ -63,8 +63,8 @@ Open = Callable[[str], IO[bytes]]
 
 @contextmanager
 def write(path: Path) -> Iterator[Add]:
-    """Open an archive for writing: a tar file if the name ends in .tar, else a folder. It appears when the block ends
-    without an error.
+    """Open an archive for writing: a tar file or a folder, by its name. It appears when the block ends without an
+    error.
     """
     if path.exists():
         raise FileExistsError(f"{path} exists already")
@@ -98,9 +98,7 @@ def write(path: Path) -> Iterator[Add]:
 
 @contextmanager
 def read(path: Path) -> Iterator[Open]:
-    """Open an archive that `write` has written; yields a function that opens its files. Raises OSError or
-    tarfile.TarError for anything else.
-    """
+    """Open an archive; yields a function that opens its files. Raises OSError or tarfile.TarError."""
     if path.is_dir():
         yield lambda name: (path / name).open("rb")
         return
@@ -116,7 +114,7 @@ def read(path: Path) -> Iterator[Open]:
 
 
 def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
-    """Copy the rest of a file; returns its SHA-256 in hexadecimal, and its size in bytes."""
+    """Return the SHA-256 and the size."""
     digest, size = hashlib.sha256(), 0
     while chunk := source.read(CHUNK):
         digest.update(chunk)
@@ -127,7 +125,7 @@ def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Create a file that no other user may read, and fsync it when the block ends."""
+    """Create a file that no other user may read, and fsync it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         yield file
@@ -136,7 +134,6 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def remove(path: Path) -> None:
-    """Delete an archive, if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -149,8 +146,8 @@ class BackupError(Exception):
 
 @dataclass(frozen=True)
 class Backup:
-    """Contents of a backup: size and SHA-256 of each file by name, and the blobs that were missing or damaged. `keys`
-    are the ids of the keys that a restored service needs, by the setting that names their file.
+    """Size and SHA-256 of each file, missing or damaged blobs, and ids of the `keys` that a restored service needs, by
+    setting.
     """
 
     made_at: str
@@ -162,22 +159,20 @@ class Backup:
 
     @property
     def keys_beside(self) -> str:
-        """The needed keys that the backup lacks, as text for people; empty if it is complete."""
+        """The needed keys that the backup lacks, for people."""
         return _in_words({s: ids for s, ids in self.keys.items() if OWN_FILES[s] not in self.files})
 
     @property
     def bytes(self) -> int:
-        """Size of all files in bytes."""
         return sum(int(file["bytes"]) for file in self.files.values())
 
     @property
     def blobs(self) -> int:
-        """Number of blobs."""
         return sum(name.startswith(BLOBS) for name in self.files)
 
 
 def back_up(settings: Settings, target: Path) -> Backup:
-    """Write a backup to a new folder or tar file, and read it back. Raises BackupError, OSError and Unavailable."""
+    """Write a backup and read it back. Raises BackupError, OSError and Unavailable."""
     source = settings.database_file
     is_missing = source is not None and not source.is_file()
     if is_missing or (settings.bucket_url is None and not settings.blob_dir.is_dir()):
@@ -219,9 +214,9 @@ _LEFT_SECONDS = 2 * 86_400.0
 
 
 def back_up_and_prune(settings: Settings, folder: Path, keep: int) -> tuple[Path, Backup]:
-    """Write a backup to a tar file in a folder, named after the time, and delete all but the `keep` newest of such
-    files, and what killed processes have left. None is deleted if the new backup lacks a blob. Raises as `back_up`
-    does.
+    """Write a backup named after the time, and delete all but the `keep` newest, and what killed processes have left.
+
+    None is deleted if the new backup lacks a blob. Raises as `back_up` does.
     """
     target = folder / datetime.now(UTC).strftime(NAME)
     made = back_up(settings, target)
@@ -237,9 +232,10 @@ def back_up_and_prune(settings: Settings, folder: Path, keep: int) -> tuple[Path
 
 
 def restore(source: Path, settings: Settings, *, without_keys: bool = False) -> Backup:
-    """Restore a backup of SQLite into an empty or new state folder, or one of PostgreSQL into the empty database of the
-    settings. The blobs go to the bucket of the settings, if there is one. Raises BackupError, also if the settings lack
-    a key that the backup needs, unless `without_keys`; OSError and Unavailable.
+    """Restore a backup into an empty or new state folder, or into the settings' empty PostgreSQL database and bucket.
+
+    Raises BackupError, also if the settings lack a key that the backup needs, unless `without_keys`; OSError and
+    Unavailable.
     """
     into_server = settings.database_file is None
     with _opened(source) as open_file:
@@ -290,9 +286,7 @@ def _decrypts(cipher: Cipher, text: str) -> bool:
 
 
 def _lacking_keys(made: Backup, settings: Settings) -> dict[str, list[str]]:
-    """Return the ids of the needed keys that a restored service would lack, by setting. Raises BackupError for unusable
-    files.
-    """
+    """Return the needed keys that a restored service would lack, by setting. Raises BackupError for unusable files."""
     try:
         known: dict[str, tuple[Path | None, Collection[str]]] = {
             SECRETS: (settings.secrets_keys_file, set(map(key_id, settings.read_secrets_keys()))),
@@ -313,7 +307,7 @@ def _in_words(keys: Mapping[str, Sequence[str]]) -> str:
 
 
 def _restore_folder(open_file: Open, made: Backup, settings: Settings) -> None:
-    """Restore a state folder, which appears when it is complete."""
+    """The folder appears when it is complete."""
     state_dir = settings.state_dir.absolute()
     if state_dir.exists() and (not state_dir.is_dir() or any(state_dir.iterdir())):
         raise BackupError(
@@ -340,7 +334,7 @@ def _restore_folder(open_file: Open, made: Backup, settings: Settings) -> None:
 
 
 def _restore_server(open_file: Open, made: Backup, settings: Settings) -> None:
-    """Store the blobs, and then fill the database: no row refers to a blob that is not there."""
+    """Store the blobs, and then fill the database: no row refers to a missing blob."""
     if migrate.current(settings.sqlalchemy_url) is not None:
         raise BackupError(
             "a backup can be restored only into an empty database, but this one has tables"
@@ -377,7 +371,7 @@ def _restore_blobs(open_file: Open, made: Backup, blobs: BlobStore) -> None:
 
 @contextmanager
 def _hold(settings: Settings) -> Iterator[None]:
-    """Prevent the dispatcher from deleting blobs during the block."""
+    """Prevent the dispatcher from deleting blobs."""
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
         with catalogue.hold(db):
@@ -401,7 +395,7 @@ def _record(settings: Settings) -> None:
 
 
 def _note_success(settings: Settings, target: Path) -> None:
-    """Record in the database that a complete backup exists, for the metric of its age."""
+    """Record for the metric that a complete backup exists."""
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
         db.writing(repository.note_success, Upkeep.BACKUP)
@@ -415,9 +409,7 @@ def _note_success(settings: Settings, target: Path) -> None:
 
 @dataclass(frozen=True)
 class _Copied:
-    """A copy of the database: its files by their names in the archive, the blobs to which it refers, each with a row
-    that does, and the ids of the keys that it needs.
-    """
+    """A copied database: its files by name, the blobs with a row that refers to each, and the ids of needed keys."""
 
     revision: str
     files: dict[str, Path]
@@ -426,7 +418,7 @@ class _Copied:
 
 
 def _copy_database(settings: Settings, folder: Path) -> _Copied:
-    """Copy the database as it is now into a folder, without blocking its writers."""
+    """Copy the database without blocking its writers."""
     source = settings.database_file
     if source is None:
         found = postgres_copy.dump(settings.sqlalchemy_url, folder)
@@ -447,7 +439,7 @@ def _copy_database(settings: Settings, folder: Path) -> _Copied:
 
 
 def _write(add_file: Add, settings: Settings, copied: _Copied, blobs: BlobStore) -> Backup:
-    """Add the blobs and the database that refers to them; returns the description of the backup."""
+    """Add the blobs and the database that refers to them."""
     files: dict[str, dict[str, Any]] = {}
     missing: list[str] = []
 
@@ -488,7 +480,7 @@ def _write(add_file: Add, settings: Settings, copied: _Copied, blobs: BlobStore)
 
 
 def _finish(database: Path) -> None:
-    """Move SQLite's write-ahead log into the file, and let SQLite check it."""
+    """Move SQLite's write-ahead log into the file, and check it."""
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -497,7 +489,7 @@ def _finish(database: Path) -> None:
 
 
 def _check(open_file: Open, made: Backup) -> None:
-    """Read every byte of the backup, and compare the hashes."""
+    """Compare the hashes of all files."""
     with open(os.devnull, "wb") as nowhere:
         for name, expected in made.files.items():
             with open_file(name) as file:
@@ -511,7 +503,6 @@ def _restore_file(open_file: Open, name: str, expected: dict[str, Any], path: Pa
 
 
 def _compare(name: str, expected: dict[str, Any], found: tuple[str, int]) -> None:
-    """Raise BackupError unless size and hash are as expected."""
     sha256, size = found
     if size != expected["bytes"] or sha256 != expected["sha256"]:
         raise BackupError(
@@ -522,7 +513,7 @@ def _compare(name: str, expected: dict[str, Any], found: tuple[str, int]) -> Non
 
 @contextmanager
 def _opened(source: Path) -> Iterator[Open]:
-    """Open an archive. Raises BackupError if it is not a backup."""
+    """Raises BackupError if it is not a backup."""
     try:
         with read(source) as open_file:
             yield open_file
@@ -531,9 +522,7 @@ def _opened(source: Path) -> Iterator[Open]:
 
 
 def _manifest(open_file: Open, source: Path) -> Backup:
-    """Return the manifest of an archive. Raises BackupError for file names that a backup cannot contain, so that none
-    leads out of the folder.
-    """
+    """Raises BackupError for file names that a backup cannot contain, so that none leads out of the folder."""
     try:
         with open_file(MANIFEST) as file:
             read_back = json.load(file)

@@ -38,11 +38,10 @@ class Copied:
 
 
 def copy_blobs(settings: Settings, folder: Path, report: Callable[[Copied], None]) -> Copied:
-    """Copy every blob to which the database refers from a folder into the bucket of the settings. The hash of each file
-    is compared with the catalogue first. Blobs that the bucket has already are not sent again, so the copy can be
-    repeated; the service may run meanwhile. `report` is called after each blob.
+    """Copy every blob of the database from a folder into the bucket of the settings, after a check of its hash.
 
-    Raises CannotCopy, OSError, Unavailable.
+    Blobs that the bucket has already are not sent again, so the copy can be repeated; the service may run meanwhile.
+    `report` is called after each blob. Raises CannotCopy, OSError, Unavailable.
     """
     if settings.bucket_url is None:
         raise CannotCopy("RANKWRIGHT_BLOB_URL must be the URL of the bucket to copy to")
@@ -96,7 +95,7 @@ def _collect(
 
 
 def _copy(source: FolderStore, target: ObjectStore, blob: Blob) -> None:
-    """Copy one blob. Raises BlobMissing, BlobDamaged and BlobStoreAway."""
+    """Raises BlobMissing, BlobDamaged and BlobStoreAway."""
     path = source.fetch(blob)
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()

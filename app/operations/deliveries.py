@@ -89,7 +89,7 @@ class Courier:
 
     @cached_property
     def _cipher(self) -> Cipher | None:
-        """What decrypts the secrets; None without keys, which is logged once."""
+        """What decrypts secrets; None without keys, which is logged once."""
         try:
             keys = self._settings.read_secrets_keys()
         except BadKeys as error:
@@ -100,7 +100,7 @@ class Courier:
         return Cipher(keys) if keys else None
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set. After an error the next round starts as usual."""
+        """After an error the next round starts as usual."""
         look_at = 0.0
         while not stop.wait(_AWAKE_SECONDS if self._unwritten else LOOK_SECONDS):
             if time.monotonic() < look_at and not self._has_room:
@@ -116,12 +116,12 @@ class Courier:
         self._is_over.set()  # nothing is written afterwards
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all attempts are written, at most so long; return whether they are."""
+        """Wait until all attempts are written; returns False after `seconds`."""
         with self._lock:
             return self._all_written.wait_for(lambda: not self._unwritten, seconds)
 
     def start_due(self) -> int:
-        """Start attempts at due deliveries, up to the limits; return the number of attempts."""
+        """Start attempts at due deliveries, up to the limits."""
         self._has_room = False
         if not self._db.reading(outbox.is_any_due):
             return 0
@@ -141,8 +141,8 @@ class Courier:
         return len(claimed)
 
     def _shares(self, due: Sequence[DueTarget]) -> Counter[str]:
-        """Return how many deliveries of each webhook may start now. Owners, and then webhooks, with the fewest running
-        attempts come first.
+        """Return how many deliveries of each webhook may start. Owners, then webhooks, with the fewest attempts come
+        first.
         """
         shares: Counter[str] = Counter()
         due = random.sample(due, len(due))  # whoever comes first in the database has no advantage
@@ -177,7 +177,7 @@ class Courier:
         return claimed
 
     def _start(self, delivery: ClaimedDelivery, target: Target | None) -> None:
-        """Start a thread that makes an attempt. A target that was disabled meanwhile gets none."""
+        """Make an attempt in a thread, unless the target was disabled meanwhile."""
         if target is None:
             return
         thread = threading.Thread(
@@ -199,7 +199,7 @@ class Courier:
             raise
 
     def _attempt(self, delivery: ClaimedDelivery, target: Target) -> None:
-        """Send a delivery and write what became of it."""
+        """Send a delivery and write the outcome."""
         lookup = None
         try:
             started = time.monotonic()
@@ -251,7 +251,7 @@ class Courier:
     def _write(
         self, delivery: ClaimedDelivery, target: Target, outcome: Outcome, seconds: float
     ) -> None:
-        """Write the outcome of an attempt. While the database is down, tries until the lease ends."""
+        """While the database is down, try until the lease ends."""
         until = time.monotonic() + LEASE_SECONDS - seconds
         while not self._is_over.is_set():
             try:
@@ -268,7 +268,7 @@ class Courier:
 
 
 def delay_seconds(attempt: int, retry_after: float | None) -> float | None:
-    """Return the time until the next attempt, after this one (from 1) failed; None if it was the last."""
+    """Return the time until the next attempt; None if this one (from 1) was the last."""
     if attempt > len(RETRY_SECONDS):
         return None
     planned = RETRY_SECONDS[attempt - 1] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - no secret
@@ -278,9 +278,7 @@ def delay_seconds(attempt: int, retry_after: float | None) -> float | None:
 def end_attempt(
     session: Session, delivery: ClaimedDelivery, target: Target, outcome: Outcome, seconds: float
 ) -> WebhookDisabled | None:
-    """Write what became of an attempt, and disable a webhook that is gone or has failed for too long. Returns why it
-    was disabled now, if it was.
-    """
+    """Write the outcome, and disable a webhook that is gone or has failed for too long; returns why, if so."""
     disabled = None
     # Webhooks before deliveries, as those who disable and delete them do: otherwise two might wait for each other.
     if outcome.is_success:

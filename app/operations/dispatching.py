@@ -1,6 +1,4 @@
-"""The dispatcher with all that it does: it requeues lost jobs, cleans up, seals the audit log, delivers events, and
-runs schedules.
-"""
+"""The dispatcher with all that it does: lost jobs, cleaning, audit seals, deliveries, and schedules."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from app.platform.settings import Settings
 
 
 def dispatcher_of(db: Database, blobs: BlobStore, settings: Settings) -> Dispatcher:
-    """Return a dispatcher. It runs in a process of its own, or in that of the worker of `rankwright serve`."""
+    """It runs in a process of its own, or in the worker's of `rankwright serve`."""
     housekeeping = partial(run_housekeeping, db, blobs, settings)
     sealer = Sealer(db, blobs, settings.read_audit_keys())
     courier = Courier(db, settings)

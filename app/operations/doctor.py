@@ -75,22 +75,21 @@ class Finding:
 
 
 def ok(part: str, detail: str) -> Finding:
-    """Return a finding that needs no action."""
+    """No action is needed."""
     return Finding(part, Level.OK, detail)
 
 
 def warn(part: str, detail: str, advice: str) -> Finding:
-    """Return a finding that may need attention."""
+    """It may need attention."""
     return Finding(part, Level.WARN, detail, advice)
 
 
 def fail(part: str, detail: str, advice: str) -> Finding:
-    """Return a finding that must be fixed."""
+    """It must be fixed."""
     return Finding(part, Level.FAIL, detail, advice)
 
 
 def age(seconds: float) -> str:
-    """Return a duration with its unit, such as `3 min`."""
     for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -104,7 +103,7 @@ _OTHERS = {"RANKWRIGHT_URL", "RANKWRIGHT_API_KEY", failpoints.VARIABLE}
 
 
 def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Check that the environment variables are known and consistent."""
+    """Check that environment variables are known and consistent."""
     known = {_PREFIX + name.upper() for name in Settings.model_fields}
     set_here = {name for name in environment if name.startswith(_PREFIX)}
     yield ok("settings", f"read; {len(set_here & known)} are set in the environment")
@@ -130,7 +129,7 @@ def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[
 
 
 def check_tracing(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Check that spans can be sent, if the environment asks for them."""
+    """Only if the environment asks for spans."""
     try:
         endpoint = tracing.read_endpoint(environment)
     except ValueError as error:
@@ -158,9 +157,7 @@ def check_installation() -> Finding:
 
 
 def check_folder(given: Settings) -> Iterator[Finding]:
-    """Check that the state folder exists and is closed to other users. Yields nothing if database and blobs are
-    elsewhere.
-    """
+    """The state folder must exist and be closed to other users. Yields nothing if database and blobs are elsewhere."""
     if given.database_url is not None and given.blob_url is not None:
         return
     path = given.state_dir.absolute()
@@ -194,7 +191,7 @@ def check_folder(given: Settings) -> Iterator[Finding]:
 
 
 def check_kernels(settings: Settings) -> Finding:
-    """Check that compiled kernels are cached: otherwise each start compiles them again."""
+    """Without compiled kernels in the cache, each start compiles them again."""
     found = kernel_folders.n_compiled(state_dir=settings.state_dir)
     count = (
         f"{found[0]} of {found[1]} are compiled for the version that ran last, " if found else ""
@@ -235,7 +232,6 @@ MAX_CLOCK_SKEW_SECONDS = 5.0
 
 
 def check_tables(settings: Settings) -> Finding:
-    """Check that the database answers and has the tables of this version."""
     file = settings.database_file
     if file is not None and not os.path.exists(file) and os.access(file.parent, os.X_OK):
         return warn(
@@ -285,7 +281,7 @@ def check_changes(db: Database) -> Finding:
 
 
 def check_pages(db: Database) -> Iterator[Finding]:
-    """Let SQLite check its file. PostgreSQL has its own tools for that."""
+    """PostgreSQL has its own tools for that."""
     if db.dialect != "sqlite":
         return
     with db.read() as session:
@@ -298,7 +294,7 @@ def check_pages(db: Database) -> Iterator[Finding]:
 
 
 def check_clock(db: Database) -> Finding:
-    """Compare the clocks of database and process. Leases use only the database's, but people read both."""
+    """Leases use only the database's clock, but people read both."""
     before = time.time()
     with db.read() as session:
         there = read_clock(session)
@@ -342,7 +338,7 @@ _OVERDUE = 1.25
 def check_audit(
     db: Database, settings: Settings, *, runs: bool | None, deep: bool
 ) -> Iterator[Finding]:
-    """Check the seals of the audit log: all with `deep`, else the newest."""
+    """Check all seals with `deep`, else the newest."""
     try:
         keys = settings.read_audit_keys()
     except BadAuditKeys as error:
@@ -383,7 +379,7 @@ def check_audit(
 
 
 def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
-    """Check the blob store, the blobs that rows name, and the blobs that no row names. `deep` reads every byte."""
+    """`deep` reads every byte."""
     advice = "check its owner and its disk"
     root = settings.blob_dir
     if settings.bucket_url is None and not os.path.isdir(root):
@@ -416,7 +412,7 @@ _BUCKET_ADVICE = (
 
 
 def check_bucket(settings: Settings) -> Iterator[Finding]:
-    """Check that the bucket can be written, and what it keeps of deleted objects. Needs no tables."""
+    """Check writing, and what the bucket keeps of deleted objects. Needs no tables."""
     if settings.bucket_url is None:
         return
     try:
@@ -451,7 +447,7 @@ def check_bucket(settings: Settings) -> Iterator[Finding]:
 
 
 def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
-    """Check that every blob to which a row refers exists; with `deep`, that it is undamaged."""
+    """With `deep`, check that no blob is damaged."""
     count, missing, broken = 0, [], []
     good: set[str] = set()
     # One listing is faster than a request for each blob of a bucket.
@@ -521,7 +517,7 @@ _START = "start it: `rankwright serve`"
 
 
 def check_broker(url: str, *, runs: bool | None) -> Finding:
-    """Check that the broker answers. Without it jobs begin a second later, but nothing is lost."""
+    """Without the broker jobs begin a second later, but nothing is lost."""
     producer = Producer(url)
     try:
         producer.ping()
@@ -573,7 +569,7 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
 
 
 def check_decisions(db: Database, settings: Settings) -> Iterator[Finding]:
-    """Check that the recorded decisions reach the blob store, and are compacted."""
+    """Check that recorded decisions reach the blob store, and are compacted."""
     now, waiting, damaged = time.time(), [], 0
     with suppress(FileNotFoundError):
         for path in (settings.state_dir / FOLDER).iterdir():
@@ -604,7 +600,7 @@ def check_decisions(db: Database, settings: Settings) -> Iterator[Finding]:
 
 
 def check_issuers(settings: Settings) -> Iterator[Finding]:
-    """Check that each identity provider answers, and that its metadata and keys can be used."""
+    """Check that identity providers answer, with usable metadata and keys."""
     if settings.oidc_file is None:
         return
     for issuer in read_issuers(settings.oidc_file):
@@ -635,9 +631,7 @@ def check_issuers(settings: Settings) -> Iterator[Finding]:
 
 
 def check_connections(settings: Settings) -> Iterator[Finding]:
-    """Check that each object store responds and can be listed below its prefix, and that each query of a database can
-    be run.
-    """
+    """Check that object stores can be listed below their prefixes, and that queries can be run."""
     if settings.connections_file is None:
         return
     for connection in read_connections(settings.connections_file).values():
@@ -654,7 +648,7 @@ def check_connections(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_database(settings: Settings, connection: Connection) -> Iterator[Finding]:
-    """Check the connection to a database, and each of its queries, without reading rows."""
+    """Check each query without reading rows."""
     part = f"connection {connection.name}"
     if query_source.lacks_tls(connection):
         yield warn(
@@ -683,7 +677,7 @@ def _check_database(settings: Settings, connection: Connection) -> Iterator[Find
 
 
 def check_webhooks(db: Database, settings: Settings) -> Iterator[Finding]:
-    """Check that webhooks are signed and sent, and count those that fail. Yields nothing without webhooks."""
+    """Yield nothing without webhooks."""
     part = "webhooks"
     if (proxy := settings.proxy_of_webhooks) is not None:
         try:
@@ -713,7 +707,7 @@ def check_webhooks(db: Database, settings: Settings) -> Iterator[Finding]:
 
 
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
-    """Check that there are workers, and that they are of this version."""
+    """Workers must be of this version."""
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
     with db.read() as session:
         alive = worker_rows.alive(session, within)

@@ -102,9 +102,7 @@ async def staffed(context: ContextDep, probes: ProbesDep) -> Response:
 
 
 def _answer(context: Context, checks: list[health.Check], *, tolerant: bool = False) -> Response:
-    """Return the response for the checks of components: 200 if all work, or, if `tolerant`, fail in a way that is
-    tolerated; else 503.
-    """
+    """Respond 200 if all work, or, if `tolerant`, have only tolerated failures; else 503."""
     parts = {check.name: Part(ok=check.ok, detail=check.detail) for check in checks}
     if context.drain.begun:
         parts["api"] = Part(ok=False, detail="this process is stopping")

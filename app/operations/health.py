@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Check:
-    """The health of one component: whether it works, and a sentence about it. A `tolerated` failure is no reason to
-    send requests to another process.
-    """
+    """Whether a component works, and a sentence. A `tolerated` failure is no reason to use another process."""
 
     name: str
     ok: bool
@@ -45,7 +43,7 @@ ANSWER_SECONDS = 0.8
 
 
 class HealthProbes(Collector):
-    """The health checks of the components, to be called on an event loop, and the metric of the dependencies.
+    """Health checks of the components, for an event loop, and the metric of the dependencies.
 
     Requests never wait for it: each component has a thread of its own that checks it, over a database connection that
     only health uses.
@@ -77,33 +75,31 @@ class HealthProbes(Collector):
         )
 
     async def can_score(self) -> list[Check]:
-        """Return the checks of the components that an API process needs to score."""
+        """Check what an API process needs to score."""
         return await asyncio.gather(*(probe.ask() for probe in self._scores))
 
     async def can_serve(self) -> list[Check]:
-        """Return the checks of the components that an API process needs to respond and to accept work."""
+        """Check what an API process needs to respond and to accept work."""
         return await asyncio.gather(*(probe.ask() for probe in (*self._scores, self._disk)))
 
     async def does_work(self) -> list[Check]:
-        """Return the checks of the components that finish accepted work in time (broker, worker and dispatcher), and of
-        the identity providers, if there are any.
-        """
+        """Check what finishes accepted work in time: broker, worker, dispatcher; and identity providers."""
         found = await asyncio.gather(*(probe.ask() for probe in self._works))
         return [*found, *(await self._provider_checks())]
 
     async def look_at_dependencies(self) -> None:
-        """Check what the service depends on outside of its own processes, for the metric."""
+        """Check what the service depends on outside, for the metric."""
         database, _, blob_store = self._scores
         probes = (database, blob_store, self._disk, self._broker)
         found = await asyncio.gather(*(probe.ask() for probe in probes))
         self._dependencies = [*found, *(await self._provider_checks())]
 
     def describe(self) -> Iterator[Metric]:
-        """Yield nothing: nothing is checked at registration."""
+        """Nothing is checked at registration."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the state of the dependencies when they were last looked at."""
+        """Yield the state of the dependencies as last seen."""
         up = GaugeMetricFamily(
             "rankwright_dependency_up",
             "1 if a dependency responds and can be used, else 0: `database`, `blob_store`, `broker`, `disk`, and "
@@ -115,7 +111,7 @@ class HealthProbes(Collector):
         yield up
 
     async def _provider_checks(self) -> list[Check]:
-        """Return one check of all identity providers. It names none, because anybody may read it; the log does."""
+        """It names no provider, because anybody may read it; the log does."""
         if not self._providers:
             return []
         found = await asyncio.gather(*(each.responds() for each in self._providers))
@@ -123,16 +119,13 @@ class HealthProbes(Collector):
         return [Check("identity_provider", all(found), "responds" if all(found) else away)]
 
     def close(self) -> None:
-        """End the threads, and close the connection."""
         for probe in (*self._scores, self._disk, *self._works):
             probe.close()
         self._db.close()
 
 
 class _Probe:
-    """A check of one component in its own thread. Simultaneous callers share its result, so a component that hangs
-    blocks only one thread.
-    """
+    """A check in its own thread. Callers share its result, so a component that hangs blocks one thread."""
 
     def __init__(
         self,
@@ -147,7 +140,7 @@ class _Probe:
         self._looking: Future[Check] | None = None
 
     async def ask(self) -> Check:
-        """Return the result of the check, begun now or already running; a failed check after `ANSWER_SECONDS`."""
+        """Return the result of a new or running check; a failed one after `ANSWER_SECONDS`."""
         if self._looking is None or self._looking.done():
             self._looking = Future()
             if self._thread is None:
@@ -160,7 +153,7 @@ class _Probe:
         return Check(self._name, False, f"has not responded within {ANSWER_SECONDS:g} s")
 
     def close(self) -> None:
-        """End the thread, without waiting for a check that hangs."""
+        """Do not wait for a check that hangs."""
         if self._thread is not None:
             self._thread.close(timeout=0.0)
 
@@ -174,7 +167,7 @@ class _Probe:
 def _check(
     name: str, probe: Callable[[], str], tolerates: type[Exception] | tuple[type[Exception], ...]
 ) -> Check:
-    """Return the result of a probe; an expected error is a failed check."""
+    """Convert an expected error to a failed check."""
     try:
         return Check(name, True, probe())
     except ServiceError as error:
@@ -199,9 +192,7 @@ def _schema(schema: SchemaCheck) -> str:
 
 
 def _blob_store(blobs: BlobStore) -> str:
-    """Check the blob store; returns a sentence. Raises BlobStoreAway for a bucket that does not respond: models that
-    are loaded or cached can still be scored with.
-    """
+    """Raises BlobStoreAway for a bucket that does not respond: loaded or cached models can still be scored with."""
     try:
         return blobs.probe()
     except OSError as error:
@@ -219,7 +210,6 @@ def _broker(producer: Producer) -> str:
 
 
 def _worker(db: Database, settings: Settings) -> str:
-    """Check that a worker has sent a heartbeat; returns a sentence."""
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
     with db.read() as session:
         alive = worker_rows.alive(session, within)
@@ -230,7 +220,6 @@ def _worker(db: Database, settings: Settings) -> str:
 
 
 def _dispatcher(db: Database) -> str:
-    """Check that a dispatcher has sent a heartbeat; returns a sentence."""
     n_alive = len(db.reading(worker_rows.dispatchers))
     if not n_alive:
         raise _Unhealthy(
@@ -241,5 +230,5 @@ def _dispatcher(db: Database) -> str:
 
 
 def _note(worker: Worker) -> str | None:
-    """Return the note of a worker that finds its jobs by polling because no messages come; else None."""
+    """Return a note on a worker that must poll because no messages come."""
     return f"{worker.host}: {worker.note}" if worker.note else None

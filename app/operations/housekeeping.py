@@ -49,7 +49,6 @@ LOOKS_SECONDS = 60.0
 def run_housekeeping(
     db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event
 ) -> None:
-    """Run housekeeping in rounds until `stop` is set."""
     Housekeeper(db, blobs, settings, stop).run()
 
 
@@ -67,9 +66,8 @@ class Housekeeper:
         self._events_pruned = repository.FIRST
 
     def run(self) -> None:
-        """Run until `stop` is set. After an error the next round starts as usual.
-
-        Between two rounds, the looks of monitors are scheduled once a minute.
+        """After an error the next round starts as usual. Between two rounds, looks of monitors are scheduled once a
+        minute.
         """
         interval = self._settings.blob_grace_seconds / ROUNDS_PER_GRACE
         next_round = time.monotonic()
@@ -146,7 +144,7 @@ class Housekeeper:
         return removed
 
     def _prune_audit(self) -> int:
-        """Remove old entries of the audit log from its start; returns their number."""
+        """Remove entries from the start of the log."""
         age, total = self._days("audit"), 0
         if age is not None:
             keys = self._settings.read_audit_keys()
@@ -157,7 +155,6 @@ class Housekeeper:
         return total
 
     def _renew_secrets(self) -> None:
-        """Encrypt the secrets of webhooks with the newest key."""
         try:
             keys = self._settings.read_secrets_keys()
         except BadKeys as error:
@@ -169,14 +166,14 @@ class Housekeeper:
             self._db.writing(secrets.renew, keys)
 
     def _prune_decisions(self) -> int:
-        """Delete the segments of decisions that are older than the days of their alias; returns their number."""
+        """Delete segments that are older than the days of their alias."""
         with self._db.read() as session:
             aliases = repository.aliases_with_decisions(session)
         prunes = [partial(_prune_decisions_of, of) for of in aliases]
         return sum(map(self._in_batches, prunes))
 
     def schedule_looks(self) -> int:
-        """Queue the jobs of monitors whose looks are due; returns their number."""
+        """Queue the jobs of monitors whose looks are due."""
         count, after = 0, MonitoredAlias("", "", "")
         while not self._stop.is_set():
             with self._db.read() as session:
@@ -200,13 +197,13 @@ class Housekeeper:
         return None if days is None else days * DAY
 
     def _each(self, prune: Callable[[Session, float, int], int], age: float | None) -> int:
-        """Delete rows that are older than `age` seconds, batch by batch; returns their number. None keeps all rows."""
+        """Delete in batches; with None as `age` keep all."""
         if age is None:
             return 0
         return self._in_batches(lambda session: prune(session, age, BATCH))
 
     def _in_batches(self, prune: Callable[[Session], int]) -> int:
-        """Delete rows in batches with a pause between them; returns their number."""
+        """Pause between the batches."""
         total = 0
         while True:
             with self._db.write() as session:
@@ -216,7 +213,7 @@ class Housekeeper:
                 return total
 
     def _prune_events(self) -> int:
-        """Delete the events of jobs that ended long ago, except the last event of each job; returns their number."""
+        """Keep the last event of each job."""
         age = self._days("events")
         total = 0
         while age is not None and (page := self._ended(age, self._events_pruned, unneeded=False)):
@@ -227,7 +224,7 @@ class Housekeeper:
         return total
 
     def _prune_jobs(self) -> int:
-        """Delete the jobs that ended long ago and to which nothing refers; returns their number."""
+        """Delete jobs that ended long ago and to which nothing refers."""
         age = self._days("jobs")
         total, after = 0, repository.FIRST
         while age is not None and (page := self._ended(age, after, unneeded=True)):
@@ -250,9 +247,7 @@ class Housekeeper:
         )
 
     def _prune_datasets(self, which: Callable[[float], Conditions], what: str) -> int:
-        """Delete the datasets that satisfy the conditions of `which`, as their owners could; a dataset in use is kept.
-        Returns their number.
-        """
+        """Delete datasets as their owners could; one in use is kept."""
         age = self._days(what)
         total, after = 0, ""
         while age is not None and not self._stop.wait(REST_SECONDS):
@@ -266,7 +261,7 @@ class Housekeeper:
         return total
 
     def _delete(self, dataset: OwnedDataset, conditions: Conditions) -> int:
-        """Delete one dataset, unless it is in use now; returns 1 if it was deleted, else 0."""
+        """Delete one dataset, unless it is in use now."""
         # Imported here: it loads the readers of tables, which a dispatcher does not need otherwise.
         from app.datasets import service as datasets
 
@@ -285,7 +280,7 @@ class Housekeeper:
         return 1
 
     def _apply_retention(self) -> int:
-        """Delete what is older than the days of its owner; returns the number of resources."""
+        """Delete what is older than the days of its owner."""
         total = 0
         with self._db.read() as session:
             rules = retention.rules(session)
@@ -329,9 +324,7 @@ class Housekeeper:
         return total
 
     def _discard_erased(self) -> int:
-        """Delete the files that erasures have replaced, whatever their age; returns their number. They wait for the
-        end of a backup.
-        """
+        """Delete files that erasures have replaced, whatever their age, but not during a backup."""
         total = 0
         with self._db.read() as session:
             found = repository.old_files_of_erasures(session)
@@ -343,7 +336,7 @@ class Housekeeper:
         return total
 
     def _keep_up_feedback(self) -> Counter[str]:
-        """Compact decisions and outcomes, delete old outcomes, and erase entities. Returns numbers of segments and of
+        """Compact decisions and outcomes, delete old outcomes, and erase entities; returns numbers of segments and
         rows.
         """
         with self._db.read() as session:
@@ -386,7 +379,7 @@ class Housekeeper:
         return removed
 
     def _empty_trash(self) -> int:
-        """Permanently delete the resources that have been in the trash for long enough."""
+        """Delete what has been in the trash for long enough."""
         from app.trash import service as trash  # as above
 
         total = 0
@@ -406,7 +399,7 @@ _PAGE = 500
 
 
 class NamedBlob(NamedTuple):
-    """The key of a blob, a description of the row that refers to it, and its entry in the catalogue, if any."""
+    """A blob, the row that refers to it in words, and its entry in the catalogue."""
 
     key: str
     row: str
@@ -414,7 +407,7 @@ class NamedBlob(NamedTuple):
 
 
 def named_blobs(db: Database) -> Iterator[NamedBlob]:
-    """Yield every blob to which a row refers, once for each row. Each page is read in its own transaction."""
+    """Yield every blob of a row, once for each row. Each page is read in its own transaction."""
     for column in repository.blob_columns():
         after: Sequence[str | int] = ()
         while True:
@@ -440,5 +433,4 @@ def is_named(db: Database, key: str) -> bool:
 
 
 def _prune_decisions_of(of: MonitoredAlias, session: Session) -> int:
-    """Delete a batch of the old segments of decisions of an alias; returns their number."""
     return feedback_rows.prune_segments(session, *of, BATCH)

@@ -1,6 +1,4 @@
-"""The aliases in use: the planned fraction of flagged rows, the last evaluation on new rows, and the recommended next
-step.
-"""
+"""The aliases in use: planned fraction of flagged rows, last evaluation on new rows, and recommended next step."""
 
 from __future__ import annotations
 
@@ -66,8 +64,9 @@ class LiveAlias(Resource):
 def list_live(
     session: Session, owner: str, limit: int, outdated: Collection[tuple[str, str]]
 ) -> list[LiveAlias]:
-    """Return up to `limit` of the owner's aliases, the last moved first. `outdated` are the (name, alias) pairs with a
-    newer version that is worth a comparison. The number of SQL statements is constant.
+    """The last moved first. `outdated` are (name, alias) pairs whose newer version is worth a comparison.
+
+    The number of SQL statements is constant.
     """
     found = model_rows.list_moved(session, owner, limit)
     ids = [model.id for _, model in found]
@@ -111,14 +110,14 @@ def list_live(
 
 
 def _acknowledgement(checked: Evaluation | None, drift: Json | None) -> AcknowledgementRow | None:
-    """Return the acknowledgement of the change that an evaluation found; None without one."""
+    """Return the acknowledgement of the change that was found."""
     if checked is None or drift is None or not drift["changed"]:
         return None
     return checked.acknowledgement
 
 
 def _flagged(alias: ModelAlias, of: RocMetrics | None) -> float | None:
-    """Return the fraction of the validation rows that an alias flags; None without a cutoff."""
+    """Return None without a cutoff."""
     if alias.cutoff is None or of is None:
         return None
     positives, negatives = of["positive_weight"], of["negative_weight"]
@@ -129,8 +128,8 @@ def _flagged(alias: ModelAlias, of: RocMetrics | None) -> float | None:
 def _next_step(
     checked: Evaluation | None, drift: Json | None, *, recalibrated: bool, outdated: bool
 ) -> NextStep | None:
-    """Return the recommended next step; None if there is none. `drift` is that of the evaluation, without what a later
-    recalibration has handled. An acknowledged change asks for nothing.
+    """Return the recommended step, if any. `drift` lacks what a recalibration has handled; acknowledged changes ask for
+    nothing.
     """
     if outdated:
         return "compare"

@@ -40,9 +40,7 @@ Counts = Mapping[tuple[str, str], int]
 
 
 class _Measurement(Generic[Value]):
-    """A measurement that takes time in proportion to the rows. It is made at most once in `seconds`, and takes at most
-    a fiftieth of the time.
-    """
+    """A measurement in proportion to the rows, made once in `seconds`, in at most a fiftieth of the time."""
 
     def __init__(self, measure: Callable[[], Value], seconds: float) -> None:
         self._measure = measure
@@ -53,9 +51,7 @@ class _Measurement(Generic[Value]):
         self._value: Value | None = None
 
     def get(self) -> Value | None:
-        """Return the value, measured now or recently: the previous one if that takes longer than `WAIT_SECONDS`. None
-        if there is none yet, or if it could not be measured.
-        """
+        """Return the value, or the previous one if measuring takes over `WAIT_SECONDS`; None if there is none."""
         with self._lock:
             if self._ends is None and time.monotonic() >= self._valid_until:
                 self._ends = threading.Event()
@@ -119,11 +115,11 @@ class DatabaseCollector(Collector):
         self._bytes = _Measurement(lambda: db.reading(_bytes), BYTES_SECONDS)
 
     def describe(self) -> Iterator[Metric]:
-        """Yield nothing: the database is not queried at registration."""
+        """The database is not queried at registration."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; none while the database is unavailable."""
+        """Yield nothing while the database is unavailable."""
         try:
             now = self._db.reading(_now, self._settings)
         except Unavailable:

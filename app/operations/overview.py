@@ -119,9 +119,7 @@ def read_overview(
 
 
 def _still_drifted(found: list[Json]) -> list[Json]:
-    """Return the models whose changes a recalibration after the evaluation has not handled, each with the summary of
-    the remaining changes.
-    """
+    """Leave out changes that a later recalibration has handled."""
     still = []
     for each in found:
         if (drift := each["drift"]) is not None:
@@ -135,7 +133,7 @@ def _still_drifted(found: list[Json]) -> list[Json]:
 
 
 def find_overview(session: Session, owner: str, limit: int) -> Overview:
-    """Return the overview of an owner's jobs and resources. The number of SQL statements is constant."""
+    """The number of SQL statements is constant."""
     first: dict[str, Any] = {"limit": limit, "after": None}
     behind, has_more_outdated = models.outdated_aliases(session, owner, limit)
     pairs = {each: (each.newest_id, each.model.id) for each in behind}

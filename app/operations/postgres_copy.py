@@ -40,7 +40,7 @@ class Snapshot(NamedTuple):
 
 
 def dump(url: str, folder: Path) -> Snapshot:
-    """Write each table to a file in a folder. All are read in one transaction, which blocks no writer."""
+    """Read all tables in one transaction, which blocks no writer."""
     with closing(Database(url, pool_size=1, bounded=False)) as db, db.read() as session:
         with _cursor(session) as cursor:
             ((revision,),) = cursor.execute("SELECT version_num FROM alembic_version").fetchall()
@@ -53,8 +53,7 @@ def dump(url: str, folder: Path) -> Snapshot:
 
 
 def load(url: str, revision: str, files: Mapping[str, Path]) -> None:
-    """Fill an empty database from the files of `dump`, by the names of their tables, in one transaction. The tables
-    have the revision at which they were dumped; `migrate` upgrades them.
+    """Fill an empty database from the files of `dump`, by table, in one transaction; `migrate` upgrades the revision.
 
     Raises ValueError if a table has no file, or a file no table.
     """
@@ -81,7 +80,7 @@ def _cursor(session: Session) -> Iterator[Cursor[Any]]:
 
 
 def _tables(cursor: Cursor[Any]) -> dict[str, list[str]]:
-    """Return the columns of each table by name. A table comes after those to which it refers."""
+    """Return columns by table, each after the tables to which it refers."""
     cursor.execute(
         "SELECT table_name, column_name FROM information_schema.columns "
         "JOIN information_schema.tables USING (table_schema, table_name) "

@@ -66,12 +66,12 @@ from app.platform.tables import (
 
 
 def ping(session: Session) -> None:
-    """Run a minimal query, to test the connection."""
+    """Test the connection."""
     session.execute(select(1))
 
 
 def encrypted_texts(session: Session) -> set[str]:
-    """Return all texts that are stored encrypted with the keys of stored secrets."""
+    """Return all texts encrypted with the keys of stored secrets."""
     columns = (Webhook.secret, Webhook.previous_secret, BrowserSession.refresh_token)
     return {
         text
@@ -82,24 +82,22 @@ def encrypted_texts(session: Session) -> set[str]:
 
 
 def sealing_keys(session: Session) -> set[str]:
-    """Return the ids of the keys that the seals of the audit log were made with."""
     return set(session.scalars(select(AuditSeal.key_id).distinct()))
 
 
 def sqlite_errors(session: Session) -> list[str]:
-    """Return the errors that SQLite's check of the whole file finds."""
     found = session.scalars(text("PRAGMA integrity_check")).all()
     return [error for error in found if error != "ok"]
 
 
 def open_jobs(session: Session) -> dict[str, int]:
-    """Return the number of unfinished jobs by state, child jobs included."""
+    """Child jobs count, too."""
     statement = select(Job.state, func.count()).where(Job.state.not_in(FINAL_STATES))
     return dict(session.execute(statement.group_by(Job.state)).all())
 
 
 def oldest_due(session: Session) -> float | None:
-    """Return for how many seconds the oldest queued job that is due has waited; None if there is none."""
+    """Return how long the oldest due job has waited."""
     since = func.min(case((Job.not_before > Job.created_at, Job.not_before), else_=Job.created_at))
     due = select(since).where(Job.state == JobState.QUEUED, Job.not_before <= db_now())
     waited: float | None = session.scalar(select(db_now() - due.scalar_subquery()))
@@ -114,9 +112,7 @@ class Lane(NamedTuple):
 
 
 def queue_ages(session: Session) -> dict[Lane, float]:
-    """Return for how many seconds the oldest queued job of each lane has been due. Parts of jobs are left out: they
-    are as old as the whole job.
-    """
+    """Return how long each lane's oldest job has been due, without child jobs, which are as old as their parent."""
     priority = case((Job.priority > 0, "high"), (Job.priority < 0, "low"), else_="normal")
     since = func.min(case((Job.not_before > Job.created_at, Job.not_before), else_=Job.created_at))
     statement = select(Job.kind, priority, db_now() - since).where(
@@ -127,7 +123,7 @@ def queue_ages(session: Session) -> dict[Lane, float]:
 
 
 def note_success(session: Session, what: Upkeep) -> None:
-    """Record that this upkeep succeeded now."""
+    """Record success now."""
     statement = upsert_into(session, LastSuccess).values(what=what, at=db_now())
     session.execute(
         statement.on_conflict_do_update(index_elements=["what"], set_={"at": statement.excluded.at})
@@ -135,12 +131,12 @@ def note_success(session: Session, what: Upkeep) -> None:
 
 
 def last_successes(session: Session) -> dict[str, float]:
-    """Return when each kind of upkeep last succeeded, in seconds since 1970, without those that never did."""
+    """Return Unix times, without kinds that never succeeded."""
     return dict(session.execute(select(LastSuccess.what, LastSuccess.at)).all())
 
 
 def database_bytes(session: Session) -> int:
-    """Return the size of the database in bytes: PostgreSQL's tables and indexes, or SQLite's file without its log."""
+    """PostgreSQL's tables and indexes, or SQLite's file without its log."""
     size = (
         "SELECT pg_database_size(current_database())"
         if session.get_bind().dialect.name == "postgresql"
@@ -150,7 +146,7 @@ def database_bytes(session: Session) -> int:
 
 
 def server_connections(session: Session) -> tuple[int, int] | None:
-    """Return how many clients are connected to the PostgreSQL server, and how many it allows; None for SQLite."""
+    """Return clients, and how many the server allows; None for SQLite."""
     if session.get_bind().dialect.name != "postgresql":
         return None
     in_use, most = session.execute(
@@ -163,13 +159,13 @@ def server_connections(session: Session) -> tuple[int, int] | None:
 
 
 def job_counts(session: Session) -> dict[tuple[str, str], int]:
-    """Return the number of jobs by kind and state."""
+    """By kind and state."""
     statement = select(Job.kind, Job.state, func.count()).group_by(Job.kind, Job.state)
     return {(kind, state): count for kind, state, count in session.execute(statement)}
 
 
 class EndedJob(NamedTuple):
-    """A job that ended, with the time of its end: its position in the order by that time."""
+    """A job and when it ended: its position in the order."""
 
     finished_at: float
     id: str
@@ -189,9 +185,7 @@ class OwnedDataset(NamedTuple):
 
 
 def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` entries of the history of aliases that do not exist, which are older than `age_seconds`;
-    returns their number.
-    """
+    """Delete old entries of the history of aliases that do not exist."""
     history = ModelAliasHistory
     alive = exists().where(
         ModelAlias.owner == history.owner,
@@ -205,9 +199,7 @@ def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int
 
 
 def prune_alias_requests(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` requests to change aliases that ended at least `age_seconds` ago; returns their number.
-    Approved ones remain as long as the alias, whose history names them.
-    """
+    """Delete requests that ended long ago; approved ones remain as long as the alias, whose history names them."""
     request = AliasRequest
     alive = exists().where(
         ModelAlias.owner == request.owner,
@@ -221,23 +213,21 @@ def prune_alias_requests(session: Session, age_seconds: float, limit: int) -> in
 
 
 def prune_break_glass(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` suspensions of protections that ended at least `age_seconds` ago; returns their number."""
+    """Delete suspensions that ended long ago."""
     held = LegalHold.covers(BreakGlass.owner)
     ended = BreakGlass.until < db_now() - age_seconds
     return delete_some(session, BreakGlass, ended, ~held, limit=limit)
 
 
 def count_break_glass(session: Session, age_seconds: float) -> int:
-    """Return the number of aliases whose protection is suspended, or was within the last seconds."""
+    """Count suspensions that are active, or were in the last seconds."""
     recent = BreakGlass.until > db_now() - age_seconds
     statement = select(func.count()).select_from(BreakGlass).where(recent)
     return session.scalar(statement) or 0
 
 
 def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` batch scores that are older than `age_seconds` and whose job has ended, of owners without
-    their own days; returns their number.
-    """
+    """Delete old batch scores with ended jobs, of owners without their own days."""
     going_on = exists().where(Job.id == BatchScore.job_id, Job.state.not_in(FINAL_STATES))
     old = BatchScore.created_at < db_now() - age_seconds
     held = LegalHold.covers(BatchScore.owner)
@@ -246,9 +236,7 @@ def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
 
 
 def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` uploads that were not closed, and that got no part for `age_seconds`; returns their
-    number. An upload that another transaction is closing or adding to is skipped.
-    """
+    """Delete open uploads without a new part for `age_seconds`, except one that another transaction is changing."""
     old = Upload.touched_at < db_now() - age_seconds
     held = LegalHold.covers(Upload.owner)
     forgotten = select(Upload.id).where(old, Upload.dataset_id.is_(None), ~held).limit(limit)
@@ -257,7 +245,7 @@ def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
 
 
 def prune_dataset_names(session: Session, limit: int) -> int:
-    """Delete up to `limit` version counters of names that no dataset has any more; returns their number."""
+    """Delete version counters of names without a dataset."""
     used = exists().where(Dataset.owner == DatasetName.owner, Dataset.name == DatasetName.name)
     return delete_some(session, DatasetName, ~used, limit=limit)
 
@@ -265,9 +253,7 @@ def prune_dataset_names(session: Session, limit: int) -> int:
 def ended_jobs(
     session: Session, age_seconds: float, after: EndedJob, limit: int, *, unneeded: bool
 ) -> Sequence[EndedJob]:
-    """Return jobs that ended at least `age_seconds` ago, ordered by the time of their end; with `unneeded`, only those
-    to which nothing refers, of owners without their own days for jobs.
-    """
+    """Order by end. `unneeded`: only jobs to which nothing refers, of owners without their own days for jobs."""
     conditions = [
         Job.parent_id.is_(None),
         Job.finished_at < db_now() - age_seconds,
@@ -282,7 +268,7 @@ def ended_jobs(
 
 
 def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_last: bool) -> int:
-    """Delete up to `limit` events of these jobs, with `spare_last` except each job's last one; returns their number."""
+    """With `spare_last`, keep each job's last event."""
     of_these: ColumnElement[bool] = JobEvent.job_id.in_(job_ids)
     if spare_last:
         last = select(Job.event_seq).where(Job.id == JobEvent.job_id).scalar_subquery()
@@ -291,9 +277,7 @@ def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_
 
 
 def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
-    """Delete those of the jobs to which nothing refers, with their rows; returns their number. `ended_counts` still
-    includes them.
-    """
+    """Delete those to which nothing refers, with their rows. `ended_counts` still includes them."""
     removed = Counter(
         (kind, state)
         for kind, state in session.execute(
@@ -316,7 +300,8 @@ def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
 def ended_counts(
     session: Session, counts: Mapping[tuple[str, str], int] | None = None
 ) -> dict[tuple[str, str], int]:
-    """Return the number of jobs that ever ended, by kind and state, deleted jobs included and child jobs excluded.
+    """Count jobs that ever ended, by kind and state: deleted ones, too, but no child jobs.
+
     `counts` is the result of `job_counts` in the same transaction.
     """
     # An index has kind and state of all jobs, but not their parents. Child jobs are few: housekeeping deletes them.
@@ -337,7 +322,7 @@ def ended_counts(
 
 
 def _unneeded() -> ColumnElement[bool]:
-    """Return the condition that a job has ended, and that neither a model nor an output refers to it."""
+    """The job has ended, and neither a model nor an output refers to it."""
     part = aliased(Job)
     return and_(
         Job.state.in_(FINAL_STATES),
@@ -349,13 +334,13 @@ def _unneeded() -> ColumnElement[bool]:
 
 
 def is_without_table(age_seconds: float) -> Conditions:
-    """Return the conditions that a dataset has been invalid or unchanged for at least `age_seconds`."""
+    """The dataset has been invalid or unchanged for at least `age_seconds`."""
     without = (DatasetStatus.INVALID, DatasetStatus.UNCHANGED)
     return (Dataset.status.in_(without), *_at_rest(age_seconds))
 
 
 def is_unused(age_seconds: float) -> Conditions:
-    """Return the conditions that nothing was derived from a dataset, and that no job has used it for `age_seconds`."""
+    """Nothing was derived from the dataset, and no job has used it for `age_seconds`."""
     outputs = (table.__table__.c for table in output_tables() if not issubclass(table, UploadRow))
     child = aliased(Dataset)
     users = (
@@ -374,9 +359,7 @@ def is_unused(age_seconds: float) -> Conditions:
 
 
 def _at_rest(age_seconds: float) -> Conditions:
-    """Return the conditions that a dataset is older than `age_seconds`, and that no job has used it within
-    this time.
-    """
+    """The dataset is older than `age_seconds`, and no job has used it within this time."""
     recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
     return (
         Dataset.created_at < db_now() - age_seconds,
@@ -398,30 +381,29 @@ def find_datasets(
 
 
 def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bool:
-    """Return True if this dataset satisfies the conditions now."""
+    """Return True if the dataset satisfies the conditions now."""
     return session.scalar(select(exists().where(Dataset.id == dataset_id, *conditions))) or False
 
 
 def aliases_with_decisions(session: Session) -> list[MonitoredAlias]:
-    """Return the aliases that have segments of decisions, also those that were deleted."""
+    """Deleted aliases count, too."""
     columns = (DecisionSegment.owner, DecisionSegment.name, DecisionSegment.alias)
     return [MonitoredAlias(*row) for row in session.execute(select(*columns).distinct())]
 
 
 def owners_of_outcomes(session: Session) -> Sequence[str]:
-    """Return the owners who have outcomes, without a legal hold on everything."""
+    """Owners under a legal hold on everything are left out."""
     held = LegalHold.covers(OutcomeSegment.owner)
     return session.scalars(select(OutcomeSegment.owner).where(~held).distinct()).all()
 
 
 def owners_of_pending_decisions(session: Session) -> Sequence[str]:
-    """Return the owners who have segments of decisions that are not final."""
     statement = select(DecisionSegment.owner).where(DecisionSegment.final_at.is_(None))
     return session.scalars(statement.distinct()).all()
 
 
 def lost_decisions(session: Session, age: float) -> int:
-    """Return the number of decisions that segments lack which were sealed within so many seconds."""
+    """Count decisions that recently sealed segments lack."""
     statement = select(func.sum(DecisionSegment.lost)).where(
         DecisionSegment.sealed_at > db_now() - age
     )
@@ -429,13 +411,13 @@ def lost_decisions(session: Session, age: float) -> int:
 
 
 def oldest_pending_decisions(session: Session) -> float | None:
-    """Return how many seconds ago the oldest segment of decisions was sealed that is not final; None without one."""
+    """Return the age of the oldest sealed segment that is not final."""
     oldest = func.min(DecisionSegment.sealed_at)
     return session.scalar(select(db_now() - oldest).where(DecisionSegment.final_at.is_(None)))
 
 
 def owners_to_erase(session: Session) -> Sequence[str]:
-    """Return the owners who have open requests to erase an entity, without a legal hold on everything."""
+    """Owners under a legal hold on everything are left out."""
     held = LegalHold.covers(Erasure.owner)
     open_ = select(Erasure.owner).where(Erasure.done_at.is_(None), ~held)
     return session.scalars(open_.distinct()).all()
@@ -449,22 +431,20 @@ class OldFiles(NamedTuple):
 
 
 def old_files_of_erasures(session: Session) -> list[OldFiles]:
-    """Return the blobs that erasures have replaced, and that are not known to be deleted."""
+    """Return replaced blobs that are not known to be deleted."""
     statement = select(Erasure.id, Erasure.old_keys).where(Erasure.old_keys.is_not(None))
     return [OldFiles(id_, keys or []) for id_, keys in session.execute(statement)]
 
 
 def forget_old_files(session: Session, old: OldFiles) -> None:
-    """Record that the blobs are deleted, unless the erasure has replaced more of them."""
+    """Record that the blobs are deleted, unless the erasure has replaced more."""
     erasure = session.get(Erasure, old.erasure_id, with_for_update=True)
     if erasure is not None and erasure.old_keys == old.keys:
         erasure.old_keys = None
 
 
 def expire_erasures(session: Session, limit: int) -> int:
-    """Delete the entity's id from up to `limit` requests that failed and whose time has passed; returns their number.
-    After an outage, the other ones continue.
-    """
+    """Delete the entity's id from failed requests whose time has passed. After an outage, others continue."""
     continues = exists().where(
         Job.id == Erasure.job_id,
         or_(Job.state == JobState.SUCCEEDED, Job.state.not_in(FINAL_STATES)),
@@ -478,9 +458,7 @@ def expire_erasures(session: Session, limit: int) -> int:
 
 
 class BlobColumn(NamedTuple):
-    """A database column with blob keys: the name of its table for messages, the columns of the primary key, and the
-    column.
-    """
+    """A column with blob keys: its table (for messages), the primary key, and the column."""
 
     what: str
     ids: Sequence[Column[Any]]
@@ -489,8 +467,8 @@ class BlobColumn(NamedTuple):
 
 @functools.cache
 def blob_columns() -> Sequence[BlobColumn]:
-    """Return every database column with blob keys, found by the name's ending `_key`, so that none is forgotten: blobs
-    in no such column are deleted, and not backed up.
+    """Return every column with blob keys, found by the ending `_key`: blobs in no such column are deleted, and not
+    backed up.
 
     Checkpoints are not included: a job can run without its checkpoint.
     """
@@ -504,7 +482,7 @@ def blob_columns() -> Sequence[BlobColumn]:
 
 
 def named(session: Session, keys: Sequence[str]) -> set[str]:
-    """Return the keys that are in use: in a column of `blob_columns`, or in an unfinished job or child job."""
+    """Return the keys in `blob_columns`, or in unfinished jobs."""
     statement: CompoundSelect[Any] = union(
         *(select(column.key).where(column.key.in_(keys)) for column in blob_columns())
     )
@@ -520,9 +498,7 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
 def page(
     session: Session, column: BlobColumn, after: Sequence[str | int], limit: int
 ) -> Sequence[tuple[list[str | int], str]]:
-    """Return up to `limit` rows of a blob column as (primary key, blob key), ordered by primary key, after `after`
-    (empty: from the first).
-    """
+    """Return (primary key, blob key) pairs after `after` (empty: from the first)."""
     statement = select(column.key, *column.ids).where(column.key.is_not(None))
     if after:
         statement = statement.where(tuple_(*column.ids) > tuple_(*map(literal, after)))
@@ -531,7 +507,7 @@ def page(
 
 
 def of_parts(session: Session) -> Sequence[tuple[str, str]]:
-    """Return the (id of the child job, blob key) of the files of child jobs whose parents have not ended."""
+    """Return (child job, blob key) pairs of child jobs whose parents have not ended."""
     return [
         (part_id, key)
         for part_id, result in parts.results_in_use(session)
@@ -540,15 +516,13 @@ def of_parts(session: Session) -> Sequence[tuple[str, str]]:
 
 
 def runs_since(session: Session, age_seconds: float) -> bool:
-    """Return True if a job that started at least `age_seconds` ago is still running; its staging folder may
-    be as old.
-    """
+    """Return True if a job of this age is still running: its staging folder may be as old."""
     started = select(func.min(Job.started_at)).where(Job.state == JobState.RUNNING)
     return bool(session.scalar(select(started.scalar_subquery() < db_now() - age_seconds)))
 
 
 def recorded_aliases(session: Session, after: MonitoredAlias, limit: int) -> list[MonitoredAlias]:
-    """Return aliases that exist and whose newest feedback settings are not null, in alphabetical order, after one."""
+    """Return aliases whose newest feedback settings are not null, in alphabetical order, after one."""
     columns = (AliasFeedback.owner, AliasFeedback.name, AliasFeedback.alias)
     newest = select(*columns, func.max(AliasFeedback.revision)).group_by(*columns)
     exist = select(ModelAlias.owner, ModelAlias.name, ModelAlias.alias)
@@ -567,23 +541,21 @@ def recorded_aliases(session: Session, after: MonitoredAlias, limit: int) -> lis
 
 
 def find_retention(session: Session, owner: str) -> RetentionRule | None:
-    """Return the days of retention of an owner; None if only the settings apply."""
     return session.scalar(select(RetentionRule).where(RetentionRule.readable_by(owner)))
 
 
 def list_retention(session: Session, *, limit: int, after: str | None) -> Page[RetentionRule]:
-    """Return a page of the owners with their own days of retention, the last changed first."""
+    """The last changed first."""
     times, owners = RetentionRule.updated_at, RetentionRule.owner
     return fetch_page(session, select(RetentionRule), times, owners, limit=limit, after=after)
 
 
 def all_retention(session: Session) -> Sequence[RetentionRule]:
-    """Return the days of retention of all owners that have their own."""
     return session.scalars(select(RetentionRule).order_by(RetentionRule.owner)).all()
 
 
 def put_retention(session: Session, owner: str, days: Mapping[str, float | None] | None) -> None:
-    """Insert or replace the days of retention of an owner; None deletes them."""
+    """None deletes the days."""
     if days is None:
         session.execute(delete(RetentionRule).where(RetentionRule.readable_by(owner)))
         return
@@ -598,9 +570,7 @@ def _has_own(days: Any, owner: Any) -> ColumnElement[bool]:
 
 
 def expired(kind: str, owner: str, days: float) -> list[tuple[type[Owned], Conditions]]:
-    """Return for each table of a kind of resource the conditions that a row of the owner is older than so many days,
-    and that nothing forbids its deletion: a legal hold, an alias, or an unfinished job.
-    """
+    """Return for each table of a kind the conditions that a row is old, and not held, aliased or in unfinished jobs."""
     before = db_now() - days * DAY_SECONDS
 
     def of(table: Any, at: Any, *more: ColumnElement[bool]) -> tuple[type[Owned], Conditions]:
@@ -633,7 +603,6 @@ def expired(kind: str, owner: str, days: float) -> list[tuple[type[Owned], Condi
 
 
 def count_expired(session: Session, kind: str, owner: str, days: float) -> int:
-    """Return the number of resources that `expired` selects."""
     return sum(
         session.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
         for table, conditions in expired(kind, owner, days)
@@ -641,7 +610,6 @@ def count_expired(session: Session, kind: str, owner: str, days: float) -> int:
 
 
 def find_expired(session: Session, kind: str, owner: str, days: float, limit: int) -> list[str]:
-    """Return the ids of up to `limit` resources that `expired` selects, ordered by id."""
     found: list[str] = []
     for table, conditions in expired(kind, owner, days):
         own_id = table.__table__.c.id
@@ -652,9 +620,7 @@ def find_expired(session: Session, kind: str, owner: str, days: float, limit: in
 
 
 def prune_expired(session: Session, kind: str, owner: str, days: float, limit: int) -> int:
-    """Delete up to `limit` rows that `expired` selects, of the first of its tables that has some; returns their
-    number.
-    """
+    """Delete rows that `expired` selects, of the first of its tables that has some."""
     for table, conditions in expired(kind, owner, days):
         if count := delete_some(session, table, *conditions, limit=limit):
             return count

@@ -24,7 +24,7 @@ class Days:
 
     @classmethod
     def of(cls, rule: RetentionRule | None) -> Days:
-        """Return the days in a row of the table; all None without a row."""
+        """All days are None without a row."""
         if rule is None:
             return cls()
         return cls(**{field.name: getattr(rule, field.name) for field in fields(cls)})
@@ -35,25 +35,23 @@ class Days:
 
 
 def rules(session: Session) -> list[tuple[str, dict[str, float]]]:
-    """Return the owners with their own days, and these days by kind."""
+    """Return the owners with their own days by kind."""
     return [(rule.owner, Days.of(rule).given()) for rule in repository.all_retention(session)]
 
 
 def list_page(session: Session, *, limit: int, after: str | None) -> Page[RetentionRule]:
-    """Return a page of the owners with their own days, the last changed first."""
+    """The last changed first."""
     return repository.list_retention(session, limit=limit, after=after)
 
 
 def find(session: Session, owner: str) -> RetentionRule | None:
-    """Return the days of an owner; None if only the settings apply. Raises Invalid for a text that is no owner."""
+    """Raises Invalid for a text that is no owner."""
     check_name("owner", owner)
     return repository.find_retention(session, owner)
 
 
 def replace(session: Session, owner: str, days: Days) -> RetentionRule | None:
-    """Replace the days of an owner, who need not have a key yet; returns the row, None if no days are left. Raises
-    Invalid for a text that is no owner.
-    """
+    """Return None if no days are left. The owner needs no key yet. Raises Invalid for a text that is no owner."""
     check_name("owner", owner)
     allow_over_quota(session)
     given = days.given()
@@ -64,7 +62,7 @@ def replace(session: Session, owner: str, days: Days) -> RetentionRule | None:
 
 
 def preview(session: Session, owner: str, days: Days) -> dict[str, int]:
-    """Return the number of resources that a round of housekeeping would delete now with these days, by kind."""
+    """Count what a round of housekeeping would delete now."""
     check_name("owner", owner)
     return {
         kind: repository.count_expired(session, kind, owner, limit)

@@ -1,5 +1,4 @@
-"""The runs of schedules, in a thread of each dispatcher: each due time queues one refresh, whichever dispatcher
-handles it.
+"""The runs of schedules, in a thread of each dispatcher: each due time queues one refresh, by any dispatcher.
 
 The thread sleeps until the next due time, at most for `LOOK_SECONDS`: then one look into an index finds out whether
 there is an earlier one. What runs a schedule is imported when one is due.
@@ -50,7 +49,7 @@ class Scheduler:
         return RoleFile(self._settings.roles_file)
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set. After an error the next round starts as usual."""
+        """After an error the next round starts as usual."""
         wait = MIN_SECONDS
         while not stop.wait(wait):
             wait = LOOK_SECONDS
@@ -66,7 +65,7 @@ class Scheduler:
                 wait = min(max(until, MIN_SECONDS), LOOK_SECONDS)
 
     def run_due(self, stop: threading.Event | None = None) -> int:
-        """Handle the schedules that are due, up to `BATCH`; return the number of jobs that were queued."""
+        """Handle due schedules, up to `BATCH`; returns the number of queued jobs."""
         queued = 0
         for due in self._db.reading(rows.list_due, BATCH):
             if stop is not None and stop.is_set():
@@ -84,7 +83,7 @@ class Scheduler:
         return queued
 
     def _run(self, due: DueSchedule) -> bool:
-        """Handle a due time; returns True if this dispatcher has queued a job for it."""
+        """Return True if this dispatcher has queued a job."""
         from app.schedules import service as schedules
 
         found = self._db.reading(schedules.prepare_run, self._roles.content(), due)

@@ -33,12 +33,11 @@ _COLUMNS = [getattr(AuditEntry, name) for name in _SIGNED]
 
 
 def mac_of_entry(key: AuditKey, values: Sequence[Any]) -> str:
-    """Return the MAC of an entry, from the values of `_SIGNED`."""
+    """`values` are those of `_SIGNED`."""
     return key.mac(_ENTRY, orjson.dumps(values))
 
 
 def mac_of_seal(key: AuditKey, seal: AuditSeal, macs: Sequence[str]) -> str:
-    """Return the MAC of a seal over the MACs of its entries."""
     head = [seal.number, seal.previous_mac, seal.key_id, seal.first_position, seal.last_position]
     return key.mac(
         _SEAL, orjson.dumps([*head, seal.entries, seal.sealed_at]), "".join(macs).encode()
@@ -46,7 +45,7 @@ def mac_of_seal(key: AuditKey, seal: AuditSeal, macs: Sequence[str]) -> str:
 
 
 def mac_of_start(key: AuditKey, start: AuditStart) -> str:
-    """Return the MAC of the row that says what was removed by retention."""
+    """The row says what retention has removed."""
     values = [start.seal_number, start.position, start.entries, start.seal_mac, start.pruned_at]
     return key.mac(_START, orjson.dumps([*values, key.id]))
 
@@ -62,7 +61,7 @@ class Head(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Head:
-        """Return the head that `str` has written. Raises ValueError."""
+        """Inverse of `str`. Raises ValueError."""
         number, _, mac = text.strip().partition(":")
         if not number.isdecimal() or len(number) > 18 or len(mac) != 64:
             raise ValueError(f"must have the form NUMBER:MAC, got {text[:100]!r}")
@@ -70,9 +69,7 @@ class Head(NamedTuple):
 
 
 def seal_some(session: Session, keys: AuditKeys) -> int:
-    """Assign a position to up to `ENTRIES_PER_SEAL` entries that have none, and seal them if there is a key; return
-    their number. 0 if there are none, or if another process is sealing.
-    """
+    """Number and seal up to `ENTRIES_PER_SEAL` entries; returns 0 without any, or if another process is sealing."""
     start = _lock(session)
     if start is None:
         return 0
@@ -130,7 +127,7 @@ def seal_some(session: Session, keys: AuditKeys) -> int:
 
 
 def _lock(session: Session, *, wait: bool = False) -> AuditStart | None:
-    """Lock the log's start, which admits one sealer; None if another process has it and this one does not wait."""
+    """Admit one sealer by a lock on the log's start; None if another has it."""
     statement = select(AuditStart).with_for_update(skip_locked=not wait)
     if session.scalar(select(AuditStart.id)) is None:
         first = {"id": 1, "seal_number": 0, "position": 0, "entries": 0, "seal_mac": ""}
@@ -139,7 +136,6 @@ def _lock(session: Session, *, wait: bool = False) -> AuditStart | None:
 
 
 def _top() -> Any:
-    """Return the query of the highest position, with the condition of its partial index."""
     return select(func.max(AuditEntry.position)).where(AuditEntry.position.is_not(None))
 
 
@@ -161,21 +157,20 @@ def has_unsealed(session: Session, keys: AuditKeys) -> bool:
 
 
 def start_of(session: Session) -> AuditStart | None:
-    """Return the row with the start of the log; None before anything was sealed."""
     return session.scalars(select(AuditStart)).first()
 
 
 def head_of(session: Session) -> Head | None:
-    """Return the number and the MAC of the last seal; None if there is none."""
+    """Return None without seals."""
     newest = select(AuditSeal.number, AuditSeal.mac).order_by(AuditSeal.number.desc()).limit(1)
     found = session.execute(newest).first()
     return None if found is None else Head(*found)
 
 
 def prune(session: Session, keys: AuditKeys, age_seconds: float) -> int:
-    """Remove the oldest entries if they are older than `age_seconds`, seal by seal, a few seals at once; return their
-    number. What was removed is signed in `AuditStart`. A seal that does not verify is kept, with all after it. So is a
-    seal with an entry of an owner on legal hold.
+    """Remove the oldest entries by seals, a few at once; signed in `AuditStart`.
+
+    A seal that does not verify is kept, with all after it. So is a seal with an entry of an owner on legal hold.
     """
     start = _lock(session, wait=True)
     if start is None:
@@ -237,9 +232,7 @@ def _prune_unsealed(session: Session, start: AuditStart, before: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Something in the log that no caller of the service can bring about. `seal` is the number of the seal, `ids` are
-    entries (at most `SHOWN`).
-    """
+    """What no caller of the service can bring about: `seal` is a number, `ids` are up to `SHOWN` entries."""
 
     kind: str
     detail: str
@@ -263,7 +256,7 @@ class _Entry(NamedTuple):
 
 
 def _entries(session: Session, seal: AuditSeal) -> list[_Entry]:
-    """Return the entries at the positions of a seal, at most one more than a seal has."""
+    """Return at most one entry more than a seal has."""
     found = session.execute(
         select(*_COLUMNS, AuditEntry.mac)
         .where(AuditEntry.position.between(seal.first_position, seal.last_position))
@@ -274,9 +267,7 @@ def _entries(session: Session, seal: AuditSeal) -> list[_Entry]:
 
 
 def next_seals(session: Session, number: int) -> list[tuple[AuditSeal, list[_Entry]]]:
-    """Return the next seals after a number with the entries at their positions: at most `SEALS_PER_PAGE` seals, of at
-    most some `ENTRIES_PER_SEAL` entries together.
-    """
+    """Return up to `SEALS_PER_PAGE` seals with entries, of about `ENTRIES_PER_SEAL` entries together."""
     statement = _seals().where(AuditSeal.number > number).order_by(AuditSeal.number)
     seals: list[AuditSeal] = []
     total = 0
@@ -311,7 +302,7 @@ def next_seals(session: Session, number: int) -> list[tuple[AuditSeal, list[_Ent
 def check_seal(
     keys: AuditKeys, seal: AuditSeal, entries: Sequence[_Entry], before: Head, position: int
 ) -> Iterator[Flaw]:
-    """Yield the flaws of a seal and its entries. `before` is the seal before it, `position` its last position."""
+    """`before` is the seal before, `position` its last position."""
     number = seal.number
     key = keys.get(seal.key_id)
     if key is None:
@@ -367,7 +358,7 @@ def removed_that_exist(session: Session) -> Sequence[str]:
 
 
 def unrecorded(session: Session, place: str, late_seconds: float) -> Iterator[Flaw]:
-    """Yield a flaw for seals that have been there for some time although no place has a record of the last one."""
+    """Yield a flaw if no record of the last seal appears in time."""
     old = select(AuditSeal.number).where(AuditSeal.sealed_at < db_now() - late_seconds)
     if session.scalar(old.limit(1)) is not None:
         detail = (
@@ -378,9 +369,7 @@ def unrecorded(session: Session, place: str, late_seconds: float) -> Iterator[Fl
 
 
 def begins_late(session: Session, late_seconds: float) -> Iterator[Flaw]:
-    """Yield a flaw if the oldest entry is younger than the oldest key, whose creation is an entry, although retention
-    has removed none.
-    """
+    """Yield a flaw if the oldest entry is younger than the oldest key, without retention."""
     start = start_of(session)
     if start is not None and start.entries:
         return

@@ -15,10 +15,9 @@ MISSED_ROUNDS = 4
 
 
 def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
-    """Return the reason why no worker of this host is healthy; None if one is.
+    """Return why no worker of this host is healthy; None if one has a recent heartbeat.
 
-    A worker's row has the time of its last heartbeat. The broker is not checked: without it a worker polls for jobs,
-    and a restart of the worker would lose its fit.
+    The broker is not checked: without it a worker polls for jobs, and a restart of the worker would lose its fit.
     """
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
     try:
@@ -32,9 +31,7 @@ def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
 
 
 def dispatcher_problem(db: Database, settings: Settings, host: str) -> str | None:
-    """Return the reason why the dispatcher of this host is not healthy; None if its heartbeat is recent, the database
-    responds, and no work is overdue.
-    """
+    """Return None if the heartbeat is recent, the database responds, and no work is overdue."""
     late = MISSED_ROUNDS * settings.reap_seconds
     try:
         with db.read() as session:

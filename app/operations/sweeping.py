@@ -17,9 +17,7 @@ _BATCH = 500  # keys looked up by one statement
 
 
 def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
-    """Delete the blobs to which no row refers and whose grace period is over; returns their number. Nothing is deleted
-    while a backup is running.
-    """
+    """Delete unreferenced blobs after their grace period, but not during a backup."""
     grace = settings.blob_grace_seconds
     with db.read() as session:
         spare_staging = repository.runs_since(session, grace)
@@ -46,9 +44,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
 
 
 def discard(db: Database, blobs: BlobStore, settings: Settings, keys: Collection[str]) -> int:
-    """Delete those of the blobs to which no row refers, whatever their age; returns the number of files. Nothing is
-    deleted while a backup is running.
-    """
+    """Delete unreferenced blobs of `keys`, whatever their age, but not during a backup."""
 
     def mark(session: Session) -> set[str]:
         # A backup that starts after this transaction copies a database that does not name these blobs either.
@@ -64,9 +60,7 @@ def discard(db: Database, blobs: BlobStore, settings: Settings, keys: Collection
 def _discard_unknown(
     db: Database, blobs: BlobStore, settings: Settings, keys: Collection[str]
 ) -> int:
-    """Delete those of the files that have no entry in the catalogue, or one with the state `deleted`; returns their
-    number.
-    """
+    """Delete files without an entry in the catalogue, or with one in state `deleted`."""
     with db.read() as session:
         unknown = set(keys) - set(catalogue.entries(session, list(keys)))
     if not unknown:

@@ -100,14 +100,14 @@ _PREFIXES = frozenset(
 
 
 def plain(address: Address) -> Address:
-    """Return the IPv4 address for which a mapped or NAT64 address stands; any other address as it is."""
+    """Return the IPv4 address inside a mapped or NAT64 address; any other as it is."""
     if isinstance(address, IPv6Address) and (address in _MAPPED or address in _NAT64):
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address
 
 
 def _contained(address: Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses to which a router, tunnel or translator may send what goes to an IPv6 address."""
+    """Return IPv4 addresses that a router, tunnel or translator may reach by an IPv6 address."""
     if isinstance(address, IPv4Address) or address.is_loopback:  # ::1 does not contain 0.0.0.1
         return []
     found = []
@@ -125,13 +125,13 @@ def _is_never_allowed(address: Address) -> bool:
 
 
 def is_in(address: Address, networks: Iterable[IPv4Network | IPv6Network]) -> bool:
-    """Return True if one of the networks contains the address, or the IPv4 address for which it stands."""
+    """Check the IPv4 address that it stands for, too."""
     found = plain(address)
     return any(each in network for network in networks for each in (address, found))
 
 
 def is_public(address: Address) -> bool:
-    """Return True for an address of the internet: not internal, not special, and no metadata of a cloud."""
+    """Return False for internal and special addresses, and a cloud's metadata."""
     found = plain(address)
     if _is_never_allowed(address):
         return False
@@ -146,14 +146,14 @@ def is_public(address: Address) -> bool:
 
 
 def is_allowed(address: Address, networks: Networks, scheme: str) -> bool:
-    """Return True if the service may connect to an address: to a public one by https, and to one in `networks`."""
+    """Allow public addresses by https, and all of `networks`."""
     if is_in(address, networks):
         return not _is_never_allowed(address)
     return scheme == "https" and is_public(address)
 
 
 def parse_networks(given: str) -> Networks:
-    """Return networks in CIDR notation, separated by commas. Raises ValueError."""
+    """Parse CIDR notation, separated by commas. Raises ValueError."""
     items = [each.strip() for each in given.split(",") if each.strip()]
     if len(items) > MAX_NETWORKS:
         raise ValueError(f"must be at most {MAX_NETWORKS} networks, got {len(items):,}")
@@ -183,7 +183,7 @@ class HttpUrl:
 
     @property
     def address(self) -> Address | None:
-        """The address, if the host is one; None if it is a name."""
+        """None if the host is a name."""
         try:
             return ip_address(self.host)
         except ValueError:
@@ -191,7 +191,7 @@ class HttpUrl:
 
     @property
     def authority(self) -> str:
-        """Host and port, as in a request line: without the port if it is that of the scheme."""
+        """As in a request line: without the scheme's own port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -200,8 +200,8 @@ class HttpUrl:
 
 
 def parse_url(given: str) -> HttpUrl:
-    """Return the parts of an http:// or https:// URL of a server. A name is not looked up. Raises ValueError, which
-    says what is wrong.
+    """Parse an http:// or https:// URL of a server, without looking up names. Raises ValueError, which says what is
+    wrong.
     """
     if len(given) > MAX_URL:
         raise ValueError(f"must have at most {MAX_URL:,} characters, got {len(given):,}")
@@ -243,7 +243,7 @@ def parse_url(given: str) -> HttpUrl:
 
 
 def _checked_host(given: str, *, bracketed: bool) -> str:
-    """Return a host in ASCII. Raises ValueError for anything but a name or an address in its usual form."""
+    """Raises ValueError for anything but a name or an address in its usual form."""
     if bracketed:
         try:
             address = IPv6Address(given)
@@ -282,7 +282,7 @@ def _checked_host(given: str, *, bracketed: bool) -> str:
 
 
 def check_url(given: str, networks: Networks, *, proxied: bool) -> HttpUrl:
-    """Return the URL of a receiver, if the service may send to it as far as the URL alone tells. Raises ValueError.
+    """Check as far as the URL alone tells whether the service may send to a receiver. Raises ValueError.
 
     http:// is only for `networks`, the operator's exceptions: the address behind a name is checked with each
     connection. With a proxy, which looks names up itself, http:// is never allowed.

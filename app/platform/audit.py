@@ -35,40 +35,38 @@ _SUMMARY = "summary"  # key in a session's notes: the change in words
 
 
 def watch(sessions: sessionmaker[Session]) -> None:
-    """Register listeners on these sessions that write an audit entry for an actor's changes."""
+    """Let these sessions write an audit entry for an actor's changes."""
     event.listen(sessions, "do_orm_execute", _note_statement)
     event.listen(sessions, "after_flush", _note_flush)
     event.listen(sessions, "before_commit", before_commit)
 
 
 def prepare_quota_check() -> Callable[[], None] | None:
-    """Return the quota check for a transaction that the current actor is about to begin; None if nothing is limited."""
+    """Return the check for a transaction that begins; None if nothing is limited."""
     actor = acting.get()
     return None if actor is None or actor.quota_check is None else actor.quota_check()
 
 
 def require_quota_check(session: Session, check: Callable[[], None] | None) -> None:
-    """Call `check` before this session commits, if it has changed anything."""
+    """Call `check` before the commit of changes."""
     session.info[_QUOTA_CHECK] = check
 
 
 def allow_over_quota(session: Session) -> None:
-    """Allow this transaction to commit although its owner exceeds the storage quota, or the disk is nearly full. For
-    changes that store a small, bounded amount and must work then, such as the rotation of a leaked key.
+    """Let this transaction exceed quota and disk limits: for small changes that must work, such as rotating a leaked
+    key.
     """
     session.info.pop(_QUOTA_CHECK, None)
 
 
 def describe(session: Session, words: str, *, unless_described: bool = False) -> None:
-    """State in words what this transaction changes, for its audit entry: for a change of which the route and the path
-    do not say enough, such as the versions between which an alias moved. The last description counts.
-    """
+    """Describe the change, where route and path do not say enough, such as how an alias moved. The last one counts."""
     if not (unless_described and _SUMMARY in session.info):
         session.info[_SUMMARY] = shorten(words, MAX_SUMMARY)
 
 
 class Outcome(StrEnum):
-    """What became of a request: something was changed, it was refused, or decisive or personal data was read."""
+    """What became of a request; READ is of decisive or personal data."""
 
     DONE = "done"
     DENIED = "denied"
@@ -87,7 +85,7 @@ def describe_changes(
     after: Mapping[str, Any],
     absent: str = "none",
 ) -> None:
-    """State in words which values this transaction changes: `Quotas of risk: models 10 → 20, keys 5 → none`."""
+    """Describe changed values: `Quotas of risk: models 10 → 20, keys 5 → none`."""
     changed = [
         f"{name} {_in_words(before.get(name), absent)} → {_in_words(after.get(name), absent)}"
         for name in dict.fromkeys((*before, *after))
@@ -105,9 +103,8 @@ def _in_words(value: object, absent: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Filters of a list of entries: by key ("" for the command line), by the id or a part of the name of the principal,
-    by a text in the action, by a text in the path or in a new id, by outcome, and by time (the start is included, the
-    end is not).
+    """Filters of entries: by key ("" for the command line), principal (id or a part of its name), a text in the action,
+    a text in the path or in a new id, outcome, and time (from the start to before the end).
     """
 
     key_id: str | None = None
@@ -119,7 +116,6 @@ class AuditFilter:
     outcome: Outcome | None = None
 
     def apply(self, statement: Select[Any]) -> Select[Any]:
-        """Return the statement with the conditions of this filter."""
         entry = AuditEntry
         if self.key_id is not None:
             statement = statement.where(entry.key_id == (self.key_id or None))
@@ -155,7 +151,6 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[AuditEntry]:
-    """Return a page of the owner's entries that match the filter, newest first."""
     statement = only.apply(select(AuditEntry).where(AuditEntry.readable_by(owner)))
     return fetch_page(
         session, statement, AuditEntry.created_at, AuditEntry.id, limit=limit, after=after
@@ -163,7 +158,7 @@ def list_page(
 
 
 def position_of(after: str | None) -> int:
-    """Return the position in a cursor of the export: 0 for the start. Raises Invalid."""
+    """Return the position in an export's cursor: 0 for the start. Raises Invalid."""
     if after is None:
         return 0
     if not (after.isascii() and after.isdecimal()) or int(after[:20]) > MAX_POSITION:
@@ -177,16 +172,13 @@ def position_of(after: str | None) -> int:
 def list_after(
     session: Session, owner: str, only: AuditFilter, position: int, limit: int
 ) -> Sequence[AuditEntry]:
-    """Return up to `limit` of the owner's entries after a position, in the order of their positions. An entry gets its
-    position after its transaction has ended, so none appears later before one that was returned.
-    """
+    """Return entries after a position, in order. An entry's position comes after its transaction: none appears late."""
     statement = only.apply(select(AuditEntry).where(AuditEntry.readable_by(owner)))
     statement = statement.where(AuditEntry.position > position)
     return session.scalars(statement.order_by(AuditEntry.position).limit(limit)).all()
 
 
 def record(session: Session, actor: Actor, outcome: Outcome, summary: str | None = None) -> None:
-    """Write an entry for what the actor has read or was denied."""
     session.add(_entry(actor, outcome, [], summary))
 
 
@@ -199,7 +191,7 @@ def record_of_service(
     client: str | None = None,
     owner: str = AuditEntry.SERVICE,
 ) -> None:
-    """Write an entry that concerns all owners, or one of them: what the service did by itself."""
+    """Write an entry on what the service did by itself."""
     make_id = partial(new_id, "aud")
     actor = Actor(owner, None, None, action, make_id, client=client)
     session.add(_entry(actor, outcome, [], summary))
@@ -224,7 +216,7 @@ def _entry(actor: Actor, outcome: Outcome, made: list[str], summary: str | None)
 
 
 def _note_statement(state: ORMExecuteState) -> None:
-    """Record that a statement changes something, with the ids of inserted rows."""
+    """Record a statement's changes, with ids of inserted rows."""
     if acting.get() is None or not (state.is_insert or state.is_update or state.is_delete):
         return
     if state.bind_mapper is not None and state.bind_mapper.class_ is Idempotency:
@@ -238,7 +230,7 @@ def _note_statement(state: ORMExecuteState) -> None:
 
 
 def _note_flush(session: Session, _context: object) -> None:
-    """Record that a flush changes something, with the ids of new rows."""
+    """Record a flush's changes, with ids of new rows."""
     if acting.get() is None or not (session.new or session.dirty or session.deleted):
         return
     made = session.info.setdefault(_MADE, [])
@@ -249,13 +241,13 @@ def _note_flush(session: Session, _context: object) -> None:
 
 
 def _ids(values: Mapping[str, Any]) -> list[str]:
-    """Return the id of a new resource, such as ds_…, as a list; empty for rows that are not resources themselves."""
+    """Return the id of a new resource, such as ds_…, in a list; nothing for other rows."""
     found = values.get("id")
     return [found] if isinstance(found, str) else []
 
 
 def before_commit(session: Session) -> None:
-    """Write the entry for the session's changes, and check that they may be stored, as a commit would do first.
+    """Write the entry and check that the changes may be stored, as a commit would do first.
 
     For a transaction that is rolled back in any case, to find out whether it would be committed.
     """

@@ -23,17 +23,15 @@ class BadAuditKeys(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AuditKey:
-    """A key of the audit log."""
-
     secret: bytes = field(repr=False)
 
     @property
     def id(self) -> str:
-        """The name of the key: 16 hexadecimal digits of a hash, which reveal nothing about it."""
+        """16 hexadecimal digits of a hash, which reveal nothing about the key."""
         return hashlib.sha256(b"rankwright audit key\n" + self.secret).hexdigest()[:16]
 
     def mac(self, *parts: bytes) -> str:
-        """Return the HMAC-SHA256 of the parts in hexadecimal. A part must not contain a line feed."""
+        """Return HMAC-SHA256 in hexadecimal. A part must not contain a line feed."""
         return hmac.new(self.secret, b"\n".join(parts), hashlib.sha256).hexdigest()
 
 
@@ -45,21 +43,19 @@ class AuditKeys:
 
     @property
     def newest(self) -> AuditKey | None:
-        """The key that seals; None if there is none."""
+        """The key that seals."""
         return next(iter(self._by_id.values()), None)
 
     @property
     def ids(self) -> Set[str]:
-        """The names of the keys."""
         return self._by_id.keys()
 
     def get(self, key_id: str | None) -> AuditKey | None:
-        """Return the key with this id; None if it is unknown."""
         return self._by_id.get(key_id or "")
 
 
 def read_keys(file: Path) -> AuditKeys:
-    """Return the keys of a file: one per line, the newest first. Empty lines are ignored. Raises BadAuditKeys."""
+    """Read one key per line, the newest first. Empty lines are ignored. Raises BadAuditKeys."""
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
             raise BadAuditKeys(f"the file {file} must have at most {MAX_FILE_BYTES:,} bytes")
@@ -79,5 +75,5 @@ def read_keys(file: Path) -> AuditKeys:
 
 
 def make_key(file: Path) -> None:
-    """Write a new key to a file that only this user can read, unless it exists."""
+    """Write a file that only this user can read, unless it exists."""
     make_secret(file, os.urandom(32).hex())

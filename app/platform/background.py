@@ -1,6 +1,4 @@
-"""Background tasks: work that follows a request and must not delay it. And a cache with a time to live that is
-refreshed in the background.
-"""
+"""Background tasks, which must not delay a request; and a cache with a time to live, refreshed in the background."""
 
 from __future__ import annotations
 
@@ -30,14 +28,14 @@ class BackgroundTasks:
         self._thread.start()
 
     def add(self, work: Callable[[], object]) -> None:
-        """Add a task, or drop it if too many are waiting. Returns at once."""
+        """Drop the task if too many are waiting. Returns at once."""
         try:
             self._works.put_nowait(work)
         except queue.Full:
             log.debug("%s is overloaded; dropped %s", self._thread.name, work)
 
     def close(self, timeout: float = 3.0) -> None:
-        """Finish the tasks in the queue, within `timeout` seconds."""
+        """Finish the queue, within `timeout` seconds."""
         try:
             self._works.put_nowait(None)
         except queue.Full:
@@ -45,7 +43,6 @@ class BackgroundTasks:
         self._thread.join(timeout)
 
     def _run(self) -> None:
-        """Run the tasks in order, until the thread is closed."""
         while (work := self._works.get()) is not None:
             try:
                 work()
@@ -74,7 +71,7 @@ class TtlCache(Generic[Key, Value]):
         self._known: dict[Key, tuple[float, float, Value]] = {}
 
     def get(self, key: Key) -> Value | None:
-        """Return the valid value of a key, else None, without waiting; an old one is refreshed in the background."""
+        """Return a valid value, without waiting; an old one is refreshed in the background."""
         entry = self._known.get(key)
         if entry is None:
             return None
@@ -88,21 +85,18 @@ class TtlCache(Generic[Key, Value]):
         return value
 
     def put(self, key: Key, value: Value, looked_at: float) -> None:
-        """Store the value of a look-up that began at this monotonic time."""
+        """The look-up began at this monotonic time."""
         if len(self._known) >= self._size:
             self._known.clear()
         self._known[key] = (looked_at + self.seconds / 2, looked_at + self.seconds, value)
 
     def drop(self, key: Key) -> None:
-        """Delete one answer."""
         self._known.pop(key, None)
 
     def drop_where(self, is_gone: Callable[[Key, Value], bool]) -> None:
-        """Delete the answers for which `is_gone(key, value)` is true."""
         for key, (_, _, value) in list(self._known.items()):
             if is_gone(key, value):
                 self.drop(key)
 
     def clear(self) -> None:
-        """Delete all answers."""
         self._known.clear()

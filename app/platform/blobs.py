@@ -41,7 +41,7 @@ class Writeback:
         self._sent = 0
 
     def grown_to(self, size: int) -> None:
-        """Record the size so far. Never waits; fsync writes the rest."""
+        """Never waits; fsync writes the rest."""
         if size - self._sent < self.PART:
             return
         if hasattr(os, "posix_fadvise"):
@@ -60,10 +60,7 @@ MAX_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
 
 
 class BlobKey(str):
-    """The key of a blob in a job's payload, in a place where the fit process needs a path.
-
-    The worker replaces it by the path of a local file before the fit process starts (`app.jobs.execution`).
-    """
+    """The key of a blob in a job's payload, where the fit process needs a path, with which the worker replaces it."""
 
     __slots__ = ()
 
@@ -82,7 +79,7 @@ class Blob(NamedTuple):
 
 
 class ListedBlob(NamedTuple):
-    """A blob as the store lists it, without the catalogue. `age` is in seconds since it was published."""
+    """A blob as the store lists it. `age` is in seconds since it was published."""
 
     key: str
     bytes: int
@@ -135,47 +132,45 @@ class BlobStore(ABC):
 
     @abstractmethod
     def check_writable(self) -> None:
-        """Raise OSError if this process may not write. Called at the start of a process, so that the first upload does
-        not fail. A full disk is not an error, because stored blobs can be read.
+        """Raise OSError if this process may not write: at its start, not at the first upload.
+
+        A full disk is not an error, because stored blobs can be read.
         """
 
     @abstractmethod
     def probe(self) -> str:
-        """Return a sentence about the state of the store, for health checks. Raises OSError if blobs cannot be read and
-        written, and BlobStoreAway.
-        """
+        """Describe the store for health checks. Raises OSError if blobs cannot be used, and BlobStoreAway."""
 
     def writer(self, kind: str) -> BlobWriter:
         """Open a new blob of this kind for writing in chunks; see `BlobWriter`."""
         return BlobWriter(self, kind, self._staging / uuid.uuid4().hex)
 
     def put(self, kind: str, stream: IO[bytes]) -> Blob:
-        """Store the rest of a stream as a new blob."""
         with self.writer(kind) as writer:
             while chunk := stream.read(_CHUNK):
                 writer.write(chunk)
             return writer.commit()
 
     def publish(self, file: Path, kind: str, sha256: str) -> Blob:
-        """Move a finished file of a staging folder into the store, as a new blob. It is durable when this returns."""
+        """Move a finished file of a staging folder into the store. It is durable when this returns."""
         blob = Blob(new_key(kind), sha256, file.stat().st_size)
         self.store_file(file, blob.key)
         return blob
 
     def store_file(self, file: Path, key: str) -> None:
-        """Move a finished file of a staging folder to a new key. It is durable and visible when this returns."""
+        """Move a finished file to a new key. It is durable and visible when this returns."""
         _fsync(file)
         self.send(file, key)
         self.move_in(file, key)
 
     @abstractmethod
     def send(self, file: Path, key: str) -> None:
-        """Do the part of storing a staged file that may take long, before the transaction in which `move_in` is called.
-        It can be repeated if the file has changed.
+        """Do the slow part of storing a staged file, before the transaction of `move_in`. Repeat it if the file
+        changes.
         """
 
     def move_in(self, file: Path, key: str) -> None:
-        """Move a staged file, whose bytes are on disk and sent, to a new key. It is visible when this returns."""
+        """Move a staged file, which is on disk and sent, to a new key. It is visible when this returns."""
         failpoints.reach("adopt")
         self._move_in(file, key)
         failpoints.reach("adopted")
@@ -206,8 +201,8 @@ class BlobStore(ABC):
 
     @abstractmethod
     def write_note(self, name: str, content: bytes) -> None:
-        """Write or replace a small file beside the blobs, which no listing has and nothing sweeps. `name` is
-        `folder/file`, and must not look like a blob's key.
+        """Replace a small file beside the blobs, which no listing has and nothing sweeps. `name` is `folder/file`,
+        unlike a key.
         """
 
     @abstractmethod
@@ -219,13 +214,11 @@ class BlobStore(ABC):
         self.fetch(blob)
 
     def pin(self, blob: Blob, folder: Path) -> Path:
-        """Return a local file with the bytes of a blob that stays at least as long as a staging folder. Raises as
-        `fetch` does.
-        """
+        """Return a local file that stays as long as a staging folder. Raises as `fetch` does."""
         return self.fetch(blob)
 
     def verify(self, blob: Blob) -> None:
-        """Read a whole blob. Raises BlobMissing, and BlobDamaged if size or SHA-256 is not that of the catalogue."""
+        """Read a whole blob. Raises BlobMissing, and BlobDamaged for another size or SHA-256."""
         with self.fetch(blob).open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             compare(blob, file.tell(), sha256)
@@ -237,11 +230,11 @@ class BlobStore(ABC):
         return path
 
     def job_dir(self, kind: str, job_id: str) -> Path:
-        """Return the path of a staging folder that all attempts of a job share; it may not exist."""
+        """All attempts of a job share this folder, which may not exist."""
         return self._staging / f"{kind}-{job_id}"
 
     def clear_staging(self, age_seconds: float) -> int:
-        """Delete the entries of staging that were last written at least `age_seconds` ago; return their number."""
+        """Delete what was last written at least `age_seconds` ago."""
         horizon, count = time.time() - age_seconds, 0
         for path in self._staging.iterdir():
             if not 0 < _newest(path) < horizon:
@@ -258,7 +251,7 @@ class FolderStore(BlobStore):
     """A folder of files `kind/ab/abcdef…`. Staging is a folder of the same file system, so that a rename publishes."""
 
     def __init__(self, root: Path) -> None:
-        """Create the folder if it does not exist. Raises PermissionError if this user may not."""
+        """Raises PermissionError if this user may not create the folder."""
         super().__init__(root / _STAGING)
         self.root = root
         try:
@@ -270,9 +263,7 @@ class FolderStore(BlobStore):
             self._refuse(root)
 
     def check_writable(self) -> None:
-        """Raise PermissionError if this process may not write: at its start, not at the first upload. Raises OSError if
-        a folder is missing. A full disk is no error: stored blobs can be read.
-        """
+        """Raises PermissionError, and OSError if a folder is missing. A full disk is no error."""
         for folder in (self.root, *self.root.iterdir()):
             if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
                 self._refuse(folder)
@@ -283,7 +274,7 @@ class FolderStore(BlobStore):
                 raise
 
     def probe(self) -> str:
-        """Check the folder as at the start; returns a sentence."""
+        """Check the folder as at the start."""
         self.check_writable()
         return "can be read and written"
 
@@ -292,9 +283,7 @@ class FolderStore(BlobStore):
         raise PermissionError(f"the blob folder {folder} is not writable by this user")
 
     def path(self, key: str) -> Path:
-        """Return the path of a blob. Raises ValueError for a key that leads out of the folder, which would be a bug,
-        because keys come from database rows.
-        """
+        """Raises ValueError for a key that leads out of the folder: a bug, because keys come from rows."""
         path = self.root / key
         if ".." in path.parts or Path(key).is_absolute():
             raise ValueError(f"blob key must stay inside the store, got {key!r}")
@@ -312,7 +301,7 @@ class FolderStore(BlobStore):
         _fsync(target.parent)
 
     def fetch(self, blob: Blob) -> Path:
-        """Return the path of the file itself. Raises BlobMissing, and BlobDamaged for a wrong size."""
+        """Return the file itself. Raises BlobMissing, and BlobDamaged for a wrong size."""
         path = self.path(blob.key)
         try:
             size = path.stat().st_size
@@ -323,13 +312,12 @@ class FolderStore(BlobStore):
         return path
 
     def read_range(self, blob: Blob, start: int, length: int) -> bytes:
-        """Return up to `length` bytes from position `start`. Raises as `fetch` does."""
         with self.fetch(blob).open("rb") as file:
             file.seek(start)
             return file.read(length)
 
     def list(self, prefix: str = "") -> Iterator[ListedBlob]:
-        """Yield the blobs below a folder. Files whose names are not keys are ignored."""
+        """Ignore files whose names are not keys."""
         now = time.time()
         for path in _files(self.path(prefix)):
             key = path.relative_to(self.root).as_posix()
@@ -340,7 +328,6 @@ class FolderStore(BlobStore):
                 yield ListedBlob(key, found.st_size, now - found.st_mtime)
 
     def delete(self, key: str) -> bool:
-        """Delete a blob; return False if there is none."""
         try:
             self.path(key).unlink()
         except FileNotFoundError:
@@ -348,7 +335,7 @@ class FolderStore(BlobStore):
         return True
 
     def write_note(self, name: str, content: bytes) -> None:
-        """Replace the file in one step. It is durable when this returns."""
+        """Replace the file in one step, durably."""
         target = self.path(name)
         target.parent.mkdir(mode=0o700, exist_ok=True)
         folder = self.staging_dir()
@@ -361,7 +348,6 @@ class FolderStore(BlobStore):
             shutil.rmtree(folder)
 
     def read_note(self, name: str) -> bytes | None:
-        """Return the content of the file; None if there is none."""
         try:
             return self.path(name).read_bytes()
         except FileNotFoundError:
@@ -397,7 +383,7 @@ class BlobWriter:
         self._path.unlink(missing_ok=True)
 
     def write(self, chunk: bytes) -> None:
-        """Append a chunk. A large one is hashed in another thread while it is written."""
+        """A large chunk is hashed in another thread while it is written."""
         if len(chunk) < MIN_THREADED_BYTES:
             self._file.write(chunk)
             self._hash.update(chunk)
@@ -410,35 +396,31 @@ class BlobWriter:
 
     @property
     def path(self) -> Path:
-        """The path of the bytes until `commit`."""
+        """Where the bytes are until `commit`."""
         return self._path
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the bytes written so far, in hexadecimal."""
         return self._hash.hexdigest()
 
     @property
     def blob(self) -> Blob:
-        """The blob that `commit` would publish now."""
+        """What `commit` would publish now."""
         return Blob(self.key, self.sha256, self.size)
 
     def flush(self) -> None:
-        """Flush the bytes written so far, so that other processes can read them."""
+        """Let other processes read the bytes so far."""
         self._file.flush()
 
     def sync(self) -> None:
-        """Write the bytes so far to disk and bucket, before a transaction, so that its `commit` waits for neither."""
+        """Write to disk and bucket before a transaction, so that its `commit` waits for neither."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._store.send(self._path, self.key)
         self._synced_size = self.size
 
     def commit(self) -> Blob:
-        """Make the blob durable and public.
-
-        It may be called again, because a transaction that refers to the blob is repeated after a deadlock.
-        """
+        """Make the blob durable and public. It may be repeated, as transactions are after a deadlock."""
         if not self._is_committed:
             if self._synced_size != self.size:
                 self.sync()
@@ -455,31 +437,30 @@ class Publisher:
         self.stored: list[Blob] = []
 
     def publish(self, file: Path, kind: str, sha256: str) -> Blob:
-        """Move a finished file of the work folder into the store, as a new blob."""
+        """Move a finished file of the work folder into the store."""
         self.stored.append(self._blobs.publish(file, kind, sha256))
         return self.stored[-1]
 
 
 def compare(blob: Blob, size: int, sha256: str) -> None:
-    """Raise BlobDamaged unless these are the size and SHA-256 of a blob's bytes."""
+    """Raise BlobDamaged for another size or SHA-256."""
     if (size, sha256) != (blob.bytes, blob.sha256):
         expected = f"{blob.bytes} bytes with SHA-256 {blob.sha256}"
         raise BlobDamaged(blob.key, blob.kind, expected, f"{size} bytes with SHA-256 {sha256}")
 
 
 def new_key(kind: str) -> str:
-    """Return a random key for a blob of this kind. Its folders hold a 256th of the kind's blobs each."""
+    """Return a random key. Each of its folders has a 256th of the kind's blobs."""
     name = uuid.uuid4().hex
     return f"{kind}/{name[:2]}/{name}"
 
 
 def stamp_of(found: os.stat_result) -> dict[str, int]:
-    """Return a stamp (size and time) that differs if the file at a path outside the store is replaced or changed."""
+    """Return size and time, which differ if a file outside the store is replaced or changed."""
     return {"bytes": found.st_size, "changed_ns": found.st_mtime_ns, "inode": found.st_ino}
 
 
 def _fsync(path: Path) -> None:
-    """Write a file's data to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -494,7 +475,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _newest(path: Path) -> float:
-    """Return the time of the last write to the file, or to anything in the folder; 0 if it does not exist."""
+    """Return the last write to the file, or in the folder; 0 without it."""
     newest = 0.0
     for each in (path, *_files(path)):
         with contextlib.suppress(FileNotFoundError):

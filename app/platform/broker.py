@@ -26,7 +26,7 @@ class BrokerAway(Exception):
 
 
 def make_celery(broker_url: str) -> Celery:
-    """Return the Celery application of producers and workers. Raises ValueError for an unsupported kind of broker."""
+    """Raises ValueError for an unsupported kind of broker."""
     scheme = broker_url.partition("://")[0]
     if scheme not in _SCHEMES:
         raise ValueError(
@@ -67,9 +67,7 @@ def make_celery(broker_url: str) -> Celery:
 
 
 class Producer:
-    """Sends wake-up messages. Logs once that the broker is unavailable, and once that it is available again.
-    Thread-safe.
-    """
+    """Sends wake-up messages; logs the begin and the end of an outage once. Thread-safe."""
 
     def __init__(self, broker_url: str) -> None:
         self._celery = make_celery(broker_url)
@@ -84,7 +82,7 @@ class Producer:
         self._is_away = False
 
     def wake(self) -> None:
-        """Send one wake-up. Raises BrokerAway; within a second after a failure it raises at once."""
+        """Raises BrokerAway; within a second after a failure at once."""
         if time.monotonic() < self._rest_until:
             raise BrokerAway("the broker was recently unavailable")
         try:
@@ -102,7 +100,7 @@ class Producer:
         self._is_away = False
 
     def ping(self) -> None:
-        """Check that the broker can be reached, without sending anything. Raises BrokerAway."""
+        """Send nothing. Raises BrokerAway."""
         try:
             with self._celery.connection_for_write() as connection:
                 _ = connection.default_channel  # the transport pings as it opens a channel
@@ -110,5 +108,4 @@ class Producer:
             raise BrokerAway(f"the broker is unavailable: {error}") from error
 
     def close(self) -> None:
-        """Close every connection."""
         self._celery.close()

@@ -28,7 +28,7 @@ class BadCredentials(Exception):
 
 
 def options_of(scheme: str, file: Path | None) -> dict[str, Any]:
-    """Return obstore's options for the credentials in a file; none without a file. Raises BadCredentials.
+    """Return obstore's options for a file of credentials; none without a file. Raises BadCredentials.
 
     `s3`: an AWS credentials file with the section `[default]`. `gs`: the JSON key of a service account. `az`: a
     connection string.

@@ -24,7 +24,7 @@ class Bucket:
 
 
 def check_bucket_url(given: str) -> None:
-    """Raise ValueError for the URL of a bucket and a prefix that cannot be used."""
+    """Raise ValueError for a bucket and prefix that cannot be used."""
     parts = urlsplit(given)
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}", parts.netloc):
         raise ValueError(
@@ -40,7 +40,7 @@ def check_bucket_url(given: str) -> None:
 
 
 def check_endpoint(given: str, scheme: str) -> None:
-    """Raise ValueError for the URL of a bucket's server that cannot be used."""
+    """Raise ValueError for a bucket's server that cannot be used."""
     if scheme == "gs":
         raise ValueError("must not be set for gs://, whose server is always Google's")
     try:

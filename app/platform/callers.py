@@ -22,10 +22,7 @@ CredentialKind = Literal["key", "token", "session", "link"]
 
 
 class Credential(NamedTuple):
-    """The proof of identity in a request, as a hash without the secret.
-
-    The kind is a part of it: the token of a browser session is not accepted where a key is expected.
-    """
+    """The proof of identity in a request, as a hash. A kind is part of it: a browser session is no key."""
 
     kind: CredentialKind
     sha256: str
@@ -33,7 +30,6 @@ class Credential(NamedTuple):
 
     @classmethod
     def of(cls, kind: CredentialKind, secret: str | bytes) -> Credential:
-        """Return the credential of a secret."""
         secret = secret.encode("utf-8", "replace") if isinstance(secret, str) else secret
         return cls(kind, hashlib.sha256(secret).hexdigest())
 
@@ -65,13 +61,11 @@ class Caller:
 
     @property
     def permit_holder(self) -> str:
-        """The owner whose permits a request uses. All callers without a credential share the permits of one artificial
-        owner.
-        """
+        """The owner whose permits a request uses; callers without a credential share one artificial owner's."""
         return "" if self.principal_id is None else self.owner
 
     def has(self) -> str:
-        """Return what the caller may do, in words, for the detail of a refusal."""
+        """Say what the caller may do."""
         scopes = ", ".join(sorted(self.scopes))
         if self.kind == "key":
             return f"the key has {scopes}"
@@ -80,7 +74,7 @@ class Caller:
         return f"{which} {', '.join(self.roles)} at {shown(self.owner)} {allow} {scopes}"
 
     def may_change(self, scope: str, model_name: str) -> bool:
-        """Return True if the caller has the scope, and may use it to change models of this name."""
+        """True with the scope, for models of this name."""
         if scope not in self.scopes:
             return False
         patterns = self.models.get(scope)
@@ -91,11 +85,9 @@ class Caller:
 class Actor:
     """Who makes a change: a caller by a route, or the server's command line (`principal_id` is None).
 
-    `make_id` returns an id for each entry of the audit log.
-
-    `quota_check` is called before each writing transaction, so that it can read without a lock. The function that it
-    returns is called when the transaction has changed something and is about to commit; it raises an error if the
-    caller may not store more.
+    `make_id` returns an id for each entry of the audit log. `quota_check` is called before each writing transaction, so
+    that it can read without a lock. The function that it returns is called when the transaction has changed something
+    and is about to commit; it raises an error if the caller may not store more.
     """
 
     owner: str
@@ -118,7 +110,6 @@ acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting_as(actor: Actor) -> Iterator[None]:
-    """Set the actor for the duration of a block."""
     token = acting.set(actor)
     try:
         yield
@@ -127,15 +118,13 @@ def acting_as(actor: Actor) -> Iterator[None]:
 
 
 def acting_principal() -> str | None:
-    """Return the id of the principal on whose behalf this thread or task acts; None for the service and its command
-    line.
-    """
+    """Return the acting principal; None for the service and its command line."""
     actor = acting.get()
     return None if actor is None else actor.principal_id
 
 
 def check_model(model_name: str) -> None:
-    """Raise Forbidden if the current actor may not change models of this name."""
+    """Raise Forbidden if the actor may not change models of this name."""
     actor = acting.get()
     if actor is None or (caller := actor.caller) is None or not caller.models:
         return
@@ -149,7 +138,7 @@ def check_model(model_name: str) -> None:
 
 
 def check_all_models() -> None:
-    """Raise Forbidden if the current actor may change only some models: for a change that concerns all of them."""
+    """Raise Forbidden if the actor may change only some models."""
     actor = acting.get()
     if actor is None or actor.caller is None:
         return

@@ -22,9 +22,7 @@ _PER_STATEMENT = 500
 
 
 def add(session: Session, blobs: Iterable[Blob]) -> None:
-    """Insert the entries of blobs to which the same transaction refers. Fails if the sweeper has deleted one as a file
-    without an entry.
-    """
+    """Insert the blobs of this transaction's rows. Fails if the sweeper has deleted one as a file without an entry."""
     rows = [
         {
             "key": b.key,
@@ -40,19 +38,19 @@ def add(session: Session, blobs: Iterable[Blob]) -> None:
 
 
 def commit(session: Session, writer: BlobWriter) -> Blob:
-    """Publish the written blob, and insert its entry. Can be called again if the transaction is repeated."""
+    """Publish the blob, and insert its entry. May be repeated with the transaction."""
     blob = writer.commit()
     add(session, [blob])
     return blob
 
 
 def find(session: Session, key: str) -> Blob:
-    """Return the entry of a blob; raises BlobMissing if there is none."""
+    """Raises BlobMissing."""
     return find_all(session, [key])[key]
 
 
 def find_all(session: Session, keys: Collection[str]) -> dict[str, Blob]:
-    """Return the entries of blobs by key; raises BlobMissing if one has none."""
+    """Raises BlobMissing if one has no entry."""
     found = entries(session, list(keys))
     for key in keys:
         if key not in found:
@@ -61,7 +59,7 @@ def find_all(session: Session, keys: Collection[str]) -> dict[str, Blob]:
 
 
 def entries(session: Session, keys: Sequence[str]) -> dict[str, Blob]:
-    """Return the entries of the stored blobs among these keys, by key."""
+    """Leave out keys without stored blobs."""
     found: dict[str, Blob] = {}
     for start in range(0, len(keys), _PER_STATEMENT):
         statement = select(BlobEntry.key, BlobEntry.sha256, BlobEntry.bytes).where(
@@ -73,7 +71,7 @@ def entries(session: Session, keys: Sequence[str]) -> dict[str, Blob]:
 
 
 def all_stored(session: Session) -> list[Blob]:
-    """Return the entries of all stored blobs, in the order of keys."""
+    """In the order of keys."""
     statement = select(BlobEntry.key, BlobEntry.sha256, BlobEntry.bytes).where(
         BlobEntry.state == BlobState.STORED
     )
@@ -81,7 +79,7 @@ def all_stored(session: Session) -> list[Blob]:
 
 
 def stored_before(session: Session, age_seconds: float, after: str, limit: int) -> Sequence[str]:
-    """Return the keys of up to `limit` blobs that were published at least `age_seconds` ago, in the order of keys."""
+    """Return blobs published at least `age_seconds` ago, in the order of keys."""
     statement = (
         select(BlobEntry.key)
         .where(
@@ -96,7 +94,7 @@ def stored_before(session: Session, age_seconds: float, after: str, limit: int) 
 
 
 def restart_grace(session: Session, keys: Collection[str]) -> None:
-    """Let the grace period of blobs begin now: a reader may still use one to which no row refers any more."""
+    """Begin a new grace period: a reader may still use a blob without a row."""
     session.execute(
         update(BlobEntry).where(BlobEntry.key.in_(keys)).values(published_at=db_now()),
         execution_options={"synchronize_session": False},
@@ -104,7 +102,7 @@ def restart_grace(session: Session, keys: Collection[str]) -> None:
 
 
 def mark_deleted(session: Session, keys: Collection[str]) -> None:
-    """Mark blobs to which no row refers as deleted. Their files may be deleted once this is committed."""
+    """Mark blobs without rows as deleted. Their files may be deleted after the commit."""
     session.execute(
         update(BlobEntry).where(BlobEntry.key.in_(keys)).values(state=BlobState.DELETED),
         execution_options={"synchronize_session": False},
@@ -112,7 +110,7 @@ def mark_deleted(session: Session, keys: Collection[str]) -> None:
 
 
 def mark_unknown(session: Session, keys: Sequence[str]) -> list[str]:
-    """Insert entries marked as deleted for files that have none; returns the keys of the files that may be deleted.
+    """Insert `deleted` entries for files without one; returns what may be deleted.
 
     A transaction that still tries to refer to one of them then fails, instead of referring to a blob that does not
     exist.
@@ -126,7 +124,7 @@ def mark_unknown(session: Session, keys: Sequence[str]) -> list[str]:
 
 
 def prune_deleted(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` entries of deleted blobs that are older than `age_seconds`; returns their number."""
+    """Delete up to `limit` old entries of deleted blobs."""
     doomed = select(BlobEntry.key).where(
         BlobEntry.state == BlobState.DELETED, BlobEntry.published_at < db_now() - age_seconds
     )
@@ -139,7 +137,7 @@ def prune_deleted(session: Session, age_seconds: float, limit: int) -> int:
 
 @contextmanager
 def hold(db: Database) -> Iterator[None]:
-    """Prevent the deletion of every blob that is in use now, during a block of at most one grace period."""
+    """Prevent the deletion of blobs in use, for at most one grace period."""
     id_ = uuid7()
     with db.write() as session:
         session.execute(insert(BlobHold).values(id=id_, since=db_now()))
@@ -151,13 +149,11 @@ def hold(db: Database) -> Iterator[None]:
 
 
 def is_held(session: Session, longest_seconds: float) -> bool:
-    """Return True if a process prevents the deletion of blobs. A hold older than `longest_seconds` belongs to a dead
-    process.
-    """
+    """Return True if a process prevents deletions. A hold older than `longest_seconds` is a dead process's."""
     alive = BlobHold.since > db_now() - longest_seconds
     return bool(session.scalar(select(exists().where(alive))))
 
 
 def release_all(session: Session) -> None:
-    """Delete all holds, in a copy of the database, to which they do not apply."""
+    """Delete all holds in a copy of the database, to which they do not apply."""
     session.execute(delete(BlobHold))

@@ -76,7 +76,7 @@ class Connection:
         return Bucket(self.prefix.rstrip("/"), self.endpoint, self.credentials_file, self.ca_file)
 
     def database_url(self) -> str:
-        """Return the URL of the database, read from its file. Raises OSError."""
+        """Read it from its file. Raises OSError."""
         assert self.url_file is not None
         return self.url_file.read_text().strip()
 
@@ -85,7 +85,7 @@ Connections = Mapping[str, Connection]
 
 
 def read_connections(file: Path) -> Connections:
-    """Return the connections of a file by name. Raises BadFile."""
+    """Raises BadFile."""
     given = read_json(file, MAX_FILE_BYTES)
     if not isinstance(given, dict) or len(given) > MAX_CONNECTIONS:
         got = f"{len(given):,} entries" if isinstance(given, dict) else type(given).__name__
@@ -101,20 +101,18 @@ def read_connections(file: Path) -> Connections:
 
 
 class ConnectionsFile(WatchedFile[Connections]):
-    """The connections of a file, which is watched."""
-
     def __init__(self, file: Path | None) -> None:
-        """Read the file; without one there are no connections. Raises BadFile."""
+        """Without a file there are no connections. Raises BadFile."""
         super().__init__(file, read_connections, {}, "connections")
 
     def of(self, owner: str) -> Connections:
-        """Return the connections that an owner may use, in alphabetical order."""
+        """In alphabetical order."""
         found = self.content()
         return {name: found[name] for name in sorted(found) if owner in found[name].owners}
 
 
 def _check_name(thing: str, name: Any) -> None:
-    """Raise ValueError unless the name follows the rules for names of owners."""
+    """Raise ValueError unless the name follows the rules for owners."""
     try:
         check_name(thing, name if isinstance(name, str) else "")
     except Invalid as error:
@@ -122,7 +120,7 @@ def _check_name(thing: str, name: Any) -> None:
 
 
 def _connection_of(name: str, entry: Any) -> Connection:
-    """Return the connection of an entry of the file. Raises ValueError."""
+    """Raises ValueError."""
     if not isinstance(entry, dict):
         raise ValueError(f"must be an object, got {shown(entry)}")
     driver = entry.get("driver")
@@ -153,7 +151,7 @@ def _text_of(entry: Mapping[str, Any], field: str) -> str:
 
 
 def _store_of(driver: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an object store. Raises ValueError."""
+    """Raises ValueError."""
     prefix = _text_of(entry, "prefix")
     if not prefix.startswith(f"{driver}://"):
         raise ValueError(f"prefix must begin with {driver}://, got {shown(prefix)}")
@@ -182,7 +180,7 @@ def _store_of(driver: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _database_of(driver: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a database. Raises ValueError, without a word of the URL, which may have a password."""
+    """Raises ValueError, without a word of the URL, which may have a password."""
     file = Path(_text_of(entry, "url_file"))
     try:
         check_database_url(_read(file, "url_file").strip())
@@ -203,7 +201,7 @@ def _database_of(driver: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_database_url(url: str) -> None:
-    """Check that this is a URL of PostgreSQL that can be connected to. Raises BadUrl, without a word of the URL."""
+    """Raise BadUrl, without a word of the URL, unless it is one of PostgreSQL."""
     import psycopg  # only a service with such a connection needs it here
     from psycopg.conninfo import conninfo_to_dict
 
@@ -225,7 +223,7 @@ def check_database_url(url: str) -> None:
 
 
 def _query_of(entry: Any) -> Query:
-    """Return a query of an entry. Raises ValueError."""
+    """Raises ValueError."""
     if not isinstance(entry, dict):
         raise ValueError(f"must be an object, got {shown(entry)}")
     if unknown := [field for field in entry if field not in ("sql", "parameters")]:
@@ -253,7 +251,7 @@ def _query_of(entry: Any) -> Query:
 
 
 def _read(file: Path, field: str) -> str:
-    """Return a text file. Raises ValueError."""
+    """Raises ValueError."""
     try:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:

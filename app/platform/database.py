@@ -59,8 +59,8 @@ class Database:
         bounded: bool = True,
         tokens: HostTokens | None = None,
     ) -> None:
-        """`bounded` sets a time limit for PostgreSQL's statements; without it, migrations may take hours. `tokens`
-        are replaced after changes.
+        """`bounded` limits the time of PostgreSQL's statements; migrations may take hours. `tokens` are replaced after
+        changes.
         """
         self.url = make_url(url)
         if self.url.drivername in {"postgresql", "postgres"}:
@@ -79,7 +79,7 @@ class Database:
         )
 
     def _engine(self, pool_size: int, *, bounded: bool) -> Engine:
-        """Return a SQLAlchemy engine; `bounded` limits the duration of PostgreSQL's statements."""
+        """`bounded` limits the duration of PostgreSQL's statements."""
         common: dict[str, Any] = {
             "pool_size": pool_size,
             "max_overflow": pool_size,
@@ -122,7 +122,7 @@ class Database:
     def reading(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
-        """Run `work` in one read-only transaction and return its result."""
+        """Run `work` in a read-only transaction."""
         with tracing.transaction(work), self.read() as session:
             return work(session, *args, **kwargs)
 
@@ -150,7 +150,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """Open a read-write transaction: commits at the end of the block, rolls back on any exception."""
+        """Commit at the end of the block, roll back on any exception."""
         if getattr(self._thread, "writes", False):
             raise RuntimeError("this thread is already in a write transaction: pass its session on")
         quota_check = audit.prepare_quota_check()  # it reads: before this takes a lock or a turn
@@ -169,19 +169,15 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """Open a read-only transaction, which sees one snapshot: the database refuses changes. It never blocks a
-        writer.
-        """
+        """Read one snapshot; changes are refused. It never blocks a writer."""
         with self._outages(read_only=True), self._read() as session, session.begin():
             yield session
 
     @contextmanager
     def _outages(self, *, read_only: bool = False) -> Iterator[None]:
-        """Raise Unavailable in place of the driver's error for a database that is down, full or locked, and for a
-        deadlock: the caller may try again. Log once that the database is unavailable, and once that it is available
-        again.
+        """Convert the driver's outages and deadlocks to Unavailable: the caller may try again.
 
-        Refused, a subclass, means that waiting does not help.
+        Log the begin and the end of an outage once. Refused, a subclass, means that waiting does not help.
         """
         try:
             yield
@@ -203,7 +199,7 @@ class Database:
         self._log.end(of_reads=read_only)
 
     def _unavailable(self, error: DBAPIError, *, read_only: bool) -> Unavailable | None:
-        """Return the service error for an error of the driver; None for an error in our SQL."""
+        """Return None for an error in our SQL."""
         if _no_tables(error.orig):
             return Unavailable(
                 "the database has no tables: run `rankwright migrate`", code="database_not_migrated"
@@ -230,11 +226,11 @@ class Database:
         return None
 
     def refusal(self, error: DBAPIError) -> str | None:
-        """Return the reason why the database permanently refuses this service; None for a temporary error."""
+        """Return why the database permanently refuses this service; None for a temporary error."""
         return _refusal(error.orig, self.url.database)
 
     def check_changes(self) -> None:
-        """Raise Unavailable if the database does not accept changes: a standby, or a file without write permission."""
+        """Raise Unavailable for a standby, or a file without write permission."""
         if self.dialect == "postgresql":
             self.writing(change_nothing)
             return
@@ -244,52 +240,48 @@ class Database:
             raise Refused(f"the file {file} cannot be written")
 
     def apart(self) -> Database:
-        """Return a `Database` for the same database with a connection of its own. Only one of the two logs
-        an outage.
-        """
+        """Use a connection of its own. Only one of the two logs an outage."""
         other = Database(self.url.render_as_string(hide_password=False), pool_size=1)
         other._log = self._log
         return other
 
     def connections_in_use(self) -> int:
-        """Return the number of connections that transactions of this process are using. Never waits."""
+        """Never waits."""
         pool: Any = self.engine.pool  # one that counts, as `_engine` sets sizes
         return int(pool.checkedout())
 
     def close(self) -> None:
-        """Close every connection."""
         self.engine.dispose()
         for token in self.tokens:
             token.close()
 
 
 def open_database(settings: Settings) -> Database:
-    """Return the service's database."""
     tokens = HostTokens.of(settings.state_dir)
     return Database(settings.sqlalchemy_url, pool_size=settings.database_pool, tokens=tokens)
 
 
 def change_nothing(session: Session) -> None:
-    """Run an update that changes no row: a read-only database refuses it, too."""
+    """A read-only database refuses this update, too."""
     session.execute(text("DELETE FROM alembic_version WHERE 1 = 0"))
 
 
 class OutageLog:
-    """Logs an outage of the database once, and its end once."""
+    """Logs an outage and its end once."""
 
     def __init__(self) -> None:
         self._detail: str | None = None
         self._of_reads = False
 
     def note(self, found: Unavailable, error: BaseException, *, of_reads: bool) -> None:
-        """Record that a transaction failed because of an outage; `of_reads` is True for a read-only transaction."""
+        """`of_reads`: the failed transaction was read-only."""
         if self._detail != found.detail:
             cause = getattr(error, "orig", error)
             log.warning("%s: %s", found.detail, str(cause).strip().partition("\n")[0])
         self._detail, self._of_reads = found.detail, of_reads
 
     def end(self, *, of_reads: bool) -> None:
-        """Record that a transaction succeeded. A reader does not end an outage that affects only writers."""
+        """A successful reader does not end an outage of writers."""
         if self._detail is not None and (self._of_reads or not of_reads):
             self._detail = None
             log.info("the database is available again")
@@ -333,7 +325,7 @@ def _is_locked(error: BaseException | None) -> bool:
 
 
 def _is_a_change(error: BaseException | None) -> bool:
-    """Return True for the driver's error that a read-only database cannot be changed."""
+    """A read-only database refused a change."""
     # SQLite's code has further bits if the file itself is read-only.
     return _is_postgres(error, "ReadOnlySqlTransaction") or (
         isinstance(error, sqlite3.OperationalError)
@@ -349,13 +341,13 @@ def _is_outage(error: BaseException | None) -> bool:
 
 
 def _is_postgres(error: BaseException | None, name: str) -> bool:
-    """Return True for this error class of psycopg, which a process on SQLite has not imported."""
+    """Compare by name: a process on SQLite has not imported psycopg."""
     psycopg = sys.modules.get("psycopg")
     return psycopg is not None and isinstance(error, getattr(psycopg.errors, name))
 
 
 def _refusal(error: BaseException | None, database: str | None) -> str | None:
-    """Return the reason if the driver's error is permanent: a useless file, or a refused login; else None."""
+    """Return why an error is permanent: a useless file, or a refused login."""
     if isinstance(error, sqlite3.DatabaseError):
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
         # The cause may also be a full disk, or a folder that is about to be created.
@@ -369,7 +361,7 @@ def _refusal(error: BaseException | None, database: str | None) -> str | None:
 
 
 def _may_open(file: Path) -> bool:
-    """Return True if this user may read and write the file and its folder, or if the folder does not exist yet."""
+    """True also if the folder does not exist yet."""
     if not os.path.exists(file):
         return not os.path.isdir(file.parent) or os.access(file.parent, os.W_OK | os.X_OK)
     return os.access(file.parent, os.W_OK | os.X_OK) and os.access(file, os.R_OK | os.W_OK)
@@ -381,7 +373,7 @@ def _to_json(value: Any) -> str:
 
 
 def _connect_bounded(_dialect: Any, _record: Any, given: Any, named: dict[str, Any]) -> Any:
-    """Return a new connection to PostgreSQL with a statement timeout."""
+    """Set a statement timeout."""
     from app.platform.postgres import STATEMENT_SECONDS, BoundedConnection
 
     connection = BoundedConnection.connect(*given, **named)
@@ -391,7 +383,7 @@ def _connect_bounded(_dialect: Any, _record: Any, given: Any, named: dict[str, A
 
 
 def _leave_standby(context: ExceptionContext) -> None:
-    """Close all connections if one leads to a standby: with several hosts, another one may be the primary now."""
+    """Close all connections if one leads to a standby: of several hosts, another may be the primary now."""
     connection = context.connection
     if connection is not None and _is_postgres(
         context.original_exception, "ReadOnlySqlTransaction"
@@ -400,7 +392,6 @@ def _leave_standby(context: ExceptionContext) -> None:
 
 
 def _postgres_connect(connection: Any, _record: Any) -> None:
-    """Check and configure a new connection to PostgreSQL."""
     # The server reports it at the start of every connection, so it costs no query. With another encoding the driver
     # would return bytes for text, or PostgreSQL would refuse names that callers may choose.
     encoding = connection.info.parameter_status("server_encoding")
@@ -417,7 +408,7 @@ def _postgres_connect(connection: Any, _record: Any) -> None:
 
 
 def _postgres_begin(connection: Connection) -> None:
-    """Set the mode and isolation level of a PostgreSQL transaction before it begins."""
+    """Set mode and isolation level before the transaction begins."""
     from psycopg import IsolationLevel
 
     # None, not False: False would try to make a standby or a read-only database writable.
@@ -434,7 +425,6 @@ def _is_read_only(connection: Connection) -> bool:
 
 
 def _sqlite_connect(connection: Any, _record: Any) -> None:
-    """Configure a new connection to SQLite."""
     # The driver must not open transactions by itself: `_sqlite_begin` says which kind each one is.
     connection.isolation_level = None
     _switch_to_wal(connection)
@@ -444,7 +434,7 @@ def _sqlite_connect(connection: Any, _record: Any) -> None:
 
 
 def _switch_to_wal(connection: Any) -> None:
-    """Switch an SQLite file to the write-ahead log, waiting while it is locked."""
+    """Wait while the file is locked."""
     # The first connection to a new file switches it for good. SQLite's busy timeout does not cover the switch:
     # a process that opens the file at that moment is refused at once.
     deadline = time.monotonic() + SQLITE_BUSY_SECONDS
@@ -459,7 +449,7 @@ def _switch_to_wal(connection: Any) -> None:
 
 
 def _sqlite_begin(connection: Connection) -> None:
-    """Begin an SQLite transaction in the mode of the session."""
+    """Use the mode of the session."""
     # A deferred transaction that turns to writing later fails at once when another wrote meanwhile: writers
     # therefore queue at the start, where the busy timeout applies.
     read_only = _is_read_only(connection)

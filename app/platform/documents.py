@@ -36,9 +36,7 @@ Parameters = dict[str, Any]
 
 
 def document_of(found: Any) -> Any:
-    """Return a result of `core` as a document: dataclasses and named tuples as objects, numbers that are not finite as
-    null.
-    """
+    """Convert results of `core`: dataclasses and named tuples to objects, numbers that are not finite to null."""
     if isinstance(found, float):
         return found if math.isfinite(found) else None
     if is_dataclass(found):
@@ -146,9 +144,7 @@ class GradedOrder(TypedDict):
 
 
 class Objective(TypedDict):
-    """The objective of a job: `auc`, `pauc` in a window, `tpr` at a rate, `average_precision`, `precision_at_recall`,
-    `precision`, `lift` or `ndcg` of the first rows, or `pair_order` of pairs.
-    """
+    """The objective of a job: its name and parameters, such as `pauc` in a window."""
 
     metric: str
     fpr_min: NotRequired[float]
@@ -213,8 +209,8 @@ class LabelValues(TypedDict):
 
 
 class TableDialect(TypedDict):
-    """The tokens for missing values in a model's training table; None: the defaults. It also has the fields of the
-    table's dialect that apply to the tables that the model scores: `app.ingest.formats.passed_on`.
+    """The training table's tokens for missing values (None: the defaults), and the fields of
+    `app.ingest.formats.passed_on`.
     """
 
     missing: list[str] | None
@@ -229,7 +225,7 @@ class Interval(TypedDict):
 
 
 def interval_of(found: Any) -> Interval:
-    """Return an interval of `core` as a document."""
+    """Convert an interval of `core`."""
     return {"value": found.value, "low": found.low, "high": found.high}
 
 
@@ -882,8 +878,8 @@ class SourceFile(TypedDict):
 class DatasetSource(TypedDict):
     """Where the service took the rows of a dataset from, and what it found there.
 
-    `kind` is a key of `app.datasets.sources.SOURCES`; each kind has members of its own, which the schema of the
-    API describes. Those that the job finds out are absent or null until it has succeeded.
+    `kind` is a key of `app.datasets.sources.SOURCES`; each kind has members of its own, which the schema of the API
+    describes. Those that the job finds out are absent or null until it has succeeded.
     """
 
     kind: str
@@ -908,9 +904,7 @@ class DatasetSource(TypedDict):
 
 
 class RequestedChange(TypedDict):
-    """What a request asks for, beside its kind, alias and model. Absent members do not belong to its kind, or leave the
-    guarantee or the memo of the alias as it is.
-    """
+    """What a request asks for. Absent members are not of its kind, or leave guarantee and memo as they are."""
 
     guarantee: NotRequired[StoredGuarantee | None]
     memo: NotRequired[Mapping[str, Any] | None]
@@ -1028,8 +1022,8 @@ class ColumnProfile(TypedDict):
 
 
 class TableProfile(TypedDict):
-    """The distributions of a table's columns. `rows` is the number of its sampled rows as rows of equal weight;
-    `by_time`: they have times, so that `covariance` is that of a series; `grouped`: they come in groups.
+    """The columns' distributions. `rows` are sampled rows as rows of equal weight; `by_time`: they are a series;
+    `grouped`: they come in groups.
     """
 
     rows: float

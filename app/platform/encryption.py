@@ -26,7 +26,7 @@ class Undecryptable(ValueError):
 
 
 def read_keys(file: Path) -> tuple[bytes, ...]:
-    """Return the keys of a file, newest first: one in each line, 32 bytes as base64. Raises BadKeys."""
+    """Read one key per line, newest first: 32 bytes as base64. Raises BadKeys."""
     try:
         lines = file.read_text().split()
     except (OSError, UnicodeDecodeError) as error:
@@ -40,7 +40,7 @@ def read_keys(file: Path) -> tuple[bytes, ...]:
 
 
 def make_keys(file: Path) -> None:
-    """Write a file with a new key that only this user can read, unless it exists."""
+    """Write a new key that only this user can read, unless the file exists."""
     make_secret(file, base64.b64encode(os.urandom(KEY_BYTES)).decode())
 
 
@@ -57,7 +57,7 @@ def _key_of(file: Path, number: int, line: str) -> bytes:
 
 
 def key_id(key: bytes) -> str:
-    """Return the name of a key: 16 hexadecimal digits of a hash, which reveal nothing about it."""
+    """Return 16 hexadecimal digits of a hash, which reveal nothing about the key."""
     return hashlib.sha256(b"rankwright secrets key\n" + key).hexdigest()[:16]
 
 
@@ -70,11 +70,11 @@ class Cipher:
         self._fernet = MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in keys])
 
     def encrypt(self, text: str) -> str:
-        """Return a text encrypted, as URL-safe characters."""
+        """The result has URL-safe characters."""
         return self._fernet.encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted: str, max_age: int | None = None) -> str:
-        """Return the text. Raises Undecryptable, also for what was encrypted more than `max_age` seconds ago."""
+        """Raises Undecryptable, also for what is older than `max_age` seconds."""
         from cryptography.fernet import InvalidToken
 
         try:

@@ -37,7 +37,7 @@ def shown(value: object) -> str:
 
 
 def _is_deep(value: object) -> bool:
-    """Return True for a JSON value of more than `MAX_LEVELS` levels, in time linear in its size."""
+    """True for more than `MAX_LEVELS` levels, in linear time."""
     level = [value]
     for _ in range(MAX_LEVELS):
         level = [
@@ -54,7 +54,7 @@ def _is_deep(value: object) -> bool:
 def bounded(
     errors: Iterable[Mapping[str, Any]], most: int = MAX_ERRORS_LENGTH
 ) -> list[dict[str, Any]]:
-    """Return the errors that fit into an error response: at most `MAX_ERRORS`, and at most `most` characters as JSON.
+    """Return errors that fit into a response: at most `MAX_ERRORS`, and at most `most` characters as JSON.
 
     A long `detail` is shortened. Other members are for programs: one that is too long is left out, because a shortened
     pointer would point elsewhere.
@@ -143,8 +143,8 @@ def advise_on_number(detail: str, value: str) -> str:
 class ServiceError(Exception):
     """A refusal with a stable `code`, an HTTP `status` and a `title`; `detail` names the thing, the rule and the value.
 
-    `errors` lists the single errors: `{"pointer" | "line" | "column": …, "detail": …}`.
-    `headers` are sent with the answer (Retry-After, WWW-Authenticate, …).
+    `errors` lists the single errors: `{"pointer" | "line" | "column": …, "detail": …}`. `headers` are sent with the
+    answer (Retry-After, WWW-Authenticate, …).
     """
 
     code = "error"
@@ -167,13 +167,11 @@ class ServiceError(Exception):
 
 
 def terse_detail(title: str) -> str:
-    """Return the detail of an error about rows if a setting hides the values of rows."""
+    """Return the detail if a setting hides the values of rows."""
     return f"{title}: this service hides the details"
 
 
 class Malformed(ServiceError):
-    """The request is not well-formed."""
-
     code, status, title = "malformed", 400, "Malformed request"
 
 
@@ -200,32 +198,22 @@ class NotFound(ServiceError):
 
 
 class NotAcceptable(ServiceError):
-    """None of the media types in Accept is available."""
-
     code, status, title = "not_acceptable", 406, "Not acceptable"
 
 
 class Conflict(ServiceError):
-    """The state of the resource does not allow the request."""
-
     code, status, title = "conflict", 409, "Conflict"
 
 
 class PreconditionFailed(ServiceError):
-    """The revision in If-Match is not the current one."""
-
     code, status, title = "precondition_failed", 412, "Precondition failed"
 
 
 class TooLarge(ServiceError):
-    """The body is over its limit."""
-
     code, status, title = "too_large", 413, "Too large"
 
 
 class UnsupportedMedia(ServiceError):
-    """The content type or encoding is not supported here."""
-
     code, status, title = "unsupported_media_type", 415, "Unsupported media type"
 
 
@@ -236,8 +224,6 @@ class Invalid(ServiceError):
 
 
 class PreconditionRequired(ServiceError):
-    """If-Match is missing where it is needed."""
-
     code, status, title = "precondition_required", 428, "Precondition required"
 
 
@@ -252,8 +238,6 @@ class TooMany(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """A component that the request needs is temporarily unavailable."""
-
     code, status, title = "unavailable", 503, "Unavailable"
 
     def __init__(self, detail: str, *, retry_after: int = 1, **kwargs: Any) -> None:
@@ -262,16 +246,13 @@ class Unavailable(ServiceError):
 
 
 class Deadlock(Unavailable):
-    """A deadlock: two transactions waited for each other, and the database rolled this one back. The same request may
-    succeed now.
-    """
+    """Two transactions waited for each other, and this one was rolled back. The same request may succeed now."""
 
     code, title = "deadlock", "Conflict with another request"
 
 
 class Refused(Unavailable):
-    """The database refuses this service until an operator solves the cause, such as a wrong password or a read-only
-    file.
+    """The database refuses this service until an operator solves the cause: a wrong password, a read-only file.
 
     Waiting does not help. The text is for the log and the operator's commands: it has the user, host or file, and the
     reason, but never a password. `detail` is for callers, and has none of these.
@@ -291,9 +272,7 @@ class OutOfSpace(Unavailable):
 
 
 class LeaseLost(Exception):
-    """The fencing token is no longer valid: another attempt runs the job, or it has ended. The result must
-    be dropped.
-    """
+    """The fencing token is invalid: another attempt runs the job, or it has ended. Drop the result."""
 
 
 class CancelRequested(Exception):
@@ -301,12 +280,12 @@ class CancelRequested(Exception):
 
 
 def invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
-    """Return an Invalid error about the part of the body that the pointer names."""
+    """The pointer names the part of the body."""
     return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
 
 
 def refuse_all(errors: Sequence[Mapping[str, Any]], code: str | None = None) -> None:
-    """Raise Invalid if there are errors, with the detail of the first, and by default its code."""
+    """Raise Invalid with the detail of the first error, and by default its code."""
     if errors:
         first = errors[0]["detail"]
         count = str(len(errors)) if len(errors) < MAX_ERRORS else f"{MAX_ERRORS} or more"
@@ -336,8 +315,7 @@ PATTERN_RULES: Mapping[str, str] = {
 
 
 def check_name(thing: str, name: str, *, pointer: str | None = None) -> None:
-    """Raise Invalid if `name` is not a valid name. `thing` names it in the message; `pointer` is its location in the
-    body.
+    """Raise Invalid for a bad name. `thing` names it in the message; `pointer` locates it in the body.
 
     Examples
     --------
@@ -352,17 +330,16 @@ def check_name(thing: str, name: str, *, pointer: str | None = None) -> None:
 
 
 def is_plain(name: str) -> bool:
-    """Return True if a name has no control characters."""
+    """Return False for control characters."""
     return re.fullmatch(PLAIN_PATTERN, name) is not None
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """Return the number with its noun, in the singular or the plural."""
     return f"{number} {one if number == 1 else many}"
 
 
 def first_doubled(names: Iterable[str]) -> str | None:
-    """Return the first name that is repeated; None if all differ."""
+    """Return the first repeated name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -378,7 +355,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def escape(name: str) -> str:
-    """Return a name escaped for a JSON pointer."""
+    """Escape a name for a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
 
 

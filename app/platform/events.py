@@ -50,9 +50,7 @@ _ENABLED = select(Webhook.id, Webhook.events).where(
 
 
 def record(session: Session, /, owner: str, type_: str, id_: str, **fields: Any) -> str | None:
-    """Record an event about the resource `id_` for the webhooks of the owner that take this type. Returns the id of the
-    event; None without such a webhook.
-    """
+    """Record an event about `id_` for the owner's webhooks that take it; returns its id, None without any."""
     targets = [
         webhook_id
         for webhook_id, types in session.execute(_ENABLED, {"of": owner})

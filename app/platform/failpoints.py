@@ -71,15 +71,13 @@ class FailpointError(Exception):
 
 
 def reach(point: str) -> None:
-    """Perform the action of this failpoint of `POINTS`, if it is armed and due."""
+    """Act if this failpoint of `POINTS` is armed and due."""
     if armed and point in armed:
         armed[point]()
 
 
 def parse(text: str) -> dict[str, Callable[[], None]]:
-    """Return the actions in the environment variable by failpoint: `point=action` or `point=action@n`, separated by
-    commas.
-    """
+    """Parse actions by failpoint: `point=action` or `point=action@n`, separated by commas."""
     armed = {}
     for item in filter(None, text.split(",")):
         match = re.fullmatch(r"(\w+)=(\w+)(?:@([1-9]\d{0,8}))?", item.strip())
@@ -93,7 +91,7 @@ def parse(text: str) -> dict[str, Callable[[], None]]:
 
 
 def _at(point: str, action: str, n: int) -> Callable[[], None]:
-    """Return the function to call at a failpoint, which acts at its n-th call."""
+    """Return a function that acts at its n-th call."""
     passings = count(1)  # one step of the iterator is atomic for all threads
 
     def pass_by() -> None:

@@ -24,8 +24,7 @@ _CHANGED = "changed tables"  # a key of Session.info
 
 
 class HostToken:
-    """Eight random bytes in a file. Each transaction that changes one of `tables` replaces them after its COMMIT,
-    before it returns.
+    """Eight random bytes in a file, replaced after the COMMIT of a change to one of `tables`, before it returns.
 
     What was read from these tables after the token was read is valid until the token changes, but for changes by other
     hosts. A counter would lose concurrent increments. Without a path there is no token.
@@ -37,7 +36,7 @@ class HostToken:
         self._descriptor: int | None = None
 
     def create(self) -> None:
-        """Create the file unless it exists, and open it for `read`. An error is logged, and then there is no token."""
+        """Create the file unless it exists. After an error, which is logged, there is no token."""
         if self._path is None:
             return
         try:
@@ -52,7 +51,7 @@ class HostToken:
             self.close()
 
     def read(self) -> bytes | None:
-        """Return the token; None if there is none, and so nothing may be remembered. Takes about a microsecond."""
+        """Return None if there is no token: then nothing may be remembered. Takes about a microsecond."""
         if self._descriptor is None:
             return None
         try:
@@ -61,7 +60,7 @@ class HostToken:
             return None
 
     def replace(self) -> None:
-        """Write another token. Does nothing on a host without a process that reads it, where the file is missing."""
+        """Do nothing without the file: no process of the host reads it."""
         if self._path is None:
             return
         try:
@@ -76,7 +75,6 @@ class HostToken:
             log.warning("other processes notice a change up to a second late: %s", error)
 
     def close(self) -> None:
-        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -92,19 +90,19 @@ class HostTokens(NamedTuple):
 
     @classmethod
     def of(cls, folder: Path | None) -> HostTokens:
-        """Return the tokens in a folder; None: there are none."""
+        """Without a folder there are none."""
         return cls(
             HostToken(folder and folder / "models.token", (Model, ModelAlias, AliasFeedback)),
             HostToken(folder and folder / "jobs.token", (Job, JobEvent)),
         )
 
     def watch(self, sessions: sessionmaker[Session]) -> None:
-        """Note the tables that transactions of these sessions change."""
+        """Note the tables that these sessions change."""
         event.listen(sessions, "do_orm_execute", _note_statement)
         event.listen(sessions, "after_flush", _note_flush)
 
     def replace(self, session: Session) -> None:
-        """Replace the tokens of what the session's transaction has changed, or tried to."""
+        """Replace the tokens of tables that the transaction changed, or tried to."""
         changed = session.info.get(_CHANGED, frozenset())
         for token in self:
             if not token.tables.isdisjoint(changed):

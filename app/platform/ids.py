@@ -25,7 +25,7 @@ def new_id(prefix: str) -> str:
 
 
 def id_at(prefix: str, at: float, random: bytes) -> str:
-    """Return an id that was made at a time, in seconds since 1970, from ten random bytes."""
+    """`at` is in seconds since 1970, `random` has ten bytes."""
     return f"{prefix}_{_uuid7(int(at * 1000), random.hex())}"
 
 
@@ -39,5 +39,5 @@ def time_of(id_: str) -> float:
 
 
 def is_id(text: str, prefix: str) -> bool:
-    """Return True if a caller's text has the form of an id. Any other text must not reach SQL (NUL, surrogates)."""
+    """Any other text must not reach SQL (NUL, surrogates)."""
     return text.startswith(prefix + "_") and _HEX.fullmatch(text, len(prefix) + 1) is not None

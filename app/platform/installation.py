@@ -1,6 +1,4 @@
-"""Checks that the installation is complete: modules, templates, fonts, migrations, and the client of the
-same version.
-"""
+"""Checks that the installation is complete: modules, templates, fonts, migrations, and the client."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ class Incomplete(Exception):
 
 @cache
 def check_files() -> None:
-    """Check once that the client and every file of the program exist. Raises Incomplete."""
+    """Check once. Raises Incomplete."""
     check_client()
     missing = sorted({name for name in (*FILES, *_installed()) if not (ROOT / name).is_file()})
     if missing:
@@ -51,7 +49,7 @@ def check_files() -> None:
 
 
 def check_client() -> None:
-    """Check that the client is installed in the server's version. Raises Incomplete with what to install."""
+    """The client must have the server's version. Raises Incomplete with what to install."""
     version = None
     if util.find_spec("rankwright") is not None:
         version = getattr(import_module("rankwright"), "__version__", None)
@@ -69,10 +67,7 @@ def check_client() -> None:
 
 
 def _installed() -> Iterator[str]:
-    """Yield the files that the installer has recorded for this code; none for a checkout.
-
-    From Python 3.12 on, `Distribution.files` would omit missing files.
-    """
+    """Yield the recorded files; none for a checkout. From Python 3.12 on, `Distribution.files` omits missing ones."""
     for distribution in metadata.distributions(name="rankwright-server"):
         if Path(str(distribution.locate_file(""))).resolve() == ROOT.resolve():
             listed = (distribution.read_text("RECORD") or "").splitlines()

@@ -48,14 +48,12 @@ class Issuer:
         return self.issuer.partition("://")[2].rstrip("/")
 
     def secret(self) -> str | None:
-        """Return the client's secret, read from its file; None for a public client. Raises OSError."""
+        """Read the client's secret; None for a public client. Raises OSError."""
         return None if self.secret_file is None else self.secret_file.read_text().strip()
 
 
 def is_provider_url(url: str) -> bool:
-    """Return True for an https URL with a host and without user, query and fragment. On this machine, http is allowed,
-    too.
-    """
+    """Require https, a host, and no user, query and fragment. On this machine, http is allowed."""
     try:
         parts = urlsplit(url)
         is_whole = bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -69,7 +67,7 @@ def is_provider_url(url: str) -> bool:
 
 
 def read_issuers(file: Path) -> tuple[Issuer, ...]:
-    """Return the issuers of a file. Raises BadFile."""
+    """Raises BadFile."""
     given = read_json(file, MAX_FILE_BYTES)
     if not isinstance(given, list) or not 1 <= len(given) <= MAX_ISSUERS:
         got = f"{len(given):,} entries" if isinstance(given, list) else type(given).__name__
@@ -84,7 +82,7 @@ def read_issuers(file: Path) -> tuple[Issuer, ...]:
 
 
 def _issuer_of(entry: Any, earlier: Sequence[Issuer]) -> Issuer:
-    """Return the issuer of an entry of the file. Raises ValueError."""
+    """Raises ValueError."""
     if not isinstance(entry, dict):
         raise ValueError(f"must be an object, got {shown(entry)}")
     known = (*_REQUIRED, *_OPTIONAL)
@@ -137,7 +135,7 @@ def _issuer_of(entry: Any, earlier: Sequence[Issuer]) -> Issuer:
 
 
 def _check_secret(file: Path) -> None:
-    """Raise ValueError for a file that has no secret. The message never contains its content."""
+    """Raises ValueError, without the file's content."""
     try:
         secret = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:

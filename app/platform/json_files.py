@@ -23,7 +23,7 @@ class BadFile(ValueError):
 
 
 def read_json(file: Path, max_bytes: int) -> Any:
-    """Return the content of a JSON file of at most `max_bytes`. Raises BadFile."""
+    """Raises BadFile."""
     try:
         if file.stat().st_size > max_bytes:
             raise BadFile(f"{file} must have at most {max_bytes:,} bytes")
@@ -37,7 +37,7 @@ def read_json(file: Path, max_bytes: int) -> Any:
 
 
 class WatchedFile(Generic[Content]):
-    """The content of a file, read again within a second after it has changed.
+    """The content of a file, read again within a second after a change.
 
     If the new content cannot be used, the last good content remains in force, an error is logged and `problem` says
     why.
@@ -46,7 +46,7 @@ class WatchedFile(Generic[Content]):
     def __init__(
         self, file: Path | None, read: Callable[[Path], Content], empty: Content, what: str
     ) -> None:
-        """Read the file; without one the content is `empty`. `what` names the content in the log. Raises BadFile."""
+        """Without a file the content is `empty`. `what` names it in the log. Raises BadFile."""
         self._file = file
         self._read = read
         self._what = what
@@ -56,7 +56,6 @@ class WatchedFile(Generic[Content]):
         self.problem: str | None = None
 
     def content(self) -> Content:
-        """Return the content in force."""
         now = time.monotonic()
         if self._file is not None and now - self._checked_at >= CHECKED_EVERY:
             self._checked_at = now
@@ -77,7 +76,7 @@ class WatchedFile(Generic[Content]):
             log.info("%s: read again from %s", self._what, file)
 
     def _look(self) -> tuple[int, int, int] | None:
-        """Return what changes with the file's content; None if it is not there."""
+        """Return what changes with the content; None without a file."""
         try:
             found = None if self._file is None else os.stat(self._file)
         except OSError:

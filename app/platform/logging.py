@@ -41,19 +41,17 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
-        """Return the record as a line without its traceback. Text from a caller cannot begin a new line or control a
-        terminal.
-        """
+        """Text from a caller cannot begin a new line or control a terminal."""
         return printable.one_line(shorten(super().formatMessage(record), MAX_LINE))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's own name
-        """Return the traceback of an exception, whose message may be a caller's text."""
+        """The message may be a caller's text."""
         return printable.lines(shorten(super().formatException(ei), MAX_TRACE))
 
     def render_request(
         self, stamp: str, milliseconds: int, message: str, fields: dict[str, Any]
     ) -> str:
-        """Return the access log's line of a request. `stamp` is the time to the second."""
+        """`stamp` is the time to the second."""
         line = f"{stamp}.{milliseconds:03d}Z INFO {access.name} {message}"
         return printable.one_line(line)
 
@@ -62,7 +60,6 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line. It includes the members of `extra={"fields": {...}}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Render the record."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -78,7 +75,7 @@ class JsonFormatter(logging.Formatter):
     def render_request(
         self, stamp: str, milliseconds: int, message: str, fields: dict[str, Any]
     ) -> str:
-        """Return the access log's JSON object of a request. `stamp` is the time to the second."""
+        """`stamp` is the time to the second."""
         line = {
             "time": f"{stamp}.{milliseconds:03d}+00:00",
             "level": "INFO",
@@ -92,7 +89,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _current_ids() -> dict[str, str]:
-    """Return the ids of the current request and trace of this thread or task."""
+    """Return the current request and trace of this thread or task."""
     found, context = {"request_id": request_id.get()}, trace.current.get()
     if context is not None:
         found |= {"trace_id": context.trace_id, "span_id": context.span_id}
@@ -100,9 +97,7 @@ def _current_ids() -> dict[str, str]:
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
-    """Writes records to standard error. Requests are written without a log record, because a record costs as much
-    as a score.
-    """
+    """Writes to standard error; requests without a log record, which costs as much as a score."""
 
     def __init__(self, formatter: TextFormatter | JsonFormatter) -> None:
         super().__init__(sys.stderr)
@@ -130,7 +125,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
 
 
 def log_request(message: str, fields: dict[str, Any]) -> None:
-    """Write a line of the access log. `fields` are members of the line if it is JSON."""
+    """`fields` are members of the line if it is JSON."""
     root = logging.getLogger()
     if len(root.handlers) == 1 and isinstance(root.handlers[0], LineHandler):
         root.handlers[0].write_request(message, fields)
@@ -139,9 +134,7 @@ def log_request(message: str, fields: dict[str, Any]) -> None:
 
 
 def line_of(message: str, level: int = logging.INFO) -> str:
-    """Return the line that a command prints: the message, or JSON if the environment sets that format for logs. For
-    commands without a log, and before logging is configured.
-    """
+    """Return a command's message, or JSON if the environment says so: without a log, or before its configuration."""
     if os.environ.get("RANKWRIGHT_LOG_FORMAT") != "json":
         return printable.lines(message)
     return JsonFormatter().format(
@@ -161,7 +154,7 @@ def _log_thread_crash(crash: threading.ExceptHookArgs) -> None:
 
 
 def configure_logging(settings: Settings) -> None:
-    """Configure the root logger of this process, and log exceptions that end it or one of its threads."""
+    """Exceptions that end the process or a thread are logged, too."""
     sys.excepthook, threading.excepthook = _log_crash, _log_thread_crash
     handler = LineHandler(JsonFormatter() if settings.log_format == "json" else TextFormatter())
     logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)

@@ -17,6 +17,6 @@ _QUOTED = re.compile(r""" "[^"]*" | (?<!\w)'[^']*' """, re.VERBOSE)
 
 
 def describe_refusal(said: str) -> str | None:
-    """Return the client's message (a line with user and host) for an error that waiting cannot solve; else None."""
+    """Return the client's message (a line with user and host) for an error that waiting cannot solve."""
     lines = (line.strip().removeprefix("connection failed: ") for line in said.splitlines())
     return next((line for line in lines if _USELESS_LOGIN.search(_QUOTED.sub("…", line))), None)

@@ -48,7 +48,6 @@ class _Build(Collector):
         self._build = build
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metric."""
         info = GaugeMetricFamily(
             "rankwright_build_info",
             "1, with the version and the build of the code.",
@@ -59,7 +58,7 @@ class _Build(Collector):
 
 
 def describe_process(registry: CollectorRegistry, build: str) -> None:
-    """Add metrics to a registry: version, build, and this process's CPU time, memory and open files."""
+    """Add version, build, and this process's CPU time, memory and open files."""
     registry.register(_Build(build))
     ProcessCollector(registry=registry)
 
@@ -72,7 +71,7 @@ shared: tuple[Path, int] | None = None  # the folder, and the number of this pro
 
 
 def prepare_shared(folder: Path, processes: int) -> None:
-    """Create the files with the counters of API processes, all 0. Raises OSError if there is no space.
+    """Create the files of API processes' counters, all 0. Raises OSError if there is no space.
 
     All their bytes are allocated at the start: on a full disk, a process that writes to an unallocated part of a mapped
     file is killed. Files of an earlier start are overwritten, so that they take no more space.
@@ -98,10 +97,7 @@ def _fill(path: Path, size: int) -> None:
 
 
 def share(folder: Path, number: int) -> None:
-    """Use the counter file of API process `number` from now on, continuing the counts of its predecessor.
-
-    A folder that was removed in the meantime is created again.
-    """
+    """Use the counters of API process `number`, continuing its predecessor's. A removed folder is created again."""
     global shared  # noqa: PLW0603 - a process counts in one folder, as its environment says
     folder.mkdir(mode=0o700, exist_ok=True)
     for kind, size in _FILE_BYTES.items():
@@ -114,14 +110,14 @@ def share(folder: Path, number: int) -> None:
 
 
 def write_pid(folder: Path, number: int) -> None:
-    """Store the pid of this process as that of API process `number`, which now responds."""
+    """API process `number` responds now."""
     path = folder / f"{number}.new"
     path.write_text(str(os.getpid()))
     path.replace(folder / f"{number}.pid")
 
 
 def read_pids(folder: Path) -> dict[str, int]:
-    """Return the pids of the API processes that have responded since the start, by number."""
+    """Return pids of API processes that have responded, by number."""
     found = {}
     for path in sorted(folder.glob("*.pid")):
         # the file was removed meanwhile, or does not contain a number
@@ -131,7 +127,7 @@ def read_pids(folder: Path) -> dict[str, int]:
 
 
 def _is_sibling(pid: int) -> bool:
-    """Return True if process `pid` is a child of this process's parent; another program may have the same pid now."""
+    """Check for a child of this process's parent: another program may have the same pid."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -146,7 +142,6 @@ class _SharedProcesses(Collector):
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
         found: dict[str, Metric] = {}
         for number, pid in read_pids(self._folder).items():
             if not _is_sibling(pid):
@@ -160,7 +155,7 @@ class _SharedProcesses(Collector):
 
 
 def _stored(folder: Path, number: int) -> set[tuple[str, str, int]]:
-    """Return the (method, route, status) of the time series in the file of API process `number`."""
+    """Return the (method, route, status) of stored series."""
     path = folder / f"histogram_{number}.db"
     found = set()
     for key, *_ in MmapedDict.read_all_values_from_file(path):  # type: ignore[no-untyped-call]
@@ -187,7 +182,7 @@ class _Total:
 
 
 class ApiMetrics:
-    """Metrics of one API process, or of all processes that share a folder.
+    """Metrics of one API process, or of all that share a folder.
 
     Permits, look-ups of models and connections are sampled by `update`, before a scrape and once a second where
     processes share a folder: writing a file there takes longer than much of what a request does.
@@ -275,7 +270,7 @@ class ApiMetrics:
         )
 
     def watch_permits(self, limit: str, usage: Callable[[], tuple[int, int]]) -> None:
-        """Show the permits of a limit: `usage` returns the number in use, and how many were ever refused."""
+        """`usage` returns the permits in use, and how many were ever refused."""
         in_use, refused = self._in_use.labels(limit), _Total(self._refused.labels(limit))
 
         def update() -> None:
@@ -287,7 +282,7 @@ class ApiMetrics:
         update()  # a predecessor may have been killed with permits in use
 
     def watch_models(self, lookups: Callable[[], tuple[int, int]]) -> None:
-        """Show the look-ups of models: `lookups` returns how many there were in all that hit, and that missed."""
+        """`lookups` returns how many look-ups hit, and missed."""
         hits, misses = (_Total(self._lookups.labels(result)) for result in ("hit", "miss"))
 
         def update() -> None:
@@ -302,24 +297,23 @@ class ApiMetrics:
         self._updates.append(lambda: self._pool.set(in_use()))
 
     def update(self) -> None:
-        """Sample what is watched."""
         with self._lock:
             for update in self._updates:
                 update()
 
     def note_cut_off(self, reason: str) -> None:
-        """Count a response whose connection was closed before it was sent completely."""
+        """A connection was closed before the response was complete."""
         self._cut_off.labels(reason).inc()
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Record a request's duration under its route template. There are at most MAX_SERIES time series."""
+        """There are at most MAX_SERIES series, by route template."""
         series = self._series.get((method, route, status))
         if series is None:
             series = self._find_series(method, route, status)
         series.observe(seconds)
 
     def _find_series(self, method: str, route: str, status: int) -> Histogram:
-        """Return the time series of a request; a common one if there are too many."""
+        """Use a common series if there are too many."""
         method = method if method in METHODS else OTHER
         route = UNROUTED if status == HTTPStatus.METHOD_NOT_ALLOWED else route
         status = status if status in STATUSES else 0

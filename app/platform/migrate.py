@@ -29,7 +29,7 @@ _ADVISORY_LOCK = 7_236_512_903
 
 
 def upgrade(database_url: str, to: str = "head") -> str:
-    """Run every pending migration, or the ones up to a revision; returns the new revision."""
+    """Return the new revision."""
     db = Database(database_url, bounded=False)
     try:
         with _refusals(db), exclusive_transaction(db) as connection:
@@ -46,7 +46,7 @@ def upgrade(database_url: str, to: str = "head") -> str:
 
 @contextmanager
 def _refusals(db: Database) -> Iterator[None]:
-    """Raise Refused for a permanently refused login or an unusable file; all other errors are passed on."""
+    """Raise Refused for a refused login or an unusable file; pass other errors on."""
     try:
         yield
     except DBAPIError as error:
@@ -57,7 +57,7 @@ def _refusals(db: Database) -> Iterator[None]:
 
 @contextmanager
 def exclusive_transaction(db: Database) -> Iterator[Connection]:
-    """Open one transaction for changing tables, which excludes all other changes of tables."""
+    """Exclude all other changes of tables."""
     with db.engine.connect() as connection:
         if db.dialect == "sqlite":
             # Most changes copy a table and drop the old one, and with enforcement on that drop would delete the
@@ -81,8 +81,7 @@ def exclusive_transaction(db: Database) -> Iterator[Connection]:
 
 
 def keep_computed(batch: BatchOperations, column: Column[Any]) -> None:
-    """Preserve a computed column in a table that an Alembic batch copies: Alembic would insert its values, which no
-    database allows.
+    """Preserve a computed column in a table that an Alembic batch copies: Alembic would insert its values.
 
     `column` is its definition, with `Computed`; its indexes are kept.
     """
@@ -91,7 +90,7 @@ def keep_computed(batch: BatchOperations, column: Column[Any]) -> None:
 
 
 def current(database_url: str) -> str | None:
-    """Return the revision of the database; None for an empty one. Raises Refused."""
+    """None for an empty database. Raises Refused."""
     db = Database(database_url)
     try:
         with _refusals(db), db.engine.connect() as connection:
@@ -101,23 +100,21 @@ def current(database_url: str) -> str | None:
 
 
 def head() -> str:
-    """Return the newest revision."""
     return revisions()[-1]
 
 
 def is_known(revision: str) -> bool:
-    """Return True if this version has a migration to the revision."""
+    """True with a migration to the revision."""
     return revision in revisions()
 
 
 def revisions() -> list[str]:
-    """Return the revisions of all migrations, the first one first."""
     scripts = ScriptDirectory.from_config(config())
     return [script.revision for script in scripts.walk_revisions()][::-1]
 
 
 def config(connection: Connection | None = None) -> Config:
-    """Return Alembic's configuration, without a file. The connection is passed to `migrations/env.py`."""
+    """`migrations/env.py` gets the connection."""
     alembic = Config()
     alembic.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     alembic.set_main_option("path_separator", "newline")  # a path may contain any other character
@@ -126,7 +123,7 @@ def config(connection: Connection | None = None) -> Config:
 
 
 def describe_failure(error: Exception) -> str:
-    """Return the reason why a command failed, without the statement and the links that SQLAlchemy adds."""
+    """Leave out the statement and the links that SQLAlchemy adds."""
     if isinstance(error, DBAPIError):
         return f"the database returned an error: {error.orig}"
     if isinstance(error, CommandError):

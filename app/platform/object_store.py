@@ -96,7 +96,7 @@ class _Budget:
 
     @contextlib.contextmanager
     def taken(self, wanted: int) -> Iterator[None]:
-        """Take bytes for a block, or all if more are wanted than there are. Waits until they are free."""
+        """Wait for bytes, or for all if more are wanted than there are."""
         wanted = min(wanted, self._total)
         with self._changed:
             self._changed.wait_for(lambda: self._free >= wanted)
@@ -112,16 +112,15 @@ class _Budget:
 class ObjectStore(BlobStore):
     """The objects of a bucket below a prefix, with a cache of `cache_bytes` in a folder of this machine.
 
-    An operation is attempted again for up to `patience` seconds while the bucket is away; then it raises BlobStoreAway.
-    `upload_bytes` bounds the memory of all uploads of this process together.
-
-    A process that has used a store must not be forked: the child would hang in its first request.
+    An operation is attempted again for up to `patience` seconds while the bucket is away; then it raises BlobStoreAway,
+    as every method may. `upload_bytes` bounds the memory of all uploads of this process together. A process that has
+    used a store must not be forked: the child would hang in its first request.
     """
 
     def __init__(
         self, bucket: Bucket, folder: Path, *, cache_bytes: int, upload_bytes: int, patience: float
     ) -> None:
-        """Create the folder if it does not exist. Raises OSError; sends no request."""
+        """Create the folder. Raises OSError; sends no request."""
         super().__init__(folder / "staging")
         self._cache = folder / "cache"
         for each in (self._staging, self._cache):
@@ -144,8 +143,8 @@ class ObjectStore(BlobStore):
         self._unchecked = cache_bytes  # bytes written since the cache was measured: at first, all
 
     def check_writable(self) -> None:
-        """Write a small object and delete it. Raises PermissionError if the bucket rejects that. A bucket that does not
-        respond is no error: it may be back before the first request that needs it.
+        """Write and delete a small object. Raises PermissionError. A bucket that is away may be back before it is
+        needed.
         """
         probe = f"staging/{uuid.uuid4().hex}"
         try:
@@ -160,8 +159,9 @@ class ObjectStore(BlobStore):
             raise PermissionError(f"there is no bucket {self.bucket.url}") from None
 
     def probe(self) -> str:
-        """Ask for an object that does not exist: unlike a written one, it leaves no version. Raises BlobStoreAway, also
-        if there is no response within `PROBE_SECONDS`; the request is then awaited by the next call.
+        """Ask for an object that does not exist: unlike a written one, it leaves no version.
+
+        Raises BlobStoreAway, also if there is no response within `PROBE_SECONDS`; the next call awaits the request.
         """
         if self._probing is None or self._probing.done():
             self._probing = Future()
@@ -184,7 +184,7 @@ class ObjectStore(BlobStore):
             answer.set_exception(error)
 
     def send(self, file: Path, key: str) -> None:
-        """Upload a file to a key; it stays where it is. The object is durable when this returns.
+        """Upload a file, which stays where it is. The object is durable when this returns.
 
         Waits while other uploads of this process use the memory for uploads. An object that no transaction names is
         swept after the grace period.
@@ -192,7 +192,6 @@ class ObjectStore(BlobStore):
         self._uploading.submit(copy_context().run, self._upload, file, key).result()
 
     def _move_in(self, file: Path, key: str) -> None:
-        """Move the file to the cache."""
         self._enter_cache(file, self._cached(key), file.stat().st_size)
 
     def _upload(self, file: Path, key: str) -> None:
@@ -205,9 +204,7 @@ class ObjectStore(BlobStore):
             )
 
     def fetch(self, blob: Blob) -> Path:
-        """Return the blob's file in the cache, which is downloaded if it is not there. It stays there for at least
-        `IN_USE_SECONDS`; `pin` keeps it for longer. Raises BlobMissing, BlobDamaged and BlobStoreAway.
-        """
+        """Return the cached file, downloaded if necessary, which stays for `IN_USE_SECONDS`; `pin` keeps it longer."""
         path = self._cached(blob.key)
         if self._is_cached(path, blob):
             return path
@@ -217,7 +214,7 @@ class ObjectStore(BlobStore):
         return path
 
     def pin(self, blob: Blob, folder: Path) -> Path:
-        """Return a hard link to the cached file in a staging folder: the bytes stay as long as the folder exists."""
+        """Return a hard link: the bytes stay as long as the folder exists."""
         link = folder / blob.key.replace("/", "-")
         for _ in range(3):
             path = self.fetch(blob)
@@ -228,7 +225,7 @@ class ObjectStore(BlobStore):
         raise BlobStoreAway("the cache is too small for what is read at the same time")
 
     def read_range(self, blob: Blob, start: int, length: int) -> bytes:
-        """Return up to `length` bytes from position `start`, with one request, or from the cache. Raises as `fetch`."""
+        """Use one request, or the cache. Raises as `fetch`."""
         if self._is_cached(path := self._cached(blob.key), blob):
             with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
                 file.seek(start)
@@ -238,22 +235,18 @@ class ObjectStore(BlobStore):
         return self._range(blob.key, start, end) if start < end else b""
 
     def check(self, blob: Blob) -> None:
-        """Raise BlobMissing, or BlobDamaged if the size is not the one in the catalogue. Downloads nothing."""
+        """Download nothing."""
         size = self._size(blob.key)
         if size != blob.bytes:
             raise BlobDamaged(blob.key, blob.kind, f"{blob.bytes} bytes", f"{size} bytes")
 
     def verify(self, blob: Blob) -> None:
-        """Download a blob without storing it, and compare its size and SHA-256 with the catalogue. Raises as `fetch`
-        does.
-        """
+        """Download without storing. Raises as `fetch` does."""
         size, sha256 = self._copy(blob, lambda chunk: None)
         compare(blob, size, sha256)
 
     def list(self, prefix: str = "") -> Iterator[ListedBlob]:
-        """Yield the blobs below a prefix of whole segments, a page of the bucket's listing after the other. Raises
-        BlobStoreAway.
-        """
+        """Yield one page of the bucket's listing after the other."""
         listing: Any = None
         last: str | None = None
 
@@ -276,7 +269,7 @@ class ObjectStore(BlobStore):
                     yield ListedBlob(last, each["size"], max(0.0, age))
 
     def delete(self, key: str) -> bool:
-        """Delete a blob from bucket and cache; return False if there is none. Raises BlobStoreAway."""
+        """Delete from bucket and cache."""
         self._cached(key).unlink(missing_ok=True)
         try:
             self._size(key)
@@ -287,18 +280,18 @@ class ObjectStore(BlobStore):
         return True
 
     def write_note(self, name: str, content: bytes) -> None:
-        """Put the object. Raises BlobStoreAway."""
+        """Raises BlobStoreAway."""
         self._attempt(lambda store: obstore.put(store, name, content))
 
     def read_note(self, name: str) -> bytes | None:
-        """Return the object's content; None if there is none. Raises BlobStoreAway."""
+        """Raises BlobStoreAway."""
         try:
             return self._attempt(lambda store: obstore.get(store, name).bytes().to_bytes())
         except BlobMissing:
             return None
 
     def keeps_versions(self) -> bool:
-        """Return True if the bucket keeps the bytes of deleted objects as versions. Raises BlobStoreAway."""
+        """Return True if the bytes of deleted objects remain as versions."""
         probe = f"staging/{uuid.uuid4().hex}"
         made = self._attempt(lambda store: obstore.put(store, probe, b"probe"))
         self._attempt(lambda store: obstore.delete(store, probe))
@@ -306,7 +299,6 @@ class ObjectStore(BlobStore):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes in the cache now."""
         return sum(found.size for found in _scan(self._cache))
 
     # --- requests ---------------------------------------------------------------------------------
@@ -314,9 +306,7 @@ class ObjectStore(BlobStore):
     def _attempt(
         self, work: Callable[[Any], Result], key: str | None = None, patience: float | None = None
     ) -> Result:
-        """Run a request, and again until the time is up. Raises BlobMissing, or BlobStoreAway, whose cause is the last
-        error.
-        """
+        """Repeat a request until time is up. Raises BlobMissing, or BlobStoreAway, whose cause is the last error."""
         until = time.monotonic() + (self._patience if patience is None else patience)
         delay = FIRST_DELAY
         while True:
@@ -339,7 +329,7 @@ class ObjectStore(BlobStore):
             delay = min(2 * delay, LONGEST_DELAY)
 
     def _connect(self) -> Any:
-        """Return the client, which is opened again if the credentials' file has changed. Raises BadCredentials."""
+        """Open the client again if the credentials' file has changed. Raises BadCredentials."""
         with self._looked.lock:
             now = time.monotonic()
             if self._connection is not None and now < self._looked.at + CREDENTIALS_SECONDS:
@@ -361,7 +351,7 @@ class ObjectStore(BlobStore):
         return bytes(found)
 
     def _copy(self, blob: Blob, write: Callable[[bytes], object]) -> tuple[int, str]:
-        """Pass all bytes of a blob to `write`; returns their number and SHA-256."""
+        """Return number and SHA-256 of the bytes."""
         self.check(blob)
         digest = hashlib.sha256()
         for start in range(0, blob.bytes, RANGE_BYTES):
@@ -373,16 +363,14 @@ class ObjectStore(BlobStore):
     # --- cache ------------------------------------------------------------------------------------
 
     def _cached(self, key: str) -> Path:
-        """Return the place of a blob in the cache. Raises ValueError for a key that leads out of it, which would be a
-        bug, because keys come from database rows.
-        """
+        """Raises ValueError for a key that leads out of the cache: a bug, because keys come from rows."""
         path = self._cache / key
         if ".." in path.parts or Path(key).is_absolute():
             raise ValueError(f"blob key must stay inside the store, got {key!r}")
         return path
 
     def _is_cached(self, path: Path, blob: Blob) -> bool:
-        """Return True if the cache has the blob, and record the use."""
+        """Record the use."""
         try:
             found = path.stat()
             if found.st_size != blob.bytes:
@@ -406,7 +394,7 @@ class ObjectStore(BlobStore):
                 self._downloads.pop(key, None)
 
     def _download(self, blob: Blob, path: Path) -> None:
-        """Download a blob into the cache. Raises BlobDamaged if the bytes do not match the catalogue."""
+        """Raises BlobDamaged for other bytes than in the catalogue."""
         fresh = self._staging / uuid.uuid4().hex
         try:
             with fresh.open("xb") as file:
@@ -419,7 +407,7 @@ class ObjectStore(BlobStore):
             fresh.unlink(missing_ok=True)
 
     def _enter_cache(self, file: Path, path: Path, size: int) -> None:
-        """Move a finished file to its place in the cache, and evict others if there are too many bytes."""
+        """Move a finished file to its place, and evict others."""
         path.parent.mkdir(parents=True, exist_ok=True)
         now = time.time()
         os.utime(file, (now, now))
@@ -430,9 +418,7 @@ class ObjectStore(BlobStore):
             self._evict()
 
     def _evict(self) -> None:
-        """Delete the files that were not used for longest, until the cache has at most `cache_bytes`. Files in use
-        stay.
-        """
+        """Delete the least recently used files over `cache_bytes`, except those in use."""
         files = sorted(_scan(self._cache))
         too_many = sum(found.size for found in files) - self._cache_bytes
         newest = time.time() - IN_USE_SECONDS
@@ -444,7 +430,7 @@ class ObjectStore(BlobStore):
 
 
 class _CachedFile(NamedTuple):
-    """A file of the cache. Files sort by their last use."""
+    """Files sort by their last use."""
 
     used_at: float
     size: int
@@ -516,12 +502,12 @@ _ERRORS = (exceptions.BaseError, OSError, BadCredentials)
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of an error of obstore: the following ones repeat it as Rust prints it."""
+    """Return the first line: others repeat it as Rust prints it."""
     return str(error).strip().partition("\n")[0][:500]
 
 
 def stamp(file: Path | None) -> tuple[int, int, int] | None:
-    """Return what differs if a file was replaced or changed; None if there is none."""
+    """Return what differs if the file was replaced or changed."""
     if file is None:
         return None
     try:

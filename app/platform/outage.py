@@ -21,7 +21,7 @@ _THREADS = 4
 
 
 class OutageMemory:
-    """The last answers of the database. While it is unavailable, each can be used for `seconds` after its look-up.
+    """The last answers of the database, each usable for `seconds` after its look-up while that is unavailable.
 
     All threads of a process share them. With 0 seconds, an answer is never used again.
     """
@@ -34,14 +34,12 @@ class OutageMemory:
 
     @property
     def away_seconds(self) -> float | None:
-        """The seconds since the first use of a last answer in this outage; None if the database has answered since."""
+        """The seconds since the first use of a last answer; None if the database has answered since."""
         since = self._away_since
         return None if since is None else time.monotonic() - since
 
     def ask(self, key: Hashable, look_up: Callable[[], Value | None]) -> Value | None:
-        """Return or raise the result of `look_up`. If the database is unavailable, return its last answer for this key,
-        unless that was None.
-        """
+        """Look up; if the database is unavailable, return the last answer for this key, unless that was None."""
         known: Value | None = self._answers.get(key)
         if known is None:
             return self._look(key, look_up)
@@ -56,7 +54,6 @@ class OutageMemory:
             return known
 
     def _look(self, key: Hashable, look_up: Callable[[], Value | None]) -> Value | None:
-        """Look up in the database and store the answer."""
         looked_at = time.monotonic()
         try:
             found = look_up()
@@ -74,9 +71,7 @@ class OutageMemory:
 
 
 class _Lookup:
-    """A function, its result, and a lock that is released when the function has ended, which is the cheapest way to
-    wait.
-    """
+    """A function, its result, and a lock released at its end: the cheapest way to wait."""
 
     __slots__ = ("abandoned", "done", "error", "result", "work")
 
@@ -90,7 +85,7 @@ class _Lookup:
 
 
 class _Lookups:
-    """A few threads that run look-ups, so that a caller can stop waiting for one that hangs.
+    """A few threads for look-ups, so that a caller can stop waiting for one that hangs.
 
     The threads are daemons: a frozen database must not delay the end of the process.
     """
@@ -100,7 +95,7 @@ class _Lookups:
         self._threads: list[threading.Thread] = []
 
     def run(self, work: Callable[[], Value], seconds: float) -> Value:
-        """Run `work` in a thread; returns or raises its result. Raises Unavailable after `seconds`."""
+        """Run `work` in a thread. Raises Unavailable after `seconds`."""
         if len(self._threads) < _THREADS:
             thread = threading.Thread(target=self._serve, name="look-up", daemon=True)
             self._threads.append(thread)
@@ -118,7 +113,6 @@ class _Lookups:
         return result
 
     def _serve(self) -> None:
-        """Run look-ups until the process ends."""
         while True:
             lookup = self._waiting.get()
             if lookup.abandoned:

@@ -25,8 +25,8 @@ from app.platform.tables import Delivery, DeliveryState, OutboxEvent
 
 @dataclass(frozen=True, slots=True)
 class ClaimedDelivery:
-    """A delivery that this process may send until its lease ends. `attempt` counts from 1 since the last replay,
-    `number` from the first; `at` is the time of the event.
+    """A delivery that this process may send until its lease ends. `attempt` counts since the last replay, `number` from
+    the first; `at` is the event's time.
     """
 
     event_id: str
@@ -43,7 +43,7 @@ class ClaimedDelivery:
 def record(
     session: Session, owner: str, type_: str, data: Json, targets: Collection[str]
 ) -> str | None:
-    """Insert an event, and a delivery to each target, due now. Returns the event's id; None without a target."""
+    """Insert an event, and due deliveries. Returns its id; None without a target."""
     if not targets:
         return None
     event = OutboxEvent(id=new_id("evt"), owner=owner, type=type_, data=data, at=db_now())
@@ -66,7 +66,7 @@ def record(
 
 
 def is_any_due(session: Session) -> bool:
-    """Return True if a delivery is due. Reads one row of an index, so that an idle dispatcher can ask each second."""
+    """Read one row of an index, so that an idle dispatcher can ask each second."""
     earliest = (
         select(Delivery.due_at)
         .where(Delivery.state == DeliveryState.QUEUED)
@@ -79,9 +79,7 @@ def is_any_due(session: Session) -> bool:
 
 
 def claim(session: Session, target: str, limit: int, lease_seconds: float) -> list[ClaimedDelivery]:
-    """Claim up to `limit` due deliveries to a target, the longest due first. No other process claims them until the
-    lease ends.
-    """
+    """Claim up to `limit` deliveries, the longest due first, until the lease ends."""
     # Read first: PostgreSQL does not look in an index for a time that moves.
     now = read_clock(session)
     due = (
@@ -119,28 +117,27 @@ def claim(session: Session, target: str, limit: int, lease_seconds: float) -> li
 
 
 def succeed(session: Session, delivery: ClaimedDelivery) -> bool:
-    """Mark the delivery as arrived. Returns False if its lease was lost to another process."""
     return _update(session, delivery, state=DeliveryState.DELIVERED)
 
 
 def fail(session: Session, delivery: ClaimedDelivery) -> bool:
-    """Mark the delivery as failed permanently. Returns False if its lease was lost."""
+    """The failure is permanent. Returns False if the lease was lost."""
     return _update(session, delivery, state=DeliveryState.FAILED)
 
 
 def retry(session: Session, delivery: ClaimedDelivery, after_seconds: float) -> bool:
-    """Make the delivery due again after some seconds. Returns False if its lease was lost."""
+    """Returns False if the lease was lost."""
     return _update(session, delivery, due_at=db_now() + after_seconds)
 
 
 def delete_of_owner(session: Session, owner: str) -> int:
-    """Delete the events of an owner with their deliveries; returns the number of events."""
+    """Delete events with their deliveries."""
     statement = delete(OutboxEvent).where(OutboxEvent.belongs_to(owner))
     return len(session.execute(statement.returning(OutboxEvent.id)).all())
 
 
 def _update(session: Session, delivery: ClaimedDelivery, **values: object) -> bool:
-    """Update a delivery and end its lease, whose token is then invalid. Returns False if the lease was lost."""
+    """End the lease, whose token is then invalid. Returns False if it was lost."""
     statement = (
         update(Delivery)
         .where(

@@ -25,7 +25,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     """
 
     def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
-        """Wait for the server's answer. Raises OperationalError after too long a silence."""
+        """Raises OperationalError after too long a silence."""
         try:
             return super().wait(_within(gen, SILENCE_SECONDS), *args, **kwargs)
         except _Silent:
@@ -38,7 +38,7 @@ class _Silent(psycopg.OperationalError):
 
 
 def _within(gen: PQGen[RV], seconds: float) -> PQGen[RV]:
-    """Yield psycopg's wait requests, which it repeats every tenth of a second, until the time is over."""
+    """Yield psycopg's wait requests, one each tenth of a second, until the time is over."""
     deadline = time.monotonic() + seconds
     try:
         wanted = next(gen)

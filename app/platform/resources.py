@@ -17,32 +17,30 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_full(error: BaseException) -> bool:
-    """Return True if an OSError says that a disk, or a quota on it, is full."""
+    """A quota on the disk counts, too."""
     return isinstance(error, OSError) and error.errno in _FULL
 
 
 def refusal() -> OutOfSpace:
-    """Return the error for a full disk."""
+    """The disk is full."""
     return OutOfSpace("a disk of the service is full", retry_after=RETRY_SECONDS)
 
 
 def folders(settings: Settings) -> list[Path]:
-    """Return the folders that this process writes to: those of the blob store and of an SQLite database."""
+    """Return the folders of the blob store and of an SQLite database."""
     database = settings.database_file
     return [settings.blob_dir] if database is None else [settings.blob_dir, database.parent]
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free bytes on the folder's disk. For a missing folder, that of its parent counts."""
+    """For a missing folder, that of its parent counts."""
     while not os.path.exists(folder):  # also if this user may not read it
         folder = folder.parent
     return shutil.disk_usage(folder).free
 
 
 def check(settings: Settings, adds_bytes: int = 0) -> None:
-    """Raise OutOfSpace if `adds_bytes` more would leave less than `min_free_bytes` of free disk space, which running
-    work needs.
-    """
+    """Raise OutOfSpace if `adds_bytes` would leave less than `min_free_bytes`, which running work needs."""
     for folder in folders(settings):
         free = free_bytes(folder)
         adds = adds_bytes if folder == settings.blob_dir else 0
@@ -60,8 +58,7 @@ RESERVE_BYTES = 8 * MIB
 
 
 def keep_reserve(folder: Path, spare: int = 0) -> None:
-    """Reserve space on the folder's disk for the next start, in a file that `release_reserve` deletes. At least `spare`
-    bytes stay free.
+    """Reserve disk space for the next start, until `release_reserve`. At least `spare` bytes stay free.
 
     SQLite cannot open its file on a full disk, because it needs another file for shared memory.
     """
@@ -73,7 +70,7 @@ def keep_reserve(folder: Path, spare: int = 0) -> None:
 
 
 def release_reserve(folder: Path) -> None:
-    """Delete the reserve file if the disk has no other free space."""
+    """Only if the disk has no other free space."""
     if free_bytes(folder) < RESERVE_BYTES:
         (folder / RESERVE).unlink(missing_ok=True)
 
@@ -82,9 +79,7 @@ _CGROUPS = "sys/fs/cgroup"
 
 
 def total_bytes(root: Path = Path("/")) -> int | None:
-    """Return the machine's memory in bytes, or the smallest limit of this process's cgroups; None if
-    neither is known.
-    """
+    """Return the machine's memory, or the smallest limit of this process's cgroups; None if neither is known."""
     found = list(_limits(root))
     with contextlib.suppress(AttributeError, ValueError, OSError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -92,7 +87,7 @@ def total_bytes(root: Path = Path("/")) -> int | None:
 
 
 def _limits(root: Path) -> Iterator[int]:
-    """Yield the memory limits of the cgroups, version 1 and 2, from the process's own to the root.
+    """Yield memory limits of the cgroups, version 1 and 2, from the process's own to the root.
 
     In a container the path may be the host's, which does not exist there. Then the root has the container's limit.
     """

@@ -66,7 +66,7 @@ class Rule:
 
 
 def read_rules(file: Path) -> tuple[Rule, ...]:
-    """Return the rules of a file. Raises BadFile."""
+    """Raises BadFile."""
     given = read_json(file, MAX_FILE_BYTES)
     if not isinstance(given, list) or len(given) > MAX_RULES:
         got = f"{len(given):,} entries" if isinstance(given, list) else type(given).__name__
@@ -81,7 +81,7 @@ def read_rules(file: Path) -> tuple[Rule, ...]:
 
 
 def _rule_of(entry: Any) -> Rule:
-    """Return the rule of an entry of the file. Raises ValueError."""
+    """Raises ValueError."""
     if not isinstance(entry, dict):
         raise ValueError(f"must be an object, got {shown(entry)}")
     if unknown := [name for name in entry if name not in (*_REQUIRED, *_OPTIONAL)]:
@@ -115,15 +115,13 @@ def _rule_of(entry: Any) -> Rule:
 
 
 class RoleFile(WatchedFile[Sequence[Rule]]):
-    """The rules of a file, which is watched."""
-
     def __init__(self, file: Path | None) -> None:
-        """Read the file; without one there are no rules. Raises BadFile."""
+        """Without a file there are no rules. Raises BadFile."""
         super().__init__(file, read_rules, (), "roles")
 
 
 def owners_of(identity: Identity, rules: Sequence[Rule]) -> list[str]:
-    """Return the owners at which an identity has a role, in alphabetical order."""
+    """In alphabetical order."""
     return sorted(_by_owner(identity, rules))
 
 
@@ -177,7 +175,6 @@ def caller_of(
 
 
 def _by_owner(identity: Identity, rules: Sequence[Rule]) -> dict[str, list[Rule]]:
-    """Return the rules that hold for an identity, by owner."""
     found: dict[str, list[Rule]] = {}
     for rule in rules:
         if rule.issuer == identity.issuer and rule.group in identity.groups:
@@ -186,7 +183,7 @@ def _by_owner(identity: Identity, rules: Sequence[Rule]) -> dict[str, list[Rule]
 
 
 def _patterns(rules: Sequence[Rule]) -> tuple[str, ...] | None:
-    """Return the patterns of these rules together; None if one of them holds for all models."""
+    """Return None if one rule holds for all models."""
     found: dict[str, None] = {}
     for rule in rules:
         if rule.models is None:

@@ -26,9 +26,7 @@ class CannotBegin(Exception):
 
 
 class OtherTables(CannotBegin):
-    """The tables belong to another version; the message names their revision. `older`: this version can migrate
-    them.
-    """
+    """The tables are of another version; the message names their revision. `older`: this version can migrate them."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(describe(revision))
@@ -47,9 +45,7 @@ class SchemaCheck:
         self._revision: str | None = None
 
     def passed(self) -> str:
-        """Return the revision with which the process started. Raises OtherTables, and Unavailable for a database that
-        is down, has no tables or is read-only.
-        """
+        """Return the revision of the start. Raises OtherTables, and Unavailable: down, without tables or read-only."""
         if self._revision is None:
             revision = self._db.reading(_revision)
             if revision != REVISION:
@@ -59,18 +55,16 @@ class SchemaCheck:
         return self._revision
 
     def begin(self) -> str:
-        """Make the check at the start of a process; returns the revision. Raises CannotBegin, also if the database
-        refuses the login.
-        """
+        """Check at the start of a process. Raises CannotBegin, also for a refused login."""
         try:
             return self.passed()
         except Refused as error:
             raise CannotBegin(str(error)) from error
 
     def wait(self, pause: Callable[[float], bool], *, migrated: bool = False) -> bool:
-        """Wait until the database responds with the right revision; returns True, or False if `pause` (called with
-        seconds) returns True first. With `migrated`, also wait for another process to migrate older tables. Raises
-        CannotBegin.
+        """Wait for the right revision; returns False if `pause(seconds)` returns True first. Raises CannotBegin.
+
+        With `migrated`, also wait for another process to migrate older tables.
         """
         told = False
         while True:
@@ -90,7 +84,7 @@ class SchemaCheck:
 
 
 def describe(revision: str) -> str:
-    """Return a sentence about tables with another revision, and what to do."""
+    """Describe tables with another revision, and what to do."""
     if is_older(revision):
         return (
             f"the database's tables are at revision {revision}, but rankwright {__version__} needs "
@@ -100,7 +94,7 @@ def describe(revision: str) -> str:
 
 
 def describe_unknown(revision: str) -> str:
-    """Return a phrase about tables with a revision to which this version has no migration."""
+    """Describe tables whose revision this version does not know."""
     if _is_later(revision):
         return (
             f"tables are at revision {revision}, which is unknown to rankwright {__version__}; it can "
@@ -110,7 +104,7 @@ def describe_unknown(revision: str) -> str:
 
 
 def way_back(revision: str) -> str:
-    """Return what to do with tables with a revision to which this version has no migration."""
+    """Say what to do with tables whose revision this version does not know."""
     if _is_later(revision):
         return "run the version that created them, or a later one"
     return "start with an empty database, or keep using the version that created them"

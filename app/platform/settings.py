@@ -38,7 +38,7 @@ _SCHEMES = {
 
 
 def _read(path: Path) -> str:
-    """Return the content of a file with a secret. Raises ValueError, which names the file but not its content."""
+    """Raises ValueError, which names the file but not its content."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -47,16 +47,14 @@ def _read(path: Path) -> str:
 
 
 def checked_build(given: str) -> str:
-    """Return the name of a build; `unknown` for an empty one, as in an image that was built without a name. Raises
-    ValueError.
-    """
+    """Empty is `unknown`, as in an image built without a name. Raises ValueError."""
     if not re.fullmatch(r"[A-Za-z0-9._+-]{0,64}", given):
         raise ValueError("must be at most 64 letters, digits and . _ + -")
     return given or "unknown"
 
 
 def checked_scheduler(given: str) -> str:
-    """Return the address of a Dask scheduler. Raises ValueError."""
+    """Raises ValueError."""
     try:
         is_whole = (urlsplit(given).port or 0) > 0  # a port beyond 65535 raises
     except ValueError:
@@ -68,7 +66,7 @@ def checked_scheduler(given: str) -> str:
 
 
 def _check_folder_url(given: str) -> None:
-    """Raise ValueError for the URL of a folder that cannot be used."""
+    """Raise ValueError for an unusable folder."""
     parts = urlsplit(given)
     if parts.netloc or not parts.path:
         raise ValueError("must be a file:///… URL with a path and without a host")
@@ -79,7 +77,7 @@ _OWN_PATHS = ("v1", "console", "docs", "health", "metrics", "openapi.json")
 
 
 def checked_root_path(given: str) -> str:
-    """Return a path prefix without a final slash; empty for none. Raises ValueError.
+    """Return a prefix without a final slash; empty for none. Raises ValueError.
 
     Letters, digits and `._~-` between single slashes are allowed, so that the prefix needs no quoting and cannot
     contain another host. It must not begin like a path of the service, because it would then be ambiguous whether a
@@ -540,15 +538,13 @@ class Settings(BaseSettings):
     )
     @classmethod
     def _unset_if_empty(cls, value: object) -> object:
-        """Return None for an empty text: compose.yml can pass a variable on, but cannot leave it out."""
+        """compose.yml can pass a variable on, but cannot leave it out."""
         return None if value == "" else value
 
     @field_validator("heartbeat_seconds")
     @classmethod
     def _within_the_lease(cls, value: float, info: ValidationInfo) -> float:
-        """Raise ValueError for a heartbeat interval that is not shorter than the lease: every job would be taken from
-        its worker.
-        """
+        """Raise ValueError for a heartbeat not shorter than the lease: every job would be taken from its worker."""
         lease = info.data.get("lease_seconds")
         if lease is not None and value >= lease:
             raise ValueError(f"must be less than lease_seconds ({lease:g}), got {value:g}")
@@ -562,7 +558,6 @@ class Settings(BaseSettings):
     @field_validator("served_owner")
     @classmethod
     def _serves_a_model(cls, value: str | None, info: ValidationInfo) -> str | None:
-        """Raise ValueError for an owner without a model to serve."""
         if value and not info.data.get("served_model"):
             raise ValueError(
                 f"requires RANKWRIGHT_SERVED_MODEL, got only the owner {value[:100]!r}"
@@ -577,22 +572,18 @@ class Settings(BaseSettings):
     @field_validator("root_path")
     @classmethod
     def _a_prefix(cls, value: str) -> str:
-        """Return the path prefix. Raises ValueError for an invalid one."""
         return checked_root_path(value)
 
     @field_validator("kernel_cpu")
     @classmethod
     def _known_levels(cls, value: str | None) -> str | None:
-        """Raise ValueError for a CPU level for which kernels cannot be compiled."""
         levels_that_fit(value or "", None)
         return value
 
     @field_validator("state_dir")
     @classmethod
     def _fits_a_url(cls, value: Path) -> Path:
-        """Raise ValueError for a folder that an SQLite URL cannot express: a ? would end the path, and cannot be
-        quoted.
-        """
+        """Raise ValueError for what an SQLite URL cannot express: a ? would end the path, and cannot be quoted."""
         if "?" in str(value.absolute()):
             raise ValueError(f"must be a path without '?', got {value.absolute()}")
         return value
@@ -613,9 +604,7 @@ class Settings(BaseSettings):
     def _known_scheme(
         cls, value: SecretStr | str | None, info: ValidationInfo
     ) -> SecretStr | str | None:
-        """Raise ValueError for a URL that the service cannot open. The message never contains the URL, which may have a
-        password.
-        """
+        """Raise ValueError for an unusable URL, but never with it: it may have a password."""
         if value is None:
             return None
         text = value if isinstance(value, str) else value.get_secret_value()
@@ -641,7 +630,6 @@ class Settings(BaseSettings):
     @field_validator("roles_file")
     @classmethod
     def _usable_roles(cls, value: Path | None) -> Path | None:
-        """Raise ValueError for a file of roles that cannot be used."""
         if value is not None:
             read_rules(value)
         return value
@@ -649,7 +637,6 @@ class Settings(BaseSettings):
     @field_validator("connections_file")
     @classmethod
     def _usable_connections(cls, value: Path | None) -> Path | None:
-        """Raise ValueError for a file of connections that cannot be used."""
         if value is not None:
             read_connections(value)
         return value
@@ -657,7 +644,6 @@ class Settings(BaseSettings):
     @field_validator("audit_key_file")
     @classmethod
     def _usable_audit_keys(cls, value: Path | None) -> Path | None:
-        """Raise ValueError for a file of keys that cannot be used."""
         if value is not None:
             audit_keys.read_keys(value)
         return value
@@ -665,14 +651,12 @@ class Settings(BaseSettings):
     @field_validator("webhook_networks")
     @classmethod
     def _usable_networks(cls, value: str | None) -> str | None:
-        """Raise ValueError for what is no list of networks."""
         parse_networks(value or "")
         return value
 
     @field_validator("webhook_proxy")
     @classmethod
     def _usable_proxy(cls, value: str | None) -> str | None:
-        """Raise ValueError for the URL of a proxy that cannot be used."""
         if value is not None:
             proxy = parse_url(value)
             if proxy.scheme != "http" or proxy.target != "/":
@@ -684,7 +668,6 @@ class Settings(BaseSettings):
     @field_validator("secrets_keys_file")
     @classmethod
     def _usable_keys(cls, value: Path | None) -> Path | None:
-        """Raise ValueError for a file of keys that cannot be used."""
         if value is not None:
             read_keys(value)
         return value
@@ -692,7 +675,6 @@ class Settings(BaseSettings):
     @field_validator("oidc_file")
     @classmethod
     def _usable_issuers(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        """Raise ValueError for a file of issuers that cannot be used."""
         if value is None:
             return None
         people = [each for each in read_issuers(value) if each.client_id is not None]
@@ -707,7 +689,7 @@ class Settings(BaseSettings):
     @field_validator("blob_endpoint", "blob_credentials_file", "blob_ca_file")
     @classmethod
     def _of_a_bucket(cls, value: Path | str | None, info: ValidationInfo) -> Path | str | None:
-        """Raise ValueError for a setting of a bucket that cannot be used. A message never contains a secret."""
+        """Raise ValueError for a bucket's setting, never with a secret."""
         url: str | None = info.data.get("blob_url")
         if value is None or "blob_url" not in info.data:  # its own error is enough
             return value
@@ -747,29 +729,27 @@ class Settings(BaseSettings):
 
     @property
     def sqlalchemy_url(self) -> str:
-        """The URL of the database; by default SQLite in the state folder."""
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite:///{self.state_dir.absolute() / 'rankwright.db'}"
 
     @property
     def database_file(self) -> Path | None:
-        """The path of an SQLite database; None for a database server."""
         scheme, _, path = self.sqlalchemy_url.partition(":///")
         return Path(path.partition("?")[0]) if scheme == "sqlite" and path else None
 
     @property
     def dask_secret(self) -> Path:
-        """The file with the Dask cluster's key and certificate."""
+        """The Dask cluster's key and certificate."""
         return self.dask_secret_file or self.state_dir.absolute() / "dask.pem"
 
     @property
     def own_audit_key(self) -> Path:
-        """The file with the key of the audit log that `rankwright serve` creates."""
+        """The file that `rankwright serve` creates."""
         return self.state_dir.absolute() / audit_keys.FILE
 
     def read_audit_keys(self) -> AuditKeys:
-        """Return the keys that seal the audit log; none if it is not sealed. Raises BadAuditKeys."""
+        """Return the keys that seal the audit log, if any. Raises BadAuditKeys."""
         file = self.audit_key_file or self.own_audit_key
         if self.audit_key_file is None and not file.exists():
             return AuditKeys()
@@ -777,21 +757,21 @@ class Settings(BaseSettings):
 
     @property
     def networks_of_webhooks(self) -> Networks:
-        """The internal networks to which webhooks may be sent."""
+        """Internal networks to which webhooks may be sent."""
         return parse_networks(self.webhook_networks or "")
 
     @property
     def proxy_of_webhooks(self) -> HttpUrl | None:
-        """The proxy through which webhooks are sent; None if they are sent directly."""
+        """None if webhooks are sent directly."""
         return None if self.webhook_proxy is None else parse_url(self.webhook_proxy)
 
     @property
     def own_secrets_keys(self) -> Path:
-        """The file with the keys of stored secrets that `rankwright serve` creates."""
+        """The file that `rankwright serve` creates."""
         return self.state_dir.absolute() / SECRETS_FILE
 
     def read_secrets_keys(self) -> tuple[bytes, ...]:
-        """Return the keys that encrypt stored secrets, newest first; none if there are none. Raises BadKeys."""
+        """Return the keys of stored secrets, newest first. Raises BadKeys."""
         file = self.secrets_keys_file or self.own_secrets_keys
         if self.secrets_keys_file is None and not file.exists():
             return ()
@@ -799,19 +779,19 @@ class Settings(BaseSettings):
 
     @property
     def celery_broker_url(self) -> str:
-        """The URL of the broker; by default the private broker's socket."""
+        """By default the private broker's socket."""
         if self.broker_url is not None:
             return self.broker_url.get_secret_value()
         return f"redis+socket://{self.state_dir.absolute() / 'broker.sock'}"
 
     @property
     def bucket_url(self) -> str | None:
-        """The URL of the bucket with the blobs; None if a folder has them."""
+        """None if a folder has the blobs."""
         return None if (self.blob_url or "file:").startswith("file:") else self.blob_url
 
     @property
     def blob_dir(self) -> Path:
-        """The folder of this machine to which blobs are written: of the blob store, or of the cache of a bucket."""
+        """The local folder of the blob store, or of a bucket's cache."""
         if self.bucket_url is not None:
             return self.blob_cache_dir or self.state_dir.absolute() / "blob-cache"
         if self.blob_url is None:

@@ -46,9 +46,7 @@ T = TypeVar("T")
 
 
 class Reading(Protocol):
-    """A function that runs another one in a read-only transaction, as `Database.reading` does, for caches that load by
-    themselves.
-    """
+    """Runs a function in a read-only transaction, as `Database.reading` does, for caches that load by themselves."""
 
     def __call__(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
@@ -81,7 +79,6 @@ class Base(DeclarativeBase):
 
     @classmethod
     def name_contains(cls, text: str) -> ColumnElement[bool]:
-        """Return the condition that one of a row's names contains a text."""
         columns = cls.__table__.c
         return or_(*(contains(columns[name], text) for name in cls.__searched__ if name in columns))
 
@@ -112,15 +109,13 @@ def _sqlite(element: db_now, compiler: Any, **kw: Any) -> str:
 
 
 def read_clock(session: Session) -> float:
-    """Return the time of the database, in seconds since 1970."""
     return session.execute(select(db_now())).scalar_one()
 
 
 class machine_now(FunctionElement[float]):  # noqa: N801 - as above
     """Seconds of the machine's monotonic clock, which nobody can set and which restarts with the machine.
 
-    All processes that share an SQLite file read the same clock. On PostgreSQL it is NULL: the server's clock is
-    enough.
+    All processes that share an SQLite file read the same clock. On PostgreSQL it is NULL: the server's clock is enough.
     """
 
     type = Float(53)
@@ -156,9 +151,7 @@ def _blob_size(element: stored_size, compiler: Any, **kw: Any) -> str:
 
 
 class ascii_lower(FunctionElement[str]):  # noqa: N801 - as above
-    """A text with the letters A to Z in lower case. The rule is the same on both databases, and independent of the
-    locale.
-    """
+    """A to Z in lower case, the same on both databases, in any locale."""
 
     type = Text()
     inherit_cache = True
@@ -178,15 +171,12 @@ _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def contains(column: Any, text: str) -> ColumnElement[bool]:
-    """Return the condition that a column contains a text, ignoring the case of A to Z."""
+    """Ignore the case of A to Z."""
     return ascii_lower(column).contains(text.translate(_TO_LOWER), autoescape=True)
 
 
 def has_tag(tags: Any, tag: str) -> ColumnElement[bool]:
-    """Return the condition that a JSON object of texts has a member written as `tag`: `name` or `name:value`.
-
-    Names and values may contain colons, so every split of the text is tried.
-    """
+    """Test for a member `name` or `name:value`. Both may contain colons, so every split is tried."""
     member = each_member(tags).table_valued("key", "value")
     is_meant = or_(member.c.key == tag, member.c.key.concat(":").concat(member.c.value) == tag)
     return select(member.c.key).where(is_meant).exists()
@@ -226,7 +216,6 @@ class RowFilter:
     sort: str = NEWEST_FIRST
 
     def apply(self, statement: Select[T], table: Any) -> Select[T]:
-        """Return the statement with the conditions of this filter."""
         if self.search is not None:
             statement = statement.where(table.name_contains(self.search))
         if self.created_after is not None:
@@ -265,8 +254,7 @@ def fetch_page(
     keys: SortKeys = MappingProxyType({}),
     options: Sequence[ExecutableOption] = (),
 ) -> Page[T]:
-    """Return one page of the statement's rows, newest first, or in the order of `sort`: by `created_at`, or by one of
-    `keys`.
+    """Return one page, newest first, or in the order of `sort`: by `created_at`, or by one of `keys`.
 
     Raises Invalid for a limit outside 1..200, an unknown order, an invalid cursor, or a cursor of another order.
     """
@@ -300,9 +288,7 @@ def _fetch_sorted(
     after: str | None,
     options: Sequence[ExecutableOption],
 ) -> Page[T]:
-    """Return one page ordered by these columns, of which the last is the id. The first query reads only these columns,
-    so that no large rows are sorted.
-    """
+    """The last column is the id. The first query reads only these columns, so that no large rows are sorted."""
     down = sort.startswith("-")
     if after is not None:
         values = _decode_sorted(after, sort, ordered)
@@ -322,7 +308,7 @@ def _fetch_sorted(
 
 
 def _decode_sorted(cursor: str, sort: str, ordered: Sequence[Any]) -> list[Any]:
-    """Return the values of a cursor, one for each column of the order. Raises Invalid."""
+    """Return a value for each column. Raises Invalid."""
     values = _decode(cursor)
     if not isinstance(values, list) or values[:1] != [sort] or len(values) != 1 + len(ordered):
         raise _bad_cursor(cursor)
@@ -334,14 +320,14 @@ def _decode_sorted(cursor: str, sort: str, ordered: Sequence[Any]) -> list[Any]:
 
 
 def _is_held(value: str | float) -> bool:
-    """Return True for a value that a column of its type can contain."""
+    """A column of its type can contain the value."""
     if isinstance(value, str):
         return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
     return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**31
 
 
 def encode_cursor(created_at: float, id_: str) -> str:
-    """Return the cursor of the position after this row, with URL-safe characters."""
+    """Return the position after this row, URL-safe."""
     return _encode([float(created_at), id_])
 
 
@@ -351,7 +337,7 @@ def _encode(values: Sequence[Any]) -> str:
 
 
 def _decode(cursor: str) -> Any:
-    """Return the values of a cursor. Raises Invalid."""
+    """Raises Invalid."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         return json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -360,7 +346,7 @@ def _decode(cursor: str) -> Any:
 
 
 def decode_cursor(cursor: str) -> tuple[float, str]:
-    """Return the time and the id in a cursor of `encode_cursor`. Raises Invalid for anything else."""
+    """Inverse of `encode_cursor`. Raises Invalid."""
     try:
         created_at, id_ = _decode(cursor)
     except (ValueError, TypeError):
@@ -380,7 +366,7 @@ def _bad_cursor(cursor: str) -> Invalid:
 
 
 def upsert_into(session: Session, table: Any) -> Any:
-    """Return an INSERT of the session's dialect, which supports upserts. Only that dialect is imported."""
+    """Only the session's dialect is imported."""
     if session.get_bind().dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
@@ -391,10 +377,7 @@ def upsert_into(session: Session, table: Any) -> Any:
 def next_number(
     session: Session, counter: InstrumentedAttribute[int], *, first: int = 1, **key: str
 ) -> int:
-    """Increment the counter in the row with this key, and return it; without such a row, insert it with `first`.
-
-    Simultaneous transactions wait for each other on that row.
-    """
+    """Increment a counter and return it; insert it with `first`. Simultaneous transactions wait for each other."""
     statement = (
         upsert_into(session, counter.class_)
         .values({counter.key: first} | key)
@@ -409,7 +392,7 @@ _KEPT = "kept"  # key in a session's notes: the functions to call after the comm
 
 
 def after_commit(session: Session, act: Callable[[], object]) -> None:
-    """Call a function once the session's transaction is committed; never if it is rolled back."""
+    """Never called after a rollback."""
     if _KEPT not in session.info:
         session.info[_KEPT] = []
         event.listen(session, "after_commit", _do_kept)
@@ -424,9 +407,7 @@ def _do_kept(session: Session) -> None:
 def delete_some(
     session: Session, table: type[Base], *conditions: ColumnElement[bool], limit: int
 ) -> int:
-    """Delete up to `limit` rows that satisfy the conditions; returns their number. Fewer than `limit` means that none
-    are left.
-    """
+    """Return the number of deleted rows. Fewer than `limit` means that none are left."""
     columns = inspect(table).primary_key
     doomed = select(*columns).where(*conditions).limit(limit)
     done: CursorResult[Any] = session.execute(  # type: ignore[assignment]  # a DELETE's result counts its rows

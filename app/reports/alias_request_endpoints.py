@@ -196,15 +196,13 @@ def withdraw_alias_request(
 
 
 def _read_evidence(session: Session, owner: str, asked: alias_requests.Proposal) -> Target:
-    """Check a proposal, and read what is known about the model that it concerns."""
+    """Check a proposal, and read what is known about its model."""
     model = alias_requests.bind(session, owner, asked).model
     return evidence_of(session, owner, asked.name, asked.alias, model)
 
 
 def _verify_artifact(context: Context, owner: str, alias_request_id: str) -> None:
-    """Raise BlobMissing, or BlobDamaged, if the artifact of the model to serve is not the one that was stored. A
-    damaged model must not prevent that its alias is deleted, or pointed elsewhere.
-    """
+    """Raise BlobMissing or BlobDamaged for another artifact. It must not prevent deleting or moving the alias."""
 
     def read(session: Session) -> Blob | None:
         row, _ = alias_requests.get(session, owner, alias_request_id)

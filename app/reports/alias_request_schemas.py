@@ -71,7 +71,6 @@ class AliasRequestBody(Body):
 
     @model_validator(mode="after")
     def _of_kind(self) -> Self:
-        """Raise ValueError unless the members are those of the kind."""
         for kind, member in _NEEDS.items():
             given = getattr(self, member) is not None
             if given and self.kind != kind:
@@ -84,7 +83,6 @@ class AliasRequestBody(Body):
         return self
 
     def as_proposal(self) -> Proposal:
-        """Return the request for the service."""
         guarantee: Any = "keep"
         if "guarantee" in self.model_fields_set:
             guarantee = None if self.guarantee is None else self.guarantee.as_stored()
@@ -195,7 +193,6 @@ class AliasRequestPage(PageOf[AliasRequest]):
 
 
 def request_of(row: AliasRequestRow, now: float) -> AliasRequest:
-    """Return the response for a request at a time, in seconds since 1970."""
     change = row.change
     return AliasRequest.from_row(
         row,

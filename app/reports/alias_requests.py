@@ -1,6 +1,4 @@
-"""Requests to change protected aliases: they are checked and bound when they are made, and applied when another person
-approves them.
-"""
+"""Requests to change protected aliases: checked and bound when made, and applied when another person approves."""
 
 from __future__ import annotations
 
@@ -80,8 +78,10 @@ class Binding(NamedTuple):
 
 
 def bind(session: Session, owner: str, asked: Proposal) -> Binding:
-    """Check a proposal, and return what it is bound to. Raises the errors of the direct change, except those of
-    `If-Match` and of the protection; and Conflict if the alias is not protected, or has too many requests.
+    """Check a proposal, and return what it is bound to. Raises the errors of the change, except `If-Match` and
+    protection.
+
+    Also Conflict if the alias is not protected, or has too many requests.
     """
     name, alias = asked.name, asked.alias
     check_name("name", name, pointer="/name")
@@ -171,7 +171,7 @@ def _no_alias(name: str, alias: str) -> NotFound:
 
 
 def _check_open(session: Session, owner: str, name: str, alias: str) -> None:
-    """Raise Conflict if the alias, or the owner, has as many open requests as it can have."""
+    """Raise Conflict at the limit of the alias, or the owner."""
     here, in_all = rows.count_open(session, owner, name, alias)
     for most, value, of in ((MAX_OPEN_OF_ALIAS, here, "an alias"), (MAX_OPEN, in_all, "an owner")):
         if value >= most:
@@ -183,9 +183,7 @@ def _check_open(session: Session, owner: str, name: str, alias: str) -> None:
 
 
 def create(session: Session, caller: Caller, asked: Proposal, evidence: Evidence) -> AliasRequest:
-    """Check a proposal again, and store it as an open request with the evidence on its model. Raises what `bind`
-    raises, and Conflict if it concerns another model than the evidence.
-    """
+    """Check again, and store an open request. Raises as `bind`, and Conflict if the evidence is on another model."""
     access_rows.take_turn(session, caller.owner)  # for the number of open requests
     if asked.kind in _UNDOING:
         allow_over_quota(session)
@@ -232,7 +230,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> tuple[Page[AliasRequest], float]:
-    """Return a page of an owner's requests, newest first, and the time of the database."""
+    """Newest first, with the database's time."""
     for parameter, value in (("name", name), ("alias", alias)):
         if value is not None:
             check_name(parameter, value)
@@ -243,7 +241,7 @@ def list_page(
 
 
 def get(session: Session, owner: str, alias_request_id: str) -> tuple[AliasRequest, float]:
-    """Return a request, and the time of the database. Raises NotFound, also for a request of another owner."""
+    """Return the database's time, too. Raises NotFound."""
     return _find(session, owner, alias_request_id), read_clock(session)
 
 
@@ -259,7 +257,7 @@ def _find(
 
 
 def state_of(row: AliasRequest, now: float) -> str:
-    """Return the state of a request at a time, in seconds since 1970."""
+    """`now` is in seconds since 1970."""
     if row.state == AliasRequestState.OPEN and row.expires_at <= now:
         return AliasRequestState.EXPIRED
     return row.state
@@ -268,11 +266,11 @@ def state_of(row: AliasRequest, now: float) -> str:
 def approve(
     session: Session, settings: Settings, caller: Caller, alias_request_id: str
 ) -> AliasRequest:
-    """Approve a request and apply its change in the same transaction; returns the request. It is void instead if it is
-    bound to something that has changed: the caller must look at the state.
+    """Approve a request and apply its change in the same transaction, or make it void: look at its state.
 
-    Raises NotFound; Forbidden for the person who made the request; Conflict for a request that is not open; and the
-    errors of the change, after which the request is still open.
+    It is void if it is bound to something that has changed. Raises NotFound; Forbidden for the person who made the
+    request; Conflict for a request that is not open; and the errors of the change, after which the request is still
+    open.
     """
     row = _find(session, caller.owner, alias_request_id)
     check_model(row.name)
@@ -315,7 +313,7 @@ def approve(
 
 
 def _may_be_requester(session: Session, caller: Caller, row: AliasRequest) -> bool:
-    """Return True if the caller may be the person who made a request."""
+    """Return True if the caller may have made the request."""
     same = access_rows.same_person
     return not same(session, caller.principal_id or "").isdisjoint(
         same(session, row.principal_id or "")
@@ -323,7 +321,7 @@ def _may_be_requester(session: Session, caller: Caller, row: AliasRequest) -> bo
 
 
 def _broken(row: AliasRequest, newest: ModelAliasHistory | None, model: Model | None) -> str | None:
-    """Return why a request no longer holds; None if all that it is bound to is as it was."""
+    """Return why a request no longer holds."""
     alias, name = f"{row.name}@{row.alias}", f"{row.name}:{row.model_version}"
     revision = None if newest is None else newest.revision
     if revision != row.alias_revision:
@@ -349,7 +347,6 @@ def _apply(
     current: ModelAlias | None,
     approval: Approval,
 ) -> None:
-    """Make the change of an approved request."""
     at = (session, row.owner, row.name, row.alias)
     revision = None if current is None else row.alias_revision
     change, by = row.change, row.author
@@ -415,7 +412,7 @@ def _apply(
 
 
 def reject(session: Session, caller: Caller, alias_request_id: str, reason: str) -> AliasRequest:
-    """Reject a request; returns it. Raises NotFound, and Conflict for a request that is not open."""
+    """Raises NotFound, and Conflict unless the request is open."""
     check_model(_find(session, caller.owner, alias_request_id).name)
     allow_over_quota(session)
     row = _lock_open(session, caller, alias_request_id)
@@ -424,9 +421,7 @@ def reject(session: Session, caller: Caller, alias_request_id: str, reason: str)
 
 
 def withdraw(session: Session, caller: Caller, alias_request_id: str) -> AliasRequest:
-    """Withdraw a request; returns it. Raises NotFound; Forbidden for another person than the one who made it, except an
-    admin; and Conflict for a request that is not open.
-    """
+    """Raises NotFound; Forbidden unless the caller made the request or is an admin; Conflict unless it is open."""
     found = _find(session, caller.owner, alias_request_id)
     check_model(found.name)
     allow_over_quota(session)
@@ -442,7 +437,7 @@ def withdraw(session: Session, caller: Caller, alias_request_id: str) -> AliasRe
 
 
 def _lock_open(session: Session, caller: Caller, alias_request_id: str) -> AliasRequest:
-    """Lock a request. Raises Conflict unless it is open."""
+    """Raises Conflict unless it is open."""
     row = _find(session, caller.owner, alias_request_id, lock=True)
     state = state_of(row, read_clock(session))
     if state == AliasRequestState.EXPIRED:
@@ -473,7 +468,6 @@ def _close(
     state: AliasRequestState,
     reason: str | None,
 ) -> None:
-    """Store the end of a locked request."""
     row.state, row.decided_at, row.decision_reason = state, read_clock(session), reason
     words = str(state).capitalize()
     if state != AliasRequestState.VOID:
@@ -485,7 +479,7 @@ def _close(
 
 
 def _describe(session: Session, row: AliasRequest, words: str) -> None:
-    """State a step of a request in the audit log."""
+    """State a step in the audit log."""
     after = row.after.removeprefix(f"{row.name} ") if row.before != "deleted" else row.after
     describe(session, f"{row.alias}: {row.before} → {after}. {words} ({row.id})")
 
@@ -493,7 +487,7 @@ def _describe(session: Session, row: AliasRequest, words: str) -> None:
 def find_evidence(
     session: Session, owner: str, alias_request_id: str
 ) -> tuple[str, list[EvidenceFile]]:
-    """Return the key of the archive with the evidence of a request, and the list of its files. Raises NotFound."""
+    """Return the archive's key and files. Raises NotFound."""
     row = _find(session, owner, alias_request_id)
     if row.evidence_key is None:
         raise NotFound(

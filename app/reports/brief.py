@@ -28,7 +28,6 @@ Json = Mapping[str, Any]
 
 
 def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list[Section]:
-    """Return the sections of the report's first two pages."""
     rows = [
         [
             CHECKS[each.name],
@@ -67,7 +66,7 @@ def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
 
 
 def _protected(model: Model) -> Iterator[Block]:
-    """Yield the protected columns: by whose decision they are features, or how well the features predict them."""
+    """Say by whose decision they are features, or how well the features predict them."""
     for column in model.protected:
         if column["feature"]:
             by = "" if column["decided_by"] is None else f", by decision of {column['decided_by']}"
@@ -101,12 +100,12 @@ def _protected(model: Model) -> Iterator[Block]:
 
 
 def _predicted(found: ProxyAuc) -> str:
-    """Return an AUC with its interval as text, or the reason why there is none."""
+    """Return an AUC with its interval, or why there is none."""
     return found["reason"] or document.interval(dict(found), 3)
 
 
 def _data(facts: Facts) -> Paragraph:
-    """Return a paragraph on what the model was trained on, and how it was validated."""
+    """Say what the model was trained on, and how it was validated."""
     model = facts.model
     name = model.dataset_id if model.dataset is None else document.version(model.dataset)
     counts = rows_used(facts.rows, model.validation["method"])
@@ -126,7 +125,7 @@ def _data(facts: Facts) -> Paragraph:
 
 
 def _cutoffs(facts: Facts) -> Iterator[Block]:
-    """Yield the cutoffs of the aliases with their memos; without any, a note and the usual cutoffs."""
+    """Without aliases, yield a note and the usual cutoffs."""
     assert facts.curve_part is not None
     decided = [cutoff for cutoff in facts.cutoffs if cutoff.alias is not None]
     if decided:
@@ -149,7 +148,7 @@ def _cutoff(cutoff: NamedPoint) -> list[str]:
 
 
 def _decision(cutoff: NamedPoint) -> Iterator[str]:
-    """Yield sentences on who chose a cutoff, why, and its consequences for the expected rows."""
+    """Say who chose a cutoff, why, and its consequences for the expected rows."""
     alias, point = cutoff.alias, cutoff.point
     assert alias is not None
     by = "" if alias.author is None else f" by {alias.author}"
@@ -176,7 +175,7 @@ def _times(amount: str | None) -> str:
 
 
 def _capacity(memo: StoredMemo, flagged: float, tpr: float, prevalence: float) -> Iterator[str]:
-    """Yield a sentence on the review capacity of a memo, compared with the flagged rows."""
+    """Compare the review capacity with the flagged rows."""
     rows, review = memo["rows"], memo["review"]
     if rows is None or review is None:
         return
@@ -189,7 +188,6 @@ def _capacity(memo: StoredMemo, flagged: float, tpr: float, prevalence: float) -
 
 
 def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
-    """Yield the summary and the table of an evaluation's drift."""
     yield Paragraph(
         f"On {evaluated.dataset_name}, evaluated {document.moment(evaluated.created_at)}: {drift['summary']}"
     )
@@ -229,7 +227,6 @@ def _groups(evaluated: Evaluation) -> Iterator[Block]:
 
 
 def _by_column(found: Json) -> Iterator[Block]:
-    """Yield the table of the groups of one column."""
     rows = [
         [
             "missing" if each["value"] is None else each["value"],
@@ -243,5 +240,5 @@ def _by_column(found: Json) -> Iterator[Block]:
 
 
 def _metric(found: Json | None) -> str:
-    """Return a group's metric as text; a dash if it has too few rows."""
+    """A dash if the group has too few rows."""
     return "—" if found is None or found.get("value") is None else document.interval(found, 3)

@@ -29,8 +29,6 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """Counts, drawn as a histogram."""
-
     counts: Sequence[int]
 
 
@@ -39,16 +37,12 @@ Cell = str | Bar | Bars
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph of text."""
-
     kind: ClassVar = "paragraph"
     words: str
 
 
 @dataclass(frozen=True)
 class Items:
-    """A list."""
-
     kind: ClassVar = "items"
     items: Sequence[str]
 
@@ -103,8 +97,6 @@ Block = Paragraph | Items | Tiles | Table | Pictures | Signatures
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and its content."""
-
     title: str
     blocks: Sequence[Block]
 
@@ -124,25 +116,23 @@ Json = Mapping[str, Any]
 
 
 def list_more(entries: Sequence[object], most: int, what: str = "") -> list[Paragraph]:
-    """Return a note on how many entries are left out; empty if there are none."""
+    """Say how many entries are left out, if any."""
     more = len(entries) - most
     return [Paragraph(f"… and {more:,} more{what}.")] if more > 0 else []
 
 
 def count(number: float | None) -> str:
-    """Return a count as text. Sums of weights may have decimals."""
+    """Sums of weights may have decimals."""
     if number is None:
         return "—"
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a rate or an area as text."""
     return "—" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def interval(value: core_metrics.Interval | Measure | Json | None, digits: int = 4) -> str:
-    """Return a value with its interval as text."""
     if value is None:
         return "—"
     if isinstance(value, core_metrics.Interval | Measure):
@@ -155,7 +145,6 @@ def interval(value: core_metrics.Interval | Measure | Json | None, digits: int =
 
 
 def share(value: core_metrics.Interval, digits: int = 1) -> str:
-    """Return a rate with its interval as percentages."""
     if not math.isfinite(value.value):
         return "—"
     ends = (
@@ -167,53 +156,49 @@ def share(value: core_metrics.Interval, digits: int = 1) -> str:
 
 
 def sentence(words: str) -> str:
-    """Return a caller's text with a full stop."""
+    """Add a full stop."""
     return words if words.endswith((".", "!", "?")) else f"{words}."
 
 
 def score(value: float) -> str:
-    """Return a threshold, or an end of its interval, as text."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:.6g}"
 
 
 def moment(seconds: float | None) -> str:
-    """Return a time (seconds since 1970) as text in UTC, to the second; a dash for None."""
+    """Write UTC to the second; a dash for None."""
     if seconds is None:
         return "—"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def size(n_bytes: int) -> str:
-    """Return a number of bytes as text."""
     return f"{n_bytes:,} bytes"
 
 
 def value(given: Any) -> str:
-    """Return a parameter's value as JSON, but text without quotes."""
+    """Write JSON, but text without quotes."""
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
 def settings(parameters: Json) -> str:
-    """Return parameters and their values as text."""
     named = most_important_first(parameters).items()
     return ", ".join(f"{name} = {value(given)}" for name, given in named) or "—"
 
 
 def signed(difference: Json) -> str:
-    """Return a difference with its interval as text."""
     ends = f"{difference['low']:+.4f} to {difference['high']:+.4f}"
     return f"{difference['value']:+.4f} ({ends})"
 
 
 def p_value(p: float | None) -> str:
-    """Return a p-value; a very small one as "< 0.0001"."""
+    """A very small one is "< 0.0001"."""
     if p is None:
         return "—"
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
 def version(dataset: Mapping[str, Any]) -> str:
-    """Return the name, number and id of a dataset version as text."""
+    """Write name, number and id."""
     return f"{dataset['name']}, version {dataset['version']} ({dataset['id']})"

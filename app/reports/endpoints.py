@@ -56,7 +56,7 @@ FormatDep = Annotated[Format, Depends(_format)]
 
 
 def answer_page(document: Document, format: Format) -> Response:
-    """Return the response with a document as Markdown, or as HTML without external files."""
+    """Write Markdown, or HTML without external files."""
     if format == "markdown":
         return CompressedResponse(to_markdown(document), media_type="text/markdown; charset=utf-8")
     page = to_html(document)

@@ -1,6 +1,4 @@
-"""The evidence on which an alias is moved: the report of the model, its evaluations and its comparison with the model
-before, as files in a ZIP archive.
-"""
+"""The evidence on which an alias is moved: a model's report, evaluations and comparison, in a ZIP archive."""
 
 from __future__ import annotations
 
@@ -51,9 +49,7 @@ class Target(NamedTuple):
 
 
 def read_evidence(session: Session, owner: str, name: str, alias: str, ref: str) -> Target | None:
-    """Read what is known about the model that an alias is to point to. Return None if there is no such model: the
-    change itself then fails with the right error.
-    """
+    """Return None without such a model: the change itself then fails with the right error."""
     try:
         model = find_target(session, owner, name, ref)
     except ServiceError:
@@ -62,7 +58,7 @@ def read_evidence(session: Session, owner: str, name: str, alias: str, ref: str)
 
 
 def evidence_of(session: Session, owner: str, name: str, alias: str, model: Model) -> Target:
-    """Read what is known about a model, for the evidence of a change of an alias."""
+    """Read what is known about a model."""
     facts_of = gather(session, owner, model.id)
     valid = re.fullmatch(NAME, alias) is not None
     current = model_rows.find_alias(session, owner, name, alias) if valid else None
@@ -99,7 +95,7 @@ def _json(resource: Resource) -> bytes:
 
 @contextmanager
 def write_archive(blobs: BlobStore, files: Sequence[_Content]) -> Iterator[CollectedEvidence]:
-    """Write the files into a new archive, which the transaction in the block may store; otherwise nothing remains."""
+    """The transaction in the block may store the archive; otherwise nothing remains."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for each in files:

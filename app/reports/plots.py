@@ -36,9 +36,7 @@ TOPS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 def plot_of(
     curve_part: PartCurve, metrics: Mapping[str, Any], kind: Kind, band: BandKind | None
 ) -> Plot:
-    """Return the plot of a model's curve. `metrics` are those of the same part. For reliability, which belongs to no
-    part, see `reliability_plot`.
-    """
+    """`metrics` are those of the same part. Reliability belongs to no part: see `reliability_plot`."""
 
     if kind == "gains":
         return gains_plot(curve_part, metrics)
@@ -80,7 +78,7 @@ def plot_of(
 
 
 def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Return the gains chart: the recall over the reviewed fraction of the list, from its top."""
+    """Plot the recall over the reviewed fraction of the list, from its top."""
     found = core_metrics.list_curve(
         "gains", curve_part.curve.thin(MAX_POINTS), curve_part.totals.prevalence
     )
@@ -93,9 +91,7 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
 
 
 def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Return the plot of the precision at every recall. Between two cutoffs, the line is that of a random choice
-    between them.
-    """
+    """Between two cutoffs, the line is that of a random choice."""
 
     curve, prevalence = curve_part.curve, curve_part.totals.prevalence
     (found,) = core_metrics.measure_on_curve(
@@ -119,7 +115,7 @@ def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> 
 
 
 def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Return the cost curve: the lowest expected cost of any cutoff, by the weight of a missed positive."""
+    """Plot the lowest expected cost of any cutoff, by the weight of a missed positive."""
 
     found = core_metrics.list_curve("cost", curve_part.curve, curve_part.totals.prevalence).thin(
         MAX_POINTS
@@ -133,8 +129,6 @@ def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
 
 
 def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Return the histogram of the scores of each class."""
-
     found = core_metrics.score_histogram(curve_part.curve)
     edges = found.edges.tolist()
     positives, negatives = (
@@ -159,9 +153,7 @@ def _notes(curve_part: PartCurve, metrics: Mapping[str, Any]) -> list[str]:
 
 
 def reliability_plot(model: Model, found: Reliability) -> Plot:
-    """Return the reliability diagram of a model's probabilities, with the region that it stays in if they
-    are correct.
-    """
+    """Draw the region in which the line stays if probabilities are correct, too."""
     points = found["points"]
     return plots.reliability(
         [(point["probability"], point["observed"]) for point in points],
@@ -176,7 +168,7 @@ def reliability_plot(model: Model, found: Reliability) -> Plot:
 
 
 def rows_of(validation: Mapping[str, Any], part: str) -> str:
-    """Return the name of a part's rows: training, out-of-fold or held-out."""
+    """Return training, out-of-fold or held-out."""
     if part != models.VALIDATION:
         return "training"
     return "out-of-fold" if validation["method"] == "cross_validation" else "held-out"
@@ -185,15 +177,13 @@ def rows_of(validation: Mapping[str, Any], part: str) -> str:
 def _window_shown(
     windows: Sequence[Mapping[str, Any]], objective: Objective
 ) -> Mapping[str, Any] | None:
-    """Return the measured window that equals the objective's, else the first measured one; None without any."""
+    """Return the objective's window, else the first measured one."""
     own = window_of(objective)
     shown = next((w for w in windows if (w["fpr_min"], w["fpr_max"]) == own), None)
     return shown or next(iter(windows), None)
 
 
 def _window(measured: Mapping[str, Any]) -> Window:
-    """Return a measured window with its label for a plot."""
-
     area = f"{measured['value']:.4f}"
     if measured["low"] is not None and measured["high"] is not None:
         area = interval_text(
@@ -204,7 +194,7 @@ def _window(measured: Mapping[str, Any]) -> Window:
 
 
 def _around(fpr_min: float, fpr_max: float) -> tuple[float, float]:
-    """Return the range of FPRs around a window, with a margin on both sides."""
+    """Return a window with margins."""
     margin = (fpr_max - fpr_min) * MARGIN
     start = fpr_min - margin
     if start < margin:  # so near to 0 that the axis may begin at 0
@@ -213,7 +203,7 @@ def _around(fpr_min: float, fpr_max: float) -> tuple[float, float]:
 
 
 def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Return the points of the curve within the view, thinned to what a picture can show."""
+    """Thin the points to what a picture can show."""
     low, high = view
     first = int(np.searchsorted(curve.fpr, low, side="left"))
     last = int(np.searchsorted(curve.fpr, high, side="right"))
@@ -229,9 +219,7 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
 
 
 def _marks(curve_part: PartCurve, view: tuple[float, float]) -> tuple[list[float], list[Mark]]:
-    """Return the marked rates and their points: the objective's cutoff, else the best cutoffs at a few rates; only
-    those within the view.
-    """
+    """Return marked rates and points in view: of the objective, else of the best cutoffs at a few rates."""
 
     target = target_fpr(curve_part.model.objective)
     rates, marks = [], []
@@ -252,7 +240,7 @@ def _join(words: list[str]) -> str:
 
 
 def interval_text(interval: Interval) -> str:
-    """Return a value with its interval, as text."""
+    """Write a value with its interval."""
     return f"{interval.value:.4f} [{interval.low:.4f}, {interval.high:.4f}]"
 
 
@@ -260,9 +248,7 @@ FONTS = [Path(__file__).parent / "fonts" / f"Roboto-{name}.ttf" for name in ("Re
 
 
 def to_png(svg: str, width: int) -> bytes:
-    """Return an SVG picture rendered as PNG with this width in pixels. Raises FileNotFoundError without its fonts,
-    because text would be missing.
-    """
+    """The width is in pixels. Raises FileNotFoundError without fonts: text would be missing."""
     import resvg_py
 
     for font in FONTS:

@@ -31,7 +31,6 @@ Column = Mapping[str, Any]
 
 
 def describe_profile(dataset: Dataset, profile: DatasetProfile) -> Document:
-    """Return the profile of a ready dataset as a document."""
     found = {column["name"]: column for column in profile.columns}
     features = [
         {**column, **found.get(column["name"], {})}
@@ -56,7 +55,6 @@ def describe_profile(dataset: Dataset, profile: DatasetProfile) -> Document:
 
 
 def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> Iterator[Tile]:
-    """Yield the key numbers of a dataset."""
     yield Tile("rows", document.count(dataset.rows), "")
     if dataset.positives is not None:
         share = dataset.positives / (dataset.rows or 1)
@@ -78,7 +76,7 @@ def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> I
 
 
 def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]) -> Iterator[str]:
-    """Yield the notes on what needs attention."""
+    """Say what needs attention."""
     leaks = [column["name"] for column in features if column.get("leak")]
     if leaks:
         yield f"These features predict the label almost perfectly and may be derived from it: {_names(leaks)}."
@@ -105,7 +103,6 @@ def _names(names: Sequence[str]) -> str:
 def _column_features(
     dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
 ) -> list[Block]:
-    """Return the table of the features."""
     curve_part = any(column.get("auc") for column in features)
     head = ["feature", "type", "missing", "distinct", "distribution", "minimum, median, maximum"]
     rows: list[list[Cell]] = []
@@ -141,7 +138,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _counts(column: Column) -> list[int]:
-    """Return the counts of a feature's histogram: of numbers, or of the most frequent categories."""
+    """Count numbers, or the most frequent categories."""
     histogram = column.get("histogram")
     if histogram is not None:
         return list(histogram["counts"])
@@ -149,7 +146,7 @@ def _counts(column: Column) -> list[int]:
 
 
 def _values(column: Column, rows: int) -> str:
-    """Return the minimum, median and maximum as text; for categories, the most frequent ones with their fractions."""
+    """Return minimum, median and maximum, or the most frequent categories with fractions."""
     if column["type"] == "categorical":
         top = column.get("top") or []
         shown = [f"{e['value']} {e['count'] / max(rows, 1):.0%}" for e in top[:_MAX_TOP]]
@@ -169,7 +166,6 @@ def _distinct(column: Column) -> str:
 
 
 def _others(dataset: Dataset) -> Table:
-    """Return the table of the columns that are not features."""
     rows: list[list[Cell]] = []
     for column in dataset.columns:
         if column["role"] == "feature":
@@ -193,7 +189,6 @@ def _others(dataset: Dataset) -> Table:
 
 
 def _origin(dataset: Dataset) -> Iterator[list[str]]:
-    """Yield the rows of the table on the dataset's origin."""
     yield ["SHA-256 of its content", dataset.sha256]
     yield ["SHA-256 of the upload", dataset.upload_sha256]
     encoding = f", {dataset.content_encoding}" if dataset.content_encoding else ""

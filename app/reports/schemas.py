@@ -129,7 +129,6 @@ class Report(Resource):
 
 
 def report_of(facts: Facts) -> Report:
-    """Return the report of a model as a response."""
     point = facts.metrics.get(models.VALIDATION, {}).get("operating_point")
     found, folds = facts.importance, facts.out_of_fold
     return Report(

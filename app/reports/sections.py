@@ -53,13 +53,11 @@ MAX_DATA_FEATURES = 100
 
 
 def data(facts: Facts) -> list[Block]:
-    """Return the content of the section on the dataset, its label and its features."""
     cutoff = document.list_more(facts.model.features, MAX_DATA_FEATURES, " features")
     return [Table((), list(_dataset(facts))), Table(*_data_features(facts)), *cutoff]
 
 
 def _dataset(facts: Facts) -> Iterator[list[str]]:
-    """Yield the rows of the table on the dataset."""
     model, dataset = facts.model, facts.dataset
     if model.dataset is None:
         yield ["dataset", model.dataset_id]
@@ -114,7 +112,7 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
 
 
 def _data_features(facts: Facts) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of the table of features, with each feature's own AUC if it was measured."""
+    """Return head and rows, with each feature's own AUC if measured."""
     alone = {column["name"]: column for column in facts.profile.columns} if facts.profile else {}
     measured = any(column.get("auc") for column in alone.values())
     head = [
@@ -149,9 +147,7 @@ MAX_CANDIDATES = 50
 
 
 def training(facts: Facts) -> list[Block]:
-    """Return the content of the section on training: algorithm, objective, validation, seed, parameters, and the
-    results of a search.
-    """
+    """Show algorithm, objective, validation, seed, parameters, and the results of a search."""
     model = facts.model
     facts_of_it = [
         ["algorithm", model.algorithm],
@@ -188,7 +184,7 @@ def training(facts: Facts) -> list[Block]:
 
 
 def _parameters(facts: Facts) -> Iterator[list[str]]:
-    """Yield the table rows of the algorithm's parameters: name, value and meaning."""
+    """Yield name, value and meaning."""
     known = ALGORITHMS.get(facts.model.algorithm)
     meanings = {p.name: " ".join(p.doc.split()) for p in list_parameters(known)} if known else {}
     for name, value in facts.model.parameters.items():
@@ -198,7 +194,6 @@ def _parameters(facts: Facts) -> Iterator[list[str]]:
 
 
 def _search(facts: Facts) -> Iterator[Block]:
-    """Yield the results of the parameter search."""
     search = facts.model.search
     if search is None:
         return
@@ -226,7 +221,6 @@ def _search(facts: Facts) -> Iterator[Block]:
 
 
 def lineage(facts: Facts) -> Table:
-    """Return the table of the section on lineage: the dataset, the job, aliases and tags."""
     model, job = facts.model, facts.job
     rows = [
         ["model", f"{model.id}, version {model.version} of {model.name}"],
@@ -255,7 +249,7 @@ MAX_FEATURES = 25
 
 
 def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
-    """Return the content of the section on importance; with several labels, a column for each."""
+    """With several labels, there is a column for each."""
     features = sorted(found.features, key=_greatest, reverse=True)
     scale = max(map(_greatest, features), default=0.0)
     rows: list[list[Cell]] = []
@@ -285,9 +279,7 @@ Json = dict[str, Any]
 
 
 def baselines(found: ModelBaselines, model: Model) -> list[Block]:
-    """Return the content of the section on baselines: each baseline on each window, and whether the model is
-    significantly better.
-    """
+    """Show each baseline by window, and whether the model is significantly better."""
     blocks: list[Block] = [Paragraph(" ".join(_baselines_in_words(found, model)))]
     if found.windows:
         head = ["measure", "ranker", "value", "difference", "p", "p, adjusted"]
@@ -298,7 +290,7 @@ def baselines(found: ModelBaselines, model: Model) -> list[Block]:
 
 
 def _baseline_note(baseline: Baseline) -> str | None:
-    """Return a sentence if a baseline failed or was fitted on a sample."""
+    """Say so if a baseline failed or was fitted on a sample."""
     if baseline["failed"]:
         return f"{baseline['algorithm']} could not be trained: {baseline['failed']}"
     rows, of_rows = baseline["rows"], baseline["of_rows"]
@@ -308,7 +300,6 @@ def _baseline_note(baseline: Baseline) -> str | None:
 
 
 def _baselines_in_words(found: ModelBaselines, model: Model) -> Iterator[str]:
-    """Yield sentences on the comparison with baselines."""
     if found.skipped is not None:
         yield f"No baselines: {found.skipped}."
     if model.beats_baselines is None:
@@ -326,7 +317,6 @@ def _baselines_in_words(found: ModelBaselines, model: Model) -> Iterator[str]:
 
 
 def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
-    """Yield the table rows of the comparison with baselines."""
     for window in found.windows:
         named = _measure(window)
         yield [named, "this model", document.interval(window["chosen"]), "", "", ""]
@@ -343,7 +333,7 @@ def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
 
 
 def _measure(compared: Mapping[str, Any]) -> str:
-    """Return the label of a metric, or of the area over a window."""
+    """Return the label of a metric, or of a window's area."""
     if "metric" in compared:
         return metric(compared["metric"])
     return area(compared["fpr_min"], compared["fpr_max"])
@@ -354,10 +344,7 @@ MAX_LEADERBOARD = 10
 
 
 def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> list[Block]:
-    """Return the content of the section on `auto`: the combined rankers, and all candidates.
-
-    `microseconds` is the predicted cost of a row, where it was measured.
-    """
+    """Show the combined rankers, and all candidates. `microseconds` is the predicted cost of a row, where measured."""
     cost = "" if microseconds is None else f" Scoring a row takes about {microseconds:.3g} µs."
     members = [
         f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
@@ -382,7 +369,6 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
 
 
 def _candidate(each: LeaderboardRow) -> list[str]:
-    """Return the table row of a candidate."""
     rows = "" if each["rows"] in (0.0, 1.0) else f", {each['rows']:.0%} of the rows"
     members = each["parameters"].get("members")
     parameters = document.settings(each["parameters"])
@@ -397,14 +383,14 @@ def _candidate(each: LeaderboardRow) -> list[str]:
 
 
 def summary(facts: Facts) -> list[Block]:
-    """Return the content of the summary: the model's purpose, and its key metrics."""
+    """Show the purpose, and key metrics."""
     blocks: list[Block] = [Paragraph(" ".join(_purpose(facts)))]
     tiles = list(_tiles(facts))
     return [*blocks, Tiles(tiles)] if tiles else blocks
 
 
 def _purpose(facts: Facts) -> Iterator[str]:
-    """Yield sentences on what the model ranks, and on which data it was measured."""
+    """Say what the model ranks, and where it was measured."""
     model = facts.model
     if model.kind == DatasetKind.PREFERENCES:
         yield "The model ranks items, better ones first. It was trained on pairs of items."
@@ -469,7 +455,7 @@ _LIST_TILES = ("lists/auc", "lists/ndcg@10")
 
 
 def evaluation(facts: Facts) -> list[Block]:
-    """Return the content of the section with every metric and its interval, for each part."""
+    """Show every metric with its interval, for each part."""
     if not facts.metrics:
         return [Paragraph("No metrics, because the model was not validated.")]
     level = next(iter(facts.metrics.values()))["level"]
@@ -482,9 +468,7 @@ def evaluation(facts: Facts) -> list[Block]:
 
 
 def _rows(facts: Facts) -> Iterator[list[str]]:
-    """Yield the rows of the metrics table: the name of a metric, then its value on each part of the data (validation,
-    training).
-    """
+    """Yield a metric's name, then its value on each part (validation, training)."""
     parts = list(facts.metrics.values())
     kind = facts.model.kind
 
@@ -521,7 +505,6 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
 
 
 def _label_rows(parts: list[Json]) -> Iterator[list[str]]:
-    """Yield the table rows of the labels' partial AUCs and positives."""
     for k, label in enumerate(parts[0]["labels"]):
         for j, found in enumerate(label["pauc"]):
             areas = (part["labels"][k]["pauc"] for part in parts)
@@ -544,7 +527,6 @@ SIGNED_BY = ("Model developer", "Independent validator", "Approver")
 
 
 def document_of(facts: Facts) -> Document:
-    """Return the report of a model as a document."""
     model = facts.model
     found = warnings(facts)
     sections = []
@@ -591,18 +573,18 @@ def document_of(facts: Facts) -> Document:
 
 
 def _warnings_left(found: Sequence[str]) -> Iterator[Section]:
-    """Yield the section of all warnings, if the first pages have no room for them."""
+    """Only if the first pages have no room for all."""
     if len(found) > MAX_LIMITS:
         yield Section("All warnings", [Items(found)])
 
 
 def warnings(facts: Facts) -> list[str]:
-    """Return the warnings: those stored with the model, and others that a reader needs before trusting the metrics."""
+    """Return stored warnings, and others that a reader needs first."""
     return [*facts.model.warnings, *_cautions(facts)]
 
 
 def _cautions(facts: Facts) -> Iterator[str]:
-    """Yield the warnings that follow from the facts."""
+    """Yield warnings that follow from the facts."""
     if facts.part is None:
         yield "The model was not validated."
     elif facts.part == "train":
@@ -639,7 +621,6 @@ def _cautions(facts: Facts) -> Iterator[str]:
 
 
 def _cutoffs(facts: Facts) -> list[Table | Paragraph]:
-    """Return the table of cutoffs with their rates."""
     head = ["cutoff", "threshold", "FPR", "TPR", "precision", "lift", "at exactly this rate"]
     rows = []
     for cutoff in facts.cutoffs:
@@ -671,7 +652,7 @@ def _cutoffs(facts: Facts) -> list[Table | Paragraph]:
 
 
 def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictures]:
-    """Return the gains table, average precision, and the precision-recall curve."""
+    """Show gains, average precision, and the precision-recall curve."""
     head = ["top", "rows", "positives", "precision", "recall", "lift"]
     rows = [
         [
@@ -705,7 +686,7 @@ _VERDICTS = {True: "passes", False: "fails", None: "not enough data"}
 
 
 def _groups(found: GroupsAtThreshold) -> list[Table | Paragraph]:
-    """Return the rates and the adverse impact ratio of each group of the protected columns, at one threshold."""
+    """Show rates and adverse impact ratios at one threshold."""
     shown = members_of(found)
     blocks: list[Table | Paragraph] = [
         Paragraph(
@@ -752,9 +733,7 @@ def _group_metric(metric: Json | None) -> str:
 
 
 def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragraph | Pictures]:
-    """Return the content on the calibration: its method, the quality of the probabilities, and the
-    reliability diagram.
-    """
+    """Show the method, the quality of the probabilities, and the reliability diagram."""
     rows_fitted_on = "out-of-fold" if found.trained_on == "out_of_fold" else "held-out"
     method = (
         f"The calibration (method {found.method}) turns scores into probabilities. It was fitted on {found.rows:,} "
@@ -796,7 +775,6 @@ def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragr
 
 
 def _reading(facts: Facts) -> Iterator[str]:
-    """Yield the explanations of how to read the metrics."""
     level = facts.metrics[facts.part]["level"] if facts.part else 0.95
     if facts.model.kind == DatasetKind.PREFERENCES:
         yield (

@@ -99,15 +99,13 @@ class Facts:
 
     @property
     def aliases(self) -> list[str]:
-        """The aliases of the model, in alphabetical order."""
         return sorted(each.alias for each in self.decisions)
 
     def checked(self, name: CheckName) -> ModelCheck:
-        """Return the model's check with this name."""
         return next(each for each in self.checks if each.name == name)
 
     def plots(self) -> Iterator[Plot]:
-        """Yield the plots of the ROC curve: the whole, and the window of the objective if it is smaller."""
+        """Yield the whole ROC curve, and the objective's window if it is smaller."""
         if self.curve_part is None:
             return
         metrics = self.metrics[self.curve_part.part]
@@ -117,16 +115,14 @@ class Facts:
             yield plot_of(self.curve_part, metrics, "pauc", "pointwise")
 
     def gains(self) -> tuple[Gain, ...]:
-        """Return the gains table of the curve; empty without a curve."""
+        """Empty without a curve."""
 
         of = self.curve_part
         return () if of is None else core_metrics.gains_table(of.curve, of.totals, level=of.level)
 
 
 def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Reliability]:
-    """Return a model, and the reliability of its current probabilities. Raises NotFound with the reason if it has none,
-    or too few rows to evaluate them.
-    """
+    """Raises NotFound with the reason if there is no calibration, or too few rows."""
     model, row, _ = calibrations.read(session, owner, ref)
     if row.reliability is None:
         raise NotFound(
@@ -139,7 +135,7 @@ def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Rel
 def prepare_plot(
     session: Session, owner: str, ref: str, part: str, kind: Kind, band: BandKind | None
 ) -> Callable[[], Plot]:
-    """Read the data of a plot from the database; return a function that computes the plot without the database."""
+    """The returned function computes the plot without the database."""
     if kind == "reliability":
         return partial(reliability_plot, *read_reliability(session, owner, ref))
     of = curves.roc(session, owner, ref, part)
@@ -148,9 +144,7 @@ def prepare_plot(
 
 
 def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
-    """Read all data about a model from the database; return a function that computes its metrics without
-    the database.
-    """
+    """The returned function computes metrics without the database."""
     model, checks = check_model(session, owner, ref)
     evaluated = (
         evaluations.EVALUATIONS.find(session, owner, each.evaluation_id)
@@ -201,7 +195,7 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
 
 
 def _cutoffs(curve_part: PartCurve, decisions: Sequence[ModelAlias]) -> Iterator[NamedPoint]:
-    """Yield the cutoffs of the aliases, that of the objective, and the usual ones."""
+    """Yield those of aliases, of the objective, and the usual ones."""
     for alias in decisions:
         threshold = None if alias.cutoff is None else alias.cutoff["threshold"]
         if threshold is not None:

@@ -53,7 +53,7 @@ def _environment() -> Environment:
 
 
 def to_html(document: Document) -> HtmlPage:
-    """Return a report as HTML. All texts are escaped by the templates."""
+    """The templates escape all texts."""
     # Text that every printed page repeats can only come from the style sheet.
     style = f"{_STYLE}@page {{ @bottom-left {{ content: {_css_string(document.footer)}; }} }}\n"
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -64,7 +64,7 @@ def to_html(document: Document) -> HtmlPage:
 
 
 def _css_string(words: str) -> str:
-    """Return a text as a CSS string, in which every character that could end it or the style sheet is escaped."""
+    """Escape every character that could end the string or the style sheet."""
     words = replace_unprintable(words)
     return '"' + re.sub(r"[^\w .,:()·-]", lambda found: f"\\{ord(found[0]):x} ", words) + '"'
 
@@ -82,7 +82,7 @@ _LEADING = re.compile(r"^([-+](?=\s|$)|[#=>]|--)")
 
 
 def to_markdown(document: Document) -> str:
-    """Return a report as Markdown. All texts are escaped here; pictures are at the end, as data URLs."""
+    """All texts are escaped; pictures are at the end, as data URLs."""
     pictures: list[str] = []
     lines = [f"# {_plain(document.title)}", "", _plain(document.subtitle), ""]
     for section in document.sections:
@@ -101,7 +101,7 @@ def _markdown_section(section: Section, level: str, pictures: list[str]) -> Iter
 
 
 def _markdown_block(block: Block, pictures: list[str]) -> Iterator[str]:
-    """Yield the lines of a block; its pictures are appended to `pictures`."""
+    """Pictures are appended to `pictures`."""
     match block:
         case Paragraph(words):
             yield _plain(words)
@@ -125,7 +125,6 @@ def _markdown_block(block: Block, pictures: list[str]) -> Iterator[str]:
 
 
 def _markdown_table(table: Table) -> Iterator[str]:
-    """Yield the lines of a table."""
     width = len(table.rows[0]) if table.rows else len(table.head)
     yield _row([_plain(name) for name in table.head] or [""] * width)
     yield _row(["---"] * width)
@@ -138,7 +137,7 @@ def _row(cells: list[str]) -> str:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    """Return a cell in Markdown; bars are drawn with characters."""
+    """Draw bars with characters."""
     match cell:
         case Bar(fraction):
             return "█" * round(_BAR * fraction)
@@ -149,6 +148,6 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _plain(words: str) -> str:
-    """Return a text escaped for Markdown, on one line."""
+    """Escape text for Markdown, on one line."""
     escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(words.split()))
     return _NUMBERED.sub(r"\1\\\2", _LEADING.sub(r"\\\1", escaped))

@@ -18,7 +18,7 @@ _EXAMPLE = "such as '0 5 * * 1-5' (minute, hour, day of month, month, day of wee
 
 
 def checked(expression: str, now: float) -> str:
-    """Return an expression that a schedule may have, with single spaces. `now` is in seconds since 1970.
+    """Return the expression with single spaces. `now` is in seconds since 1970.
 
     Raises Invalid if it is not one of five fields, is never due, or is due more often than every `MIN_MINUTES`.
     """
@@ -45,7 +45,7 @@ def checked(expression: str, now: float) -> str:
 
 
 def next_due(expression: str, now: float) -> float:
-    """Return the first time after `now` at which an expression that was checked is due, in seconds since 1970."""
+    """Return seconds since 1970; the expression was checked."""
     return next(_parsed(expression, now)).timestamp()
 
 
@@ -56,7 +56,7 @@ def _parsed(expression: str, now: float) -> CronSim:
 
 
 def _least_minutes(parsed: CronSim) -> int:
-    """Return the shortest time between two due times, as if every day were one that the expression names."""
+    """Assume that every day is one that the expression names."""
     minutes = sorted(parsed.minutes)
     between = [later - earlier for earlier, later in pairwise(minutes)]
     if any((hour + 1) % 24 in parsed.hours for hour in parsed.hours):

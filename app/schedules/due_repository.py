@@ -20,7 +20,7 @@ class DueSchedule(NamedTuple):
 
 
 def list_due(session: Session, limit: int) -> Sequence[DueSchedule]:
-    """Return up to `limit` schedules of all owners that are due, those first that have been due for longest."""
+    """Return those of all owners, longest due first."""
     statement = (
         select(Schedule.id, Schedule.owner, Schedule.due_at)
         .where(Schedule.due_at <= db_now())
@@ -31,15 +31,13 @@ def list_due(session: Session, limit: int) -> Sequence[DueSchedule]:
 
 
 def seconds_until_due(session: Session) -> float | None:
-    """Return the time until the next schedule of any owner is due; None if all are paused, or there is none."""
+    """None if all are paused, or there is none."""
     found = session.scalar(select(func.min(Schedule.due_at) - db_now()))
     return None if found is None else float(found)
 
 
 def claim(session: Session, due: DueSchedule) -> Schedule | None:
-    """Return a schedule, locked until the transaction ends. None if it is no longer due at this time, or another
-    transaction has locked it.
-    """
+    """Lock a schedule until the transaction ends; None if it is not due at this time, or locked."""
     return session.scalars(
         select(Schedule)
         .where(

@@ -93,7 +93,6 @@ class SchedulePage(PageOf[Schedule]):
 
 
 def show(found: ScheduleState) -> Schedule:
-    """Return the response for a schedule."""
     return Schedule.from_row(
         found.row,
         dataset_id=found.dataset_id,

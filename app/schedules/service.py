@@ -42,9 +42,7 @@ class ScheduleState:
 def create(
     session: Session, connections: Connections, caller: Caller, dataset_id: str, expression: str
 ) -> ScheduleState:
-    """Create a schedule that refreshes a dataset. Raises NotFound, Conflict or Invalid for a dataset that cannot be
-    refreshed, Invalid for an expression, and Conflict above `MAX_SCHEDULES`.
-    """
+    """Raises NotFound, Conflict or Invalid for dataset or expression, and Conflict above `MAX_SCHEDULES`."""
     now = read_clock(session)
     expression = cron.checked(expression, now)
     datasets.check_refresh(connections, datasets.find(session, caller.owner, dataset_id))
@@ -83,8 +81,9 @@ def update(
     expression: str | None = None,
     paused: bool | None = None,
 ) -> ScheduleState:
-    """Change the expression of a schedule, pause or resume it; None leaves a value as it is. Who resumes it is the
-    principal of later runs. Raises NotFound and Invalid, and what `create` raises when it is resumed.
+    """None leaves a value as it is. Who resumes a schedule is the principal of later runs.
+
+    Raises NotFound and Invalid, and what `create` raises when it is resumed.
     """
     if paused:
         allow_over_quota(session)
@@ -109,7 +108,7 @@ def update(
 
 
 def delete(session: Session, owner: str, schedule_id: str) -> None:
-    """Delete a schedule. A job that it has queued continues. Raises NotFound."""
+    """A job that it has queued continues. Raises NotFound."""
     allow_over_quota(session)
     row = find(session, owner, schedule_id, lock=True)
     describe_changes(session, f"Schedule {row.id} deleted", _audited(row), {})
@@ -117,7 +116,7 @@ def delete(session: Session, owner: str, schedule_id: str) -> None:
 
 
 def find(session: Session, owner: str, schedule_id: str, *, lock: bool = False) -> Schedule:
-    """Return a schedule. Raises NotFound, also for one of another owner."""
+    """Raises NotFound."""
     found = None
     if is_id(schedule_id, "sch"):
         found = repository.find(session, owner, schedule_id, lock=lock)
@@ -127,14 +126,14 @@ def find(session: Session, owner: str, schedule_id: str, *, lock: bool = False) 
 
 
 def read(session: Session, owner: str, schedule_id: str) -> ScheduleState:
-    """Return a schedule with its state. Raises NotFound."""
+    """Raises NotFound."""
     return _state_of(session, find(session, owner, schedule_id))
 
 
 def list_page(
     session: Session, owner: str, *, limit: int, after: str | None
 ) -> Page[ScheduleState]:
-    """Return a page of the owner's schedules, newest first."""
+    """Newest first."""
     page = repository.list_page(session, owner, limit=limit, after=after)
     return Page(_states_of(session, owner, page.data), page.has_more, page.next)
 
@@ -142,9 +141,7 @@ def list_page(
 def prepare_run(
     session: Session, rules: Sequence[Rule], due: DueSchedule
 ) -> Caller | SchedulePaused | str | None:
-    """Return what is to be done for a due time: a run on behalf of a caller, a pause, or only a note with the id of
-    the job that has not ended. None if it is done already.
-    """
+    """Return what a due time asks for: a run by a caller, a pause, a note with an unfinished job's id, or nothing."""
     row = repository.find(session, due.owner, due.id)
     if row is None or row.due_at != due.due_at:
         return None
@@ -171,8 +168,7 @@ def run(
     due: DueSchedule,
     writer: BlobWriter,
 ) -> str | None:
-    """Queue the refresh for a due time, and set the next one, in one transaction; returns the id of the job. None if
-    the due time is done already, or another dispatcher does it.
+    """Queue the refresh and set the next time, in one transaction; returns the job. None if another dispatcher does it.
 
     `writer` has written an empty blob. Raises what `app.datasets.service.accept_refresh` raises.
     """
@@ -193,7 +189,7 @@ def run(
 
 
 def note_error(session: Session, due: DueSchedule, code: str, detail: str) -> bool:
-    """Record why a due time has no job, and set the next one; returns False if the due time is done already."""
+    """Say why a due time has no job, and set the next; returns False if it is done already."""
     row = due_repository.claim(session, due)
     if row is None:
         return False
@@ -203,7 +199,7 @@ def note_error(session: Session, due: DueSchedule, code: str, detail: str) -> bo
 
 
 def pause(session: Session, due: DueSchedule, reason: SchedulePaused) -> bool:
-    """Pause a schedule at a due time; returns False if the due time is done already."""
+    """Return False if the due time is done already."""
     row = due_repository.claim(session, due)
     if row is None:
         return False
@@ -221,7 +217,7 @@ def pause(session: Session, due: DueSchedule, reason: SchedulePaused) -> bool:
 
 
 def _set_next(session: Session, row: Schedule) -> None:
-    """Set the next due time, from now on: however many times were missed, they are run once."""
+    """However many times were missed, they are run once."""
     row.last_run_at = read_clock(session)
     row.due_at = cron.next_due(row.cron, row.last_run_at)
 
@@ -231,7 +227,6 @@ def _pause(row: Schedule, reason: SchedulePaused, now: float) -> None:
 
 
 def _let_act(row: Schedule, caller: Caller) -> None:
-    """Let the runs of a schedule act for a caller."""
     assert caller.principal_id is not None  # a route with a scope
     row.principal_id, row.author = caller.principal_id, caller.name
     row.groups = None if caller.kind == "key" else sorted(caller.groups)
@@ -248,7 +243,7 @@ def _states_of(session: Session, owner: str, rows: Sequence[Schedule]) -> list[S
 
 
 def _with_state(row: Schedule, job_state: str | None, made: str | None) -> ScheduleState:
-    """Return a schedule with its state: if its last job has succeeded, the next run refreshes that job's dataset."""
+    """If the last job has succeeded, the next run refreshes that job's dataset."""
     dataset_id = made if job_state == JobState.SUCCEEDED else None
     return ScheduleState(row, dataset_id or row.dataset_id, job_state)
 

@@ -31,7 +31,7 @@ ColumnValues = Any
 
 
 def warning_headers(warnings: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the header with the first warnings of a request, in ASCII; none without warnings."""
+    """Return the first warnings in ASCII; no header without warnings."""
     return {"X-Warnings": json.dumps(warnings[:MAX_WARNINGS])} if warnings else {}
 
 
@@ -43,7 +43,6 @@ class ScoresResponse:
     columns: Mapping[str, ColumnValues]
 
     def write(self, media_type: str) -> bytes | memoryview:
-        """Return the response in one of the `OFFERS`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -63,7 +62,7 @@ class ScoresResponse:
         return memoryview(sink.getvalue())
 
     def csv_rows(self) -> bytes:
-        """Return the rows as CSV, without a header. Programs read it: each text is as it was sent."""
+        """Omit the header. Programs read it: each text is as it was sent."""
         import pyarrow as pa
         import pyarrow.csv as pa_csv
 
@@ -91,7 +90,6 @@ class ScoresResponse:
         return b"".join([line % values for values in zip(*columns, strict=True)])
 
     def table(self) -> pa.Table:
-        """Return the columns as an Arrow table."""
         import pyarrow as pa
 
         return pa.table(self._arrays(), names=list(self.columns))
@@ -107,7 +105,6 @@ class ScoresResponse:
 
 
 def _cells(column: npt.NDArray[Any] | pa.Array) -> list[bytes]:
-    """Return each value of a column as JSON."""
     if not isinstance(column, np.ndarray) or column.dtype == np.object_:
         return [orjson.dumps(value) for value in column.tolist()]
     return _as_json(column).split(b",")
@@ -119,7 +116,7 @@ def _listed(column: pa.Array) -> list[Any]:
 
 
 def _as_json(values: npt.NDArray[Any] | pa.Array) -> bytes:
-    """Return the values of a column as the inside of a JSON array."""
+    """Return the inside of a JSON array."""
     if not isinstance(values, np.ndarray):
         return orjson.dumps(_listed(values))[1:-1]
     return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
@@ -163,7 +160,7 @@ class ScoresFiles:
             self._writer.write_table(table)
 
     def _add_json(self, block: ScoresResponse) -> None:
-        """Append the next rows to one file per JSON array."""
+        """Append to one file per JSON array."""
         import pyarrow as pa
 
         is_first = not self._json
@@ -183,7 +180,6 @@ class ScoresFiles:
             self._json["warnings"] = warnings
 
     def _open_writer(self, schema: pa.Schema) -> Any:
-        """Return a writer for Arrow or Parquet."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -192,7 +188,7 @@ class ScoresFiles:
         return pq.ParquetWriter(self._file(), schema, compression="zstd")
 
     def _file(self, name: str = "") -> BinaryIO:
-        """Return the file of this name, created at the first call."""
+        """The file is created at the first call."""
         if name not in self._files:
             path = self._folder / f"answer{len(self._files)}"
             self._files[name] = path.open("x+b")
@@ -200,7 +196,7 @@ class ScoresFiles:
         return self._files[name]
 
     def parts(self) -> list[bytes | BinaryIO]:
-        """Return the whole response: bytes, and open files that the caller must close."""
+        """The caller must close the files."""
         if self._writer is not None:
             self._writer.close()
         files, self._files = self._files, {}

@@ -61,9 +61,8 @@ NOTHING_KEPT = TableOptions()
 
 @dataclass(frozen=True)
 class UploadRequest:
-    """The description of an uploaded table to score: the model, and the `TableOptions` as JSON.
-
-    The hash that is stored with an Idempotency-Key includes the names of the fields.
+    """An uploaded table to score: the model, and the `TableOptions` as JSON. Idempotency-Keys hash the names of the
+    fields.
     """
 
     model: str
@@ -81,9 +80,7 @@ class _SentRows:
 
 
 def unread_columns(session: Session, model: Model) -> list[str]:
-    """Return the columns that rows may have although they are not read: the model's labels, and the other columns of
-    its dataset, such as a group or a weight.
-    """
+    """Return the columns that rows may have although they are not read: labels, and others such as a group."""
     labels = _labels(model) or [name for name in (model.label,) if name is not None]
     dataset = find_alone(session, model.owner, model.dataset_id)
     features = {feature["name"] for feature in model.features}
@@ -93,7 +90,6 @@ def unread_columns(session: Session, model: Model) -> list[str]:
 
 
 def score_names(labels: list[str] | None) -> tuple[str, ...]:
-    """Return the names of the score columns: one for each label if there are several."""
     return SCORE_COLUMNS if labels is None else tuple(labels)
 
 
@@ -108,9 +104,7 @@ def check_dataset(
     *,
     lock: bool = False,
 ) -> tuple[ResolvedModel, Dataset]:
-    """Return the model and the dataset of a request, after a check that the model can score the dataset. Raises
-    NotFound, Conflict or Invalid. `lock` locks both until the transaction ends.
-    """
+    """Check that the model can score the dataset. Raises NotFound, Conflict or Invalid. `lock` locks both."""
     found = (find_to_use if lock else find_named)(session, owner, ref, {"pointer": "/model"})
     model = found.model
     if lock:
@@ -141,7 +135,7 @@ def submit(
     options: ProbabilityOptions = DEFAULT,
     reasons: ReasonOptions | None = None,
 ) -> BatchScore:
-    """Create the batch score of a dataset's rows, and its job, in the caller's transaction."""
+    """Create the batch score of a dataset and its job in the caller's transaction."""
     found, dataset = check_dataset(
         session, owner, ref, dataset_id, kept, options, reasons, lock=True
     )
@@ -157,7 +151,8 @@ def accept(
     upload: datasets.StoredUpload,
     file_name: str | None = None,
 ) -> BatchScore:
-    """Create the batch score of an uploaded table, and its job; its bytes must be durable when the transaction ends.
+    """Create the batch score of an upload, durable when the transaction ends, and its job.
+
     `file_name` is that of a form; a file name in the request takes precedence.
     """
     found = find_to_use(session, owner, request.model, {"parameter": "model"})
@@ -174,7 +169,7 @@ def accept(
 
 
 def find_unread(session: Session, owner: str, ref: str) -> list[str]:
-    """Return the `unread_columns` of the model that will score an upload. Raises NotFound."""
+    """Return the `unread_columns` of the model. Raises NotFound."""
     return unread_columns(session, find_named(session, owner, ref, {"parameter": "model"}).model)
 
 
@@ -218,9 +213,7 @@ def _check_results(
     key: str,
     place: str,
 ) -> None:
-    """Raise Invalid if the result cannot have the requested columns; `place` is the prefix of a field's name in the
-    error.
-    """
+    """Raise Invalid if the result cannot have the requested columns; `place` is a prefix of fields in the error."""
     if kept.top is not None and labels is not None:
         detail = f"top requires a model with one score per row; {model} has {len(labels)}"
         raise _invalid(key, f"{place}top", detail, "invalid_parameter")
@@ -257,7 +250,6 @@ def _insert(
     reasons: ReasonOptions | None,
     given: _SentRows,
 ) -> BatchScore:
-    """Insert the batch score and its job; returns its row."""
     model, dataset, upload = found.model, given.dataset, given.upload
     kept: dict[str, Any] = {PROBABILITY_OPTIONS: probability.as_json(), CUTOFF: found.cutoff}
     if found.feedback is not None:
@@ -303,8 +295,7 @@ def check(
     upload: Path,
     table: Format,
 ) -> Json:
-    """Read a table as its job would, without storing anything; returns the result. Raises Invalid and BadTable with
-    every error.
+    """Read a table as its job would, without storing anything. Raises Invalid and BadTable with every error.
 
     It runs in the API's process, so it has the limits of a POST to score.
     """
@@ -339,21 +330,20 @@ def check(
 
 
 def summary(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, BatchSummary]:
-    """Return a batch score and its summary. Raises Conflict until the job has succeeded."""
+    """Raises Conflict until the job has succeeded."""
     batch = _find_ready(session, owner, batch_id)
     assert batch.summary is not None  # the summary is written with the result
     return batch, batch.summary
 
 
 def drift(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, Json]:
-    """Return a batch score and its drift. Raises Conflict until the job has succeeded."""
+    """Raises Conflict until the job has succeeded."""
     batch = _find_ready(session, owner, batch_id)
     assert batch.drift is not None  # written with the result
     return batch, batch.drift
 
 
 def _find_ready(session: Session, owner: str, batch_id: str) -> BatchScore:
-    """Return the owner's batch score. Raises Conflict until it has a result."""
     batch = BATCH_SCORES.find(session, owner, batch_id)
     if batch.result_key is None:
         raise Conflict(
@@ -364,7 +354,7 @@ def _find_ready(session: Session, owner: str, batch_id: str) -> BatchScore:
 
 
 def result(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, str]:
-    """Return the batch score, and the blob key of its scores. Raises Conflict until the job has succeeded."""
+    """Return the blob key of the scores. Raises Conflict until the job has succeeded."""
     batch = _find_ready(session, owner, batch_id)
     assert batch.result_key is not None
     return batch, batch.result_key

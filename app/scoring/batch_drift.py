@@ -78,8 +78,10 @@ _LISTED, _WITH_BINS = 100, 20  # columns of the result, and of these with bins
 
 
 class DriftReference(TypedDict):
-    """What a batch is compared with: the profile of the training table, each feature's fraction of the importance, and
-    the validation scores (their curve is the model's). A reason takes the place of what there is not.
+    """What a batch is compared with: the training table's profile, importances and validation scores, or a reason
+    instead.
+
+    `scores` lacks the curve, which is the model's.
     """
 
     profile: TableProfile
@@ -89,9 +91,7 @@ class DriftReference(TypedDict):
 
 
 def find_reference(session: Session, model: Model, threshold: float | None) -> DriftReference:
-    """Return what the model's batches are compared with. `threshold` is that of the alias; without one, the fraction of
-    flagged rows is compared at the threshold of the model's objective.
-    """
+    """Return what batches are compared with. `threshold` is the alias's; without one, that of the objective is used."""
     if threshold is None:
         point = objective_point(find_objective_curves(session, model))
         threshold = None if point is None else point.threshold
@@ -111,8 +111,10 @@ class DriftMonitor:
     def __init__(
         self, reference: DriftReference, served: Served, alpha: float = ALPHA, alone: float = 1.0
     ) -> None:
-        """`alpha` is the probability of a false alarm, of all tests together. `alone` is the number of independent rows
-        that a row of the batch counts as, where its entities have several rows.
+        """`alpha` is the probability of a false alarm, of all tests together.
+
+        `alone` is the number of independent rows that a row of the batch counts as, where its entities have several
+        rows.
         """
         self._reference, self._served, self._alpha = reference, served, alpha
         self._alone = alone
@@ -127,7 +129,7 @@ class DriftMonitor:
         self._flagged = 0
 
     def add(self, batch: Batch, scores: Floats | None) -> None:
-        """Add a batch of rows and their scores; None if there are several per row, which are not compared."""
+        """`scores` is None if there are several per row, which are not compared."""
         if (threshold := self._reference.get("threshold")) is not None and scores is not None:
             self._flagged += int(np.count_nonzero(scores >= threshold))
         rows = self._rows + batch.size
@@ -150,7 +152,7 @@ class DriftMonitor:
         self._rows = rows
 
     def _bin_words(self, number: int, batch: Batch, kept: slice, n_kept: int) -> Bins:
-        """Return the bins of the kept rows in a categorical column; an absent column is missing."""
+        """Return the bins of a categorical column; an absent column is missing."""
         profile, position = self._profiles[number], self._positions[number]
         texts = batch.texts.get(position)
         if texts is None:
@@ -201,8 +203,8 @@ class DriftMonitor:
 
     @property
     def _worth(self) -> float:
-        """The number of independent rows that a row of the reference counts as, where rows come in groups; those of the
-        batch are assumed to come in such groups at least.
+        """The number of independent rows that a row of the reference counts as, where rows come in groups (as in the
+        batch).
         """
         known, profile = self._reference["scores"], self._reference["profile"]
         if isinstance(known, str) or not profile["grouped"]:
@@ -223,7 +225,7 @@ class DriftMonitor:
         )
 
     def _compare_flagged(self, curve: RocCurve, known: ScoreReference) -> Json | None:
-        """Return the fraction of rows at or above the threshold, at validation and now; None without a threshold."""
+        """Compare the fraction of flagged rows; None without a threshold."""
         from core.metrics.comparison import change
 
         if (threshold := self._reference.get("threshold")) is None:
@@ -283,7 +285,6 @@ class _SampledPart(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of rows."""
         return int(self.numbers.shape[1])
 
     def thinned(self, every: int) -> _SampledPart:
@@ -304,7 +305,7 @@ class _SampledPart(NamedTuple):
 def _bin_texts(
     profile: Any, texts: pa.DictionaryArray, rows: Bins, known: Mapping[Any, float] | None
 ) -> Bins:
-    """Return the bins of some rows of a categorical column; only categories of these rows are looked up."""
+    """Only categories of these rows are looked up."""
     import pyarrow as pa
 
     indices = texts.indices.take(pa.array(rows)).fill_null(-1).to_numpy()
@@ -343,7 +344,6 @@ def _adjust(tests: Sequence[Json], alpha: float) -> None:
 
 
 def _judge(scores: Json | None, features: Sequence[Json]) -> str:
-    """Return the verdict."""
     weighty = [each for each in features if matters_to_model(each)]
     if any(each["changed"] for each in (*weighty, *filter(None, [scores]))):
         return SHIFTED

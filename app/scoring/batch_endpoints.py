@@ -166,7 +166,7 @@ async def create_batch_score(
 
 
 def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
-    """Return the description that the form fields give. Raises Invalid with every unknown field."""
+    """Raises Invalid with every unknown field."""
     refuse_all(find_unknown(given, tuple(_SCHEMAS)))
     fields, errors = BatchFields.read(given)
     if not given.get(_MODEL):
@@ -186,7 +186,7 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
 
 
 async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
-    """Return the response to a request with a dataset: create the batch score, or only check it."""
+    """Create the batch score, or only check it."""
     refuse_unknown(sending.request.query_params, [])
     context, body = sending.context, await _small_body(sending)
     asked = _parse(body)
@@ -218,7 +218,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
 
 
 async def _small_body(sending: TableRequest) -> bytes:
-    """Return the body of a JSON request, up to the limit for JSON; the path itself accepts larger bodies."""
+    """Return the body up to the limit for JSON; the path itself accepts larger ones."""
     most = sending.context.settings.max_body_bytes
     body = bytearray()
     async for chunk in sending.request.stream():
@@ -229,7 +229,6 @@ async def _small_body(sending: TableRequest) -> bytes:
 
 
 def _parse(body: bytes) -> BatchScoreRequest:
-    """Return the validated request. Raises Malformed or RequestValidationError."""
     check_count(body)
     try:
         given = orjson.loads(body)
@@ -350,7 +349,7 @@ def read_drift(*, batch_score_id: str, context: ContextDep, caller: CallerDep) -
 
 
 def _check_kept(batch: BatchScoreRow, caller: Caller) -> None:
-    """Raise Forbidden if the result contains values of a dataset's columns, and the key may not read them."""
+    """Raise Forbidden if the result has values of a dataset's columns that the key may not read."""
     if batch.dataset_id is None:
         return
     if batch.read_options[table_rows.KEEP]:
@@ -364,7 +363,7 @@ def _shown(row: BatchScoreRow) -> dict[str, Any]:
 
 
 def _read_shown(session: Session, owner: str, id_: str) -> tuple[dict[str, Any], bool]:
-    """Return a batch score as JSON, and True if its job has ended."""
+    """Return True if the job has ended."""
     row = BATCH_SCORES.find(session, owner, id_)
     return _shown(row), status_of(row) != PROCESSING
 

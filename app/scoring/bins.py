@@ -1,6 +1,4 @@
-"""The bins of a scorecard: rows, event rates, WOE and IV with intervals, coefficients and points, on the training rows
-and on held-out rows; and the parameters that refit the model with these bins.
-"""
+"""The bins of a scorecard on training and held-out rows, with WOE, IV and points; and the parameters that refit it."""
 
 from __future__ import annotations
 
@@ -165,7 +163,6 @@ def find_input(session: Session, owner: str, ref: str) -> tuple[Any, HeldOutBins
 def make_bins(
     served: Served, held_out: HeldOutBins | None, scale: Scale, level: float
 ) -> ModelBins:
-    """Return the bins of a scorecard."""
     from core.metrics.woe import evidence_of
 
     ranker: Any = served.ranker
@@ -249,7 +246,6 @@ def _information(found: BinEvidence) -> InformationValue:
 
 
 def _counts(found: BinEvidence | None, rows: Sequence[Sequence[int]] | None) -> list[BinCounts]:
-    """Return the counts of each bin; empty without evidence."""
     if found is None or rows is None:
         return []
     mass = found.positives + found.negatives
@@ -275,7 +271,6 @@ def _finite(value: float) -> float | None:
 def _bin(
     one: Mapping[str, Any], type_: str, scale: Scale, train: BinCounts, held_out: BinCounts | None
 ) -> ScorecardBin:
-    """Return a bin from its description in the structure of the model."""
     kind: BinKind = "values"
     for other in ("categories", "special", "missing"):
         if other in one:

@@ -31,20 +31,18 @@ class ScoringCost(NamedTuple):
     row: float
 
     def of(self, rows: int) -> float:
-        """Return the seconds for a call with this number of rows."""
+        """Return the seconds for a call with this many rows."""
         return self.call + rows * self.row
 
 
 def of_reading(n_bytes: int, rows: int) -> float:
-    """Return the seconds for parsing this number of rows and bytes."""
     return n_bytes * _BYTE_SECONDS + rows * _ROW_SECONDS
 
 
 def measure(
     score: Callable[[Floats], object], n_categories: list[int | None], seed: int = 0
 ) -> ScoringCost:
-    """Return the cost of a ranker, measured on random rows: with numbers of all magnitudes, and with categories for
-    categorical features.
+    """Measure a ranker on random rows: numbers of all magnitudes, and categories.
 
     First one row is scored, then more and more rows, up to 64 or until a call takes long.
     """
@@ -66,7 +64,9 @@ def _time(score: Callable[[Floats], object], X: Floats) -> float:
 
 
 def _draw(n_categories: list[int | None], seed: int) -> Floats:
-    """Return random rows for the features; None in `n_categories` means a number."""
+    """Draw random rows to time a ranker on: numbers of all magnitudes, or category positions below `n_categories`; the
+    first row is all missing.
+    """
     rng = np.random.default_rng(seed)
     shape = (_MOST_ROWS, len(n_categories))
     X = rng.choice([-1.0, 1.0], shape) * 10.0 ** rng.uniform(-3.0, 6.0, shape)

@@ -66,8 +66,9 @@ class DecisionSink(Protocol):
     """Takes encoded decisions."""
 
     def append(self, stream: DecisionStream, piece: Piece, *, wait: bool = False) -> None:
-        """Store a piece, or count its decisions as lost. In the process of the API it never raises; with `wait`, it may
-        wait some seconds for space, else it returns at once.
+        """Store a piece, or count its decisions as lost. In the API's process it never raises.
+
+        With `wait`, it may wait some seconds for space, else it returns at once.
         """
 
 
@@ -88,18 +89,18 @@ class SegmentFile:
         self.rows = 0
 
     def append(self, stream: DecisionStream, piece: Piece, *, wait: bool = False) -> None:
-        """Write a piece. Raises OSError."""
+        """Raises OSError."""
         self._writer.write_batch(decode(stream.owner, stream.features, [piece.content]))
         self.rows += piece.rows
 
     def close(self) -> None:
-        """End the file. It may be called again."""
+        """It may be called again."""
         self._writer.close()
 
 
 class DecisionBlock(msgspec.Struct, array_like=True, frozen=True):
-    """Decisions of one request, as they are encoded: what they have in common, and their columns. Numbers are
-    little-endian; flags are one byte each.
+    """Encoded decisions of one request: what they have in common, and columns. Numbers are little-endian, flags one
+    byte.
     """
 
     at: float
@@ -158,18 +159,16 @@ class Decisions(NamedTuple):
     review: Flags
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of the response by name."""
         import pyarrow as pa
 
         return {DECISION_ID: pa.array(self.ids, pa.string()), REVIEW: self.review}
 
     def take(self, rows: npt.NDArray[np.intp]) -> Decisions:
-        """Return the decisions about some rows, in this order."""
         return Decisions([self.ids[row] for row in rows], self.review[rows])
 
     @staticmethod
     def join(parts: Sequence[Decisions | None]) -> Decisions | None:
-        """Return the decisions about the rows of several blocks; None if they were not recorded."""
+        """Return None if the decisions were not recorded."""
         known = [part for part in parts if part is not None]
         if not known:
             return None
@@ -178,8 +177,8 @@ class Decisions(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What was drawn for rows. `propensities` is the probability that the outcome is looked for, NaN if unknown;
-    `keeps` is the probability that the decision is recorded; `kept` are the decisions that are.
+    """What was drawn for rows: `propensities` (the probability that the outcome is looked for, NaN if unknown), `keeps`
+    (that the decision is recorded), and the `kept` decisions.
     """
 
     review: Flags
@@ -196,9 +195,7 @@ _UNFLAGGED = Drawn(_NO, _NO, np.full(1, np.nan, np.float32), _ONE, _YES)
 
 
 def hash_ids(owner: str, ids: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Return the hashes of ids of entities, of 64 bits. They are keyed by the owner, so that those of two owners cannot
-    be compared.
-    """
+    """Hash ids of entities to 64 bits, keyed by the owner, so that those of two owners cannot be compared."""
     return _hash(blake2b(digest_size=_ID_HASH_BYTES, key=_key(owner)), ids)
 
 
@@ -243,9 +240,7 @@ class Recorder:
         sink: DecisionSink,
         types: Sequence[str] | None = None,
     ) -> None:
-        """Prepare the features; a feature of the settings that this version does not have is not recorded. `types` are
-        those of the model's features, if those of `served` differ.
-        """
+        """A feature of the settings that this version lacks is not recorded. `types` replace those of `served`."""
         self.sink = sink
         self._feedback, settings = feedback, feedback.settings
         features, categories = served.features, served.ranker.categories_
@@ -276,8 +271,8 @@ class Recorder:
     def decision_ids(
         self, X: Floats, ids: Sequence[str | None] | None, at: float, key: str | None, start: int
     ) -> list[str]:
-        """Return the ids of new decisions. With `key`, that of a request that the caller may repeat, the same row of a
-        repeated request has the same id. `start` is the number of the first row in its request.
+        """Return new ids. With the `key` of a repeatable request, the same row has the same id. `start` numbers its
+        first row.
         """
         if key is None:
             return [new_id(_PREFIX) for _ in range(len(X))]
@@ -387,7 +382,7 @@ class Recorder:
         numbers: Floats,
         words: Iterable[tuple[Floats, Sequence[str]]],
     ) -> Piece:
-        """Return encoded decisions. `columns` are scores, explored, propensities and keeps."""
+        """`columns` are scores, explored, propensities and keeps."""
         score, explored, propensity, keep = columns
         block = DecisionBlock(
             common.at,
@@ -421,7 +416,6 @@ class Common(NamedTuple):
 
 
 def _probabilities(served: DecidingModel, scores: Floats) -> Floats | None:
-    """Return the calibrated probabilities; None without a calibration."""
     if served.calibration is None:
         return None
     calibration = served.calibration.calibration
@@ -431,12 +425,12 @@ def _probabilities(served: DecidingModel, scores: Floats) -> Floats | None:
 
 
 def _below(hashes: npt.NDArray[np.uint64], rate: float) -> Flags:
-    """Return which hashes are among the smallest, of which there is this fraction."""
+    """Return which hashes are among this fraction of the smallest."""
     return hashes < np.uint64(min(rate * 2.0**64, 2**64 - 1)) if rate < 1 else hashes >= 0
 
 
 def _as_words(positions: Floats, words: Sequence[str]) -> list[str | None]:
-    """Return the categories at positions; None for a missing value or an unknown category."""
+    """Return None for a missing value or an unknown category."""
     return [None if at != at else words[int(at)] for at in positions.tolist()]  # noqa: PLR0124  # NaN
 
 
@@ -490,7 +484,7 @@ class Recording:
 def recording_of(
     recorder: Recorder, scope: Mapping[str, Any], caller: Caller, spool: BinaryIO | None = None
 ) -> Recording:
-    """Return the recording of a request (given by its ASGI scope)."""
+    """`scope` is the request's ASGI scope."""
     # Not X-Request-ID: a proxy may send the same one with every request.
     keys = [value for name, value in scope["headers"] if name == b"idempotency-key"]
     key = keys[-1].decode("latin-1") if keys and keys[-1] else None
@@ -499,12 +493,12 @@ def recording_of(
 
 
 def _as_text(id_: object) -> str | None:
-    """Return an id as the text under which its outcome is found: as outcomes are read, without surrounding spaces."""
+    """Return the text under which outcomes are found, without surrounding spaces."""
     return None if id_ is None else spell(id_) or None  # type: ignore[arg-type]  # of JSON
 
 
 def schema_of(features: Iterable[SegmentFeature] = ()) -> pa.Schema:
-    """Return the columns of a segment of decisions with these features.
+    """Return the columns of a segment with these features.
 
     `propensity` is the probability that the outcome is looked for (1 for rows that are always reviewed, null if it is
     unknown), and `keep` the probability that the decision was recorded. A decision without a calibrated model has no
@@ -558,7 +552,7 @@ def decode(
     sizes = [len(block.decision_ids) for block in blocks]
 
     def constant(name: str) -> pa.Array:
-        """Return a column of what the decisions of a block have in common."""
+        """Return a column of what a block's decisions have in common."""
         values = pa.array([getattr(block, name) for block in blocks])
         return values.take(pa.array(np.repeat(np.arange(len(blocks)), sizes)))
 
@@ -626,7 +620,6 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _as_column(kind: str, found: Floats) -> pa.Array:
-    """Return the values of a feature, in the type of the feature."""
     import pyarrow as pa
 
     absent = np.isnan(found)

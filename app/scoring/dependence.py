@@ -53,10 +53,10 @@ MIN_AVERAGED = 20
 
 @dataclass(frozen=True)
 class Dependence:
-    """Mean scores on the grid of values of one or two features.
+    """Mean scores on a grid. `features` have axes and, if categorical, texts; `averaged` is the number of rows in the
+    mean.
 
-    `features` are features of the model, each with its axis and, if it is categorical, the texts of its categories.
-    `scores` has one dimension per feature. `averaged` is the number of rows in the mean.
+    `scores` has one dimension per feature.
     """
 
     model: Model
@@ -69,9 +69,7 @@ class Dependence:
 
 @dataclass(frozen=True)
 class DependenceInput:
-    """Features of a model (as positions), and the stored sample of a part: its number of rows, and a blob
-    or the bytes.
-    """
+    """Features of a model (positions), and a part's stored sample: its number of rows, and a blob or the bytes."""
 
     model: Model
     columns: Sequence[int]
@@ -80,7 +78,6 @@ class DependenceInput:
 
     @property
     def features(self) -> Sequence[ModelFeature]:
-        """The features of the model."""
         return [self.model.features[j] for j in self.columns]
 
 
@@ -93,9 +90,7 @@ def find_input(
     part: str,
     max_features: int = MAX_FEATURES,
 ) -> DependenceInput:
-    """Return at most `max_features` features of a model, and the sampled rows. Raises NotFound, Invalid, or Conflict if
-    there are no rows.
-    """
+    """Raises NotFound, Invalid, or Conflict if there are no rows."""
     model = find(session, owner, ref)
     return find_rows(session, model, part, _columns(model, names, max_features))
 
@@ -103,7 +98,7 @@ def find_input(
 def find_rows(
     session: Session, model: Model, part: str, columns: Sequence[int] = ()
 ) -> DependenceInput:
-    """Return the rows that were sampled from a part. Raises NotFound, or Conflict if there are no rows."""
+    """Raises NotFound, or Conflict if there are no rows."""
     sample = model_repository.find_sample(session, model.id, part)
     if sample is None:
         raise _no_rows(session, model, part)
@@ -112,7 +107,7 @@ def find_rows(
 
 
 def read_rows(input: DependenceInput, blobs: BlobStore) -> tuple[Floats, Floats]:
-    """Return the sampled rows and their weights. Raises BlobMissing and BlobDamaged."""
+    """Raises BlobMissing and BlobDamaged."""
     sample = input.sample
     data = sample if isinstance(sample, bytes) else blobs.fetch(sample).read_bytes()
     return read_sample(data, input.rows, len(input.model.features))
@@ -199,7 +194,7 @@ def decompose(
 
 
 def _check_time(ranker: Ranker, X: Floats, n_rows: int, advice: str) -> None:
-    """Raise Invalid if scoring `n_rows` rows would take longer than `MAX_SECONDS`, extrapolated from the time for X."""
+    """Raise Invalid if `n_rows` rows would take longer than `MAX_SECONDS`, extrapolated from the time for X."""
     ranker.score_rows(X[:1])  # the first call loads its kernels
     started = time.thread_time()
     ranker.score_rows(X)
@@ -213,7 +208,7 @@ def _check_time(ranker: Ranker, X: Floats, n_rows: int, advice: str) -> None:
 
 
 def _columns(model: Model, names: Sequence[str], max_features: int) -> list[int]:
-    """Return the positions of the named features. Raises Invalid for wrong, repeated or too many names."""
+    """Raises Invalid for wrong, repeated or too many names."""
     if not 1 <= len(names) <= max_features:
         times = "once or twice" if max_features == MAX_FEATURES else f"1 to {max_features} times"
         raise _refusal(f"feature must be given {times}, got {len(names)} of them")
@@ -237,7 +232,7 @@ def _refusal(detail: str, code: str = "invalid") -> Invalid:
 
 
 def _no_rows(session: Session, model: Model, part: str) -> ServiceError:
-    """Return the error for a model without sampled rows on a part, with the reason."""
+    """The error says why the part has no sampled rows."""
     method = model.validation["method"]
     if part == "validation" and method not in ("holdout", "dataset"):
         return NotFound(

@@ -20,7 +20,6 @@ LabelQuery = Annotated[
 
 
 async def models_of(request: Request) -> ModelCache:
-    """Return the cache of loaded models of this process."""
     models: ModelCache = request.app.state.models
     return models
 
@@ -29,15 +28,14 @@ ModelsDep = Annotated[ModelCache, Depends(models_of)]
 
 
 def is_lenient(request: Request) -> bool:
-    """Return True if the request has `Prefer: handling=lenient`."""
+    """`Prefer: handling=lenient`."""
     return preferences(request).get("handling") == "lenient"
 
 
 def is_json(request: Request) -> bool:
-    """Return True if the Content-Type is JSON."""
     return media_type_of(request) == JSON
 
 
 def media_type_of(request: Request) -> str:
-    """Return the media type of the body, without its parameters; empty if there is none."""
+    """Without parameters; empty if there is none."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()

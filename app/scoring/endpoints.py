@@ -114,8 +114,9 @@ async def answer_rows(
     *,
     by_block: bool = False,
 ) -> Response:
-    """Parse and score the rows of the body, and return the response that `make` constructs; `asked` are the options of
-    reasons. `by_block`: a table that exceeds the limit of a body is scored from a file.
+    """Parse and score the rows of the body; `make` constructs the response, `asked` are the options of reasons.
+
+    `by_block`: a table that exceeds the limit of a body is scored from a file.
     """
     media_type = choose_media_type(request, OFFERS)
     score = _reader(request, context.settings, fields)
@@ -167,7 +168,7 @@ def _as_read(body: bytes | memoryview, media_type: str) -> bytes | memoryview | 
 
 
 def _is_compressed(request: Request, body: bytes | memoryview | pa.Buffer) -> bool:
-    """Return True if a body is compressed; a table may be compressed without a header."""
+    """A table may be compressed without a header."""
     from app.ingest.stream import find_compression
 
     if "content-encoding" in request.headers:
@@ -178,9 +179,7 @@ def _is_compressed(request: Request, body: bytes | memoryview | pa.Buffer) -> bo
 def _reader(
     request: Request, settings: Settings, fields: RowFields
 ) -> Callable[[Served, Any], Rows]:
-    """Return the function that scores the body, chosen by headers and query. Raises for invalid ones before the body is
-    read.
-    """
+    """Choose the function that scores the body. Raises for invalid headers and query before the body is read."""
     from app.ingest.stream import Stream
 
     lenient = is_lenient(request)
@@ -210,9 +209,7 @@ def _reader(
 
 
 def _table_of(request: Request, fields: RowFields) -> tuple[Format, TableOptions]:
-    """Return the format of a body that is a table, and the options for reading it. Raises for invalid headers and
-    fields.
-    """
+    """Return the format and the options of a table. Raises for invalid headers and fields."""
     headers = request.headers
     encoding = headers.get("content-encoding")
     content_type = headers.get("content-type", "")
@@ -230,16 +227,13 @@ _ANYTHING = (b"*/*", b"application/json")  # nearly all clients accept these
 
 
 class _RowAnswer(NamedTuple):
-    """The content and headers of a response for one row; the headers include the length."""
-
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
 
 
 class ScoreRow:
-    """The route GET /v1/models/{ref}/score?age=41&income=52000 as plain ASGI, without a queue, writes or a model of the
-    parameters.
+    """The route GET /v1/models/{ref}/score?age=41&income=52000 as plain ASGI.
 
     FastAPI's dependencies and responses would cost more than the score. If key and model were read within the last
     second, everything is in memory.
@@ -307,7 +301,7 @@ class ScoreRow:
         beside: QueryIds | None,
         wanted: ReasonOptions | None,
     ) -> _RowAnswer:
-        """Return the response for one row; a 304 if its ETag matches."""
+        """The response is a 304 if its ETag matches."""
         if wanted is not None:
             reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
             served = replace(served, reasoner=reasoner)
@@ -362,8 +356,6 @@ def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityO
 
 
 class _RowHeaders(NamedTuple):
-    """The request headers that the route of one row uses."""
-
     authorization: bytes | None
     if_none_match: bytes | None
     prefer: bytes | None
@@ -371,7 +363,6 @@ class _RowHeaders(NamedTuple):
 
 
 def _row_headers(scope: Scope) -> _RowHeaders:
-    """Return the headers of a request that this route uses."""
     authorization, if_none_match, prefer, picky = None, None, None, False
     for name, value in scope["headers"]:
         if name == b"authorization":
@@ -388,7 +379,7 @@ def _row_headers(scope: Scope) -> _RowHeaders:
 def _one_score(
     served: Served, placed: tuple[float, float | None, float | None], options: ProbabilityOptions
 ) -> bytes:
-    """Return the JSON of one row's score, FPR and TPR."""
+    """Return JSON of score, FPR and TPR."""
     score, fpr, tpr = placed
     # repr of a finite float is its JSON
     places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
@@ -407,7 +398,7 @@ def _one_score(
 
 
 def _with_reasons(served: Served, row: npt.NDArray[np.float64], body: bytes) -> bytes:
-    """Return the JSON of one row's score with its reasons."""
+    """Return the JSON with reasons."""
     found = served.score(row).reasons
     assert found is not None
     members = {"reasons": found.as_json()[0], "reasons_rest": found.rest.item()}
@@ -417,13 +408,13 @@ def _with_reasons(served: Served, row: npt.NDArray[np.float64], body: bytes) -> 
 
 
 def _with_decision(made: Decisions, body: bytes) -> bytes:
-    """Return the JSON of one row's score with the decision about it."""
+    """Return the JSON with the decision."""
     review = b"true" if made.review[0] else b"false"
     return b'{"decision_id":"%s","review":%s,' % (made.ids[0].encode(), review) + body[1:]
 
 
 def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
-    """Return the requested probabilities of one row as JSON members, each preceded by a comma."""
+    """Return JSON members, each preceded by a comma."""
     columns = options.columns(served, np.array([score]))
     members: dict[str, Any] = {
         name: None if column is None else column.item() for name, column in columns.items()
@@ -443,9 +434,7 @@ def _label_scores(
 
 
 def score_route(authenticator: Authenticator, models: ModelCache, context: Context) -> Route:
-    """Return the route that scores one row. It must be registered before the others, because the router tries routes in
-    order.
-    """
+    """Register it before the others: the router tries routes in order."""
     row = ScoreRow(authenticator, models, context)
     return Route(SCORE_PATH, row, methods=["GET"], name="score_row")
 

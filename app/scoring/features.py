@@ -45,8 +45,7 @@ _MANY_DATES = 150  # from so many cells on, Arrow parses dates faster than Pytho
 
 
 class CategoryIndex(dict[Any, float]):
-    """The categories of a feature: `index[value]` is the position of a value from a caller, text or JSON, in any of its
-    spellings.
+    """The positions of a feature's categories, by value of a caller, text or JSON, in any spelling.
 
     NaN means a missing value or a text that is not a category. Such texts are not cached, because there may be any
     number of them.
@@ -57,12 +56,12 @@ class CategoryIndex(dict[Any, float]):
         self[None] = MISSING
 
     def __missing__(self, value: str | float | bool) -> float:
-        """Return the position of a value whose spelling differs from the category's."""
+        """Look up a value whose spelling differs from the category's."""
         return self.get(category(value), MISSING)
 
 
 class FeatureIndex:
-    """The features in the artifact's order; converts rows from a caller to float64 in that order."""
+    """The features in the artifact's order; converts rows from a caller."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class FeatureIndex:
         return own
 
     def note(self, i: int, found: Floats, values: Iterable[object]) -> None:
-        """Note whether any of these values of a categorical feature is a category, and otherwise the first one."""
+        """Note whether any of these values is a category, and otherwise the first one."""
         if self._noted is None or self._noted.get(i) is _KNOWN:
             return
         if not np.isnan(found).all():
@@ -130,9 +129,7 @@ class FeatureIndex:
         return self.decode(query, lenient=lenient) if row is None else row
 
     def _row_by_json(self, query: bytes) -> Floats | None:
-        """Return the row of a query without percent-encoding, parsed as JSON after two replacements; None if that
-        fails.
-        """
+        """Parse a query without percent-encoding as JSON after two replacements; None if that fails."""
         if len(query.translate(None, _NOT_PLAIN)) != len(query):
             return None
         text = b'{"' + query.replace(b"=", b'":').replace(b"&", b',"') + b"}"
@@ -148,7 +145,7 @@ class FeatureIndex:
         return None
 
     def decode(self, query: bytes, *, lenient: bool) -> Floats:
-        """Return the row, parsed parameter by parameter with percent-decoding. Raises Invalid with all errors."""
+        """Parse parameter by parameter. Raises Invalid with all errors."""
         row: list[Any] = [_ABSENT] * len(self.names)
         errors: list[dict[str, str]] = []
         for pair in query.split(b"&"):
@@ -175,7 +172,6 @@ class FeatureIndex:
         return np.array([row], dtype=np.float64)
 
     def _parse(self, i: int, raw: bytes) -> tuple[float, str | None]:
-        """Return the value of a raw parameter and None, or NaN and the error message."""
         decoded = _unquote_bytes(raw)
         categories, kind = self.categories[i], self.types[i]
         try:
@@ -193,7 +189,6 @@ class FeatureIndex:
             return MISSING, self.wrong_type(i, decoded.strip().decode("utf-8", "replace"))
 
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
-        """Return rows given as objects, `[{name: value, …}, …]`, as a matrix; null is missing."""
         plain = self._plain_rows(rows)
         table = plain or self._checked_rows(rows, lenient)
         return self._to_matrix(table, self.names, "/rows", by_name=True)
@@ -201,9 +196,7 @@ class FeatureIndex:
     def parse_rows(
         self, body: bytes | memoryview, *, lenient: bool = False
     ) -> list[tuple[Any, ...]] | None:
-        """Return the rows of a body `{"rows": [{name: value, …}, …]}` for `matrix_of_parsed`, quickly; None if it must
-        be parsed another way, because it has errors or another shape.
-        """
+        """Parse `{"rows": [{name: value, …}, …]}` for `matrix_of_parsed`, quickly; None for errors or another shape."""
         if lenient not in self._row_parsers:
             from app.scoring.row_parser import RowParser
 
@@ -217,7 +210,7 @@ class FeatureIndex:
         return None if parser is None else parser.parse(body)
 
     def matrix_of_parsed(self, rows: Sequence[tuple[Any, ...]]) -> Floats:
-        """Return the rows of `parse_rows` as a matrix. Raises Invalid for values of the wrong type."""
+        """Convert the rows of `parse_rows`. Raises Invalid for values of the wrong type."""
         if self._all_numeric:
             shape = len(rows), self._n_features
             try:
@@ -228,7 +221,7 @@ class FeatureIndex:
         return self._to_matrix(rows, self.names, "/rows", by_name=True)
 
     def _plain_rows(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """Return the values in the features' order, or None if a row does not have exactly the features."""
+        """Return None if a row does not have exactly the features."""
         try:
             if self._values_of and {self._n_features}.issuperset(map(len, rows)):
                 return list(map(self._values_of, rows))
@@ -237,7 +230,7 @@ class FeatureIndex:
         return None
 
     def _checked_rows(self, rows: Sequence[Any], lenient: bool) -> Sequence[Sequence[Any]]:
-        """Return the values in the features' order, checked row by row. Raises Invalid with all errors."""
+        """Raises Invalid with all errors."""
         errors: list[dict[str, str]] = []
         table: list[list[Any]] = []
         for number, given in enumerate(rows):
@@ -262,7 +255,6 @@ class FeatureIndex:
     def matrix_of_table(
         self, columns: Sequence[Any], data: Sequence[Any], *, lenient: bool = False
     ) -> Floats:
-        """Return rows given as lists under one list of names as a matrix."""
         errors: list[dict[str, str]] = []
         given: set[str] = set()
         # every other name is an error, so the list of errors is soon full
@@ -293,7 +285,7 @@ class FeatureIndex:
     def _to_matrix(
         self, table: Sequence[Sequence[Any]], columns: Sequence[str], pointer: str, *, by_name: bool
     ) -> Floats:
-        """Return the cells as a matrix in the features' order. If all are numbers, they are converted at once."""
+        """Return the features' order. If all cells are numbers, they are converted at once."""
         indices = [self._position[name] for name in columns]
         X = np.full((len(table), len(self.names)), MISSING)
         try:
@@ -310,7 +302,7 @@ class FeatureIndex:
         raise AssertionError("a cell that does not fit into a float64 is listed above")
 
     def _read_cells(self, i: int, cells: Sequence[Any]) -> Floats:
-        """Return the values of a feature's cells. Raises ValueError or TypeError for a wrong cell."""
+        """Raises ValueError or TypeError for a wrong cell."""
         categories = self.categories[i]
         if categories is None:
             if (
@@ -367,8 +359,8 @@ class FeatureIndex:
         at: str,
         errors: list[dict[str, str]],
     ) -> None:
-        """Replace absent values by missing ones if that is allowed (the feature had missing values in training, or the
-        caller is lenient), else add an error.
+        """Replace absent values by missing ones if training had missing values or the caller is lenient, else add an
+        error.
         """
         for i, value in enumerate(row):
             if value is not _ABSENT:

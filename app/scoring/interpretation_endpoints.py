@@ -1,6 +1,4 @@
-"""Routes for the interpretation of a model: /v1/models/{ref}/importance, …/partial-dependence, …/structure
-and others.
-"""
+"""Routes for interpreting a model: …/importance, …/partial-dependence, …/structure and others."""
 
 from __future__ import annotations
 

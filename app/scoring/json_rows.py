@@ -1,6 +1,4 @@
-"""Rows to score in JSON: objects of features, or lists of values under one list of names. Each row, also one in a
-query, may have an id.
-"""
+"""Rows to score in JSON: objects of features, or lists of values under one list of names. Each may have an id."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ class IdAndIgnored(NamedTuple):
         return cls(fields.id, tuple(fields.ignore or ()))
 
     def of_body(self, given: dict[str, Any]) -> IdAndIgnored:
-        """Return these fields together with those that the body names, which are removed from the body.
-        Raises Invalid.
-        """
+        """Add the fields that the body names, which are removed from it. Raises Invalid."""
         for name in (ID, IGNORE):
             if name in given and getattr(self, name):
                 raise invalid(
@@ -60,7 +56,7 @@ class IdAndIgnored(NamedTuple):
         return IdAndIgnored(id_, ignore)
 
     def check(self, features: Collection[str]) -> None:
-        """Raise Invalid if `ignore` names a feature; `*` names those that are none, also if a feature has this name."""
+        """Raise Invalid if `ignore` names a feature, except a feature named `*`."""
         errors = [
             {"detail": f"{shown(name)} cannot be ignored: it is a feature of the model"}
             for name in self.ignore[:MAX_ERRORS]
@@ -69,7 +65,6 @@ class IdAndIgnored(NamedTuple):
         refuse_all(errors, "column_in_two_roles")
 
     def ignores(self, name: object, features: Collection[str]) -> bool:
-        """Return True if `ignore` contains the name."""
         return name not in features and (ALL in self.ignore or name in self.ignore)
 
 
@@ -89,7 +84,7 @@ MIN_ROW_BYTES = len("[1],")
 
 
 def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | None]:
-    """Return the query without the id and the ignored fields, and the row's id. Raises Invalid."""
+    """Take the id and the ignored fields out of a query. Raises Invalid."""
     left, given = JsonRowFields.take(query, features)
     if not given:
         return query, None
@@ -125,9 +120,7 @@ def read(
     *,
     lenient: bool = False,
 ) -> JsonRows:
-    """Return the rows of a body. Their number has the limit of a table, because absent features take no bytes. Raises
-    Malformed and Invalid.
-    """
+    """Raises Malformed and Invalid. The number of rows is limited as for a table: absent features take no bytes."""
     max_rows = bounds.max_rows(len(features.names))
     required = 0 if lenient else features.may_miss.count(False)
     check_brackets(body, max_rows, MIN_ROW_BYTES + len(",1") * max(0, required - 1))
@@ -152,11 +145,10 @@ def read(
 
 
 def check_brackets(body: bytes | memoryview, max_rows: int, row_bytes: int = MIN_ROW_BYTES) -> None:
-    """Raise Invalid for JSON of more lists and objects than `max_rows` rows have, or than its bytes can hold if each is
-    a row of at least `row_bytes`; a few thousand empty rows are
-    always allowed.
+    """Raise Invalid for more lists and objects than `max_rows` rows have, or than the bytes can hold as rows.
 
-    This must come before the body is parsed: an empty list takes twenty times its bytes in memory.
+    A row has at least `row_bytes`; a few thousand empty rows are always allowed. This must come before the body is
+    parsed: an empty list takes twenty times its bytes in memory.
     """
     most = min(max_rows, max(MIN_ROWS, len(body) // row_bytes))
     if has_more_delimiters(body, most + _BRACKETS_BESIDE, "{["):
@@ -171,10 +163,7 @@ def of_objects(
     *,
     lenient: bool = False,
 ) -> JsonRows:
-    """Convert JSON objects to rows of features, and the ids of the rows if they have ids.
-
-    Raises Invalid for too many rows, missing or wrong ids, a feature that is to be ignored, and bad values.
-    """
+    """Convert objects to rows and ids. Raises Invalid for too many rows, bad ids, ignored features and bad values."""
     check_count(len(rows), max_rows)
     beside.check(features.names)
     ids: list[Any] | None = None
@@ -216,7 +205,7 @@ def of_lists(
     *,
     lenient: bool = False,
 ) -> JsonRows:
-    """Return rows given as lists under one list of names. Raises Invalid."""
+    """Convert lists under one list of names. Raises Invalid."""
     check_count(len(data), max_rows)
     beside.check(features.names)
     known = frozenset(features.names)
@@ -261,7 +250,7 @@ def _too_many_rows(max_rows: int, got: object) -> Invalid:
 
 
 def _as_array(ids: list[Any]) -> pa.Array:
-    """Return ids of one type unchanged, and ids of several types, or of more than 64 bits, as texts."""
+    """Keep ids of one type; convert mixed ones, and those above 64 bits, to text."""
     import pyarrow as pa
 
     if len({type(value) for value in ids if value is not None}) <= 1:
@@ -273,7 +262,7 @@ def _as_array(ids: list[Any]) -> pa.Array:
 
 
 def _wrong_id(value: object) -> str | None:
-    """Return the error message for a row's invalid id; None for a valid one."""
+    """Return the error message for an invalid id."""
     if value is None or isinstance(value, str | int):
         return None
     if isinstance(value, float):

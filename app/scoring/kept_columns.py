@@ -30,9 +30,7 @@ ColumnForm = TypedDict("ColumnForm", {"as": str, "words": NotRequired[list[str]]
 
 
 def form_of(dataset: Dataset, name: str) -> ColumnForm | None:
-    """Return the form in which a dataset's column is copied: labels as their values, seconds as times;
-    None: unchanged.
-    """
+    """Return how a dataset's column is copied: labels as values, seconds as times; None: unchanged."""
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
     ]
@@ -44,9 +42,7 @@ def form_of(dataset: Dataset, name: str) -> ColumnForm | None:
 
 
 def kept_fields(source: Source, keep: Mapping[str, ColumnForm | None]) -> list[pa.Field]:
-    """Return the Arrow fields of the copied columns: by form for a dataset, with their own type for a typed file, else
-    text.
-    """
+    """Return the Arrow fields: by form for a dataset, with their own type for a typed file, else text."""
     types: dict[str, pa.DataType] = {}
     if source.schema is not None:
         types = dict(zip(source.names, source.schema.types, strict=True))
@@ -75,7 +71,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Return a column in the type in which it is copied. Raises BadTable."""
+    """Convert to `_plain_type`. Raises BadTable."""
     kind = _plain_type(column.type)
     if kind != CATEGORIES:
         values = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -50,9 +50,7 @@ Parts = list[bytes | BinaryIO]
 
 @dataclass(frozen=True)
 class LargeTable:
-    """A request to score a large table: the model, the options for reading the table, and `make`, which constructs the
-    response from the scores.
-    """
+    """A request to score a large table: the model, the reading options, and `make`, which constructs the response."""
 
     ref: str
     format: Format
@@ -95,12 +93,12 @@ async def score(
     begin: bytes | memoryview,
     rest: AsyncIterator[bytes],
 ) -> tuple[Parts, dict[str, str], Callable[[], None]]:
-    """Score a body that begins with these bytes; returns the parts of the response, its headers about the model and the
-    rows, and a function that releases the disk space.
+    """Score a body that begins with these bytes.
 
-    The body is received under an upload permit, which is held until the response is sent, because its files occupy disk
-    space until then. They count towards no quota, because they are temporary. The end of the request also releases the
-    permit. Errors that do not depend on the body are raised before it is read.
+    Returns the parts of the response, its headers about the model and the rows, and a function that releases the disk
+    space. The upload permit is held until the response is sent, because the files occupy disk space until then; they
+    are temporary, so they count towards no quota. The end of the request also releases the permit. Errors that do not
+    depend on the body are raised before it is read.
     """
     refuse_for_workers(table.format)
     context, caller = context_of(request), request.scope["caller"]
@@ -136,7 +134,6 @@ async def score(
 
 
 def bounds_of(settings: Settings) -> FileBounds:
-    """Return the limits of a table that is scored from a file."""
     return FileBounds(
         settings.max_columns,
         settings.max_streamed_bytes,
@@ -147,7 +144,7 @@ def bounds_of(settings: Settings) -> FileBounds:
 
 @contextmanager
 def _folder(context: Context) -> Iterator[Path]:
-    """Yield a temporary folder, which is deleted after the block."""
+    """Yield a temporary folder."""
     folder = context.blobs.staging_dir()
     try:
         yield folder
@@ -210,7 +207,7 @@ def score_file(
     answer: ScoresFiles,
     look: Look,
 ) -> None:
-    """Score the rows of a file block by block into `answer`. Raises Invalid and BadTable with all errors of the file.
+    """Score a file block by block into `answer`. Raises Invalid and BadTable with all errors.
 
     `look` is called between blocks, and may raise.
     """
@@ -242,7 +239,7 @@ def _matrices(
     stack: ExitStack,
     look: Look,
 ) -> Iterator[tuple[Floats, pa.Array | None]]:
-    """Yield the rows in blocks, with their ids, as `score_body` reads them. A block is valid until the next one."""
+    """Yield blocks with ids, as `score_body` reads them. A block is valid until the next one."""
     features = served.features
     how = (table.format, features, table.options, served.table_dialect, bounds)
     reader, source = read_file(path, *how, stack, look)

@@ -74,7 +74,7 @@ class LetterWriter:
     pdo: float
 
     def write(self, rows: JsonRows) -> LettersAnswer:
-        """Return the letters of rows. Raises Invalid if a letter needs points that the model does not have."""
+        """Raises Invalid if a letter needs points that the model does not have."""
         return _write_letters(
             self.served, self.algorithm, self.reasoner, rows, self.entries, self.pdo
         )
@@ -88,9 +88,7 @@ def prepare(
     pdo: float,
     given: Sequence[StoredReasonEntry] | None = None,
 ) -> LetterWriter:
-    """Return the writer of a request's letters, by reason codes that are `given` or by the stored ones. Raises Invalid
-    if the model does not support the reasons, or for codes that do not fit its features.
-    """
+    """Use the `given` reason codes, or the stored ones. Raises Invalid for unsupported reasons or unfit codes."""
 
     def check(session: Session) -> None:
         model = models.find(session, owner, served.model_id)
@@ -123,7 +121,6 @@ def _write_letters(
     entries: Sequence[StoredReasonEntry],
     pdo: float,
 ) -> LettersAnswer:
-    """Return the letters of rows; see `LetterWriter`."""
     by_code = {each["code"]: letter for each in entries if (letter := each.get("letter"))}
     has_points = algorithm in LOG_ODDS
     X = rows.X

@@ -112,7 +112,7 @@ class RoundingEffect(Resource):
 
 
 def card_of(served: Served, scale: Scale) -> Scorecard:
-    """Return the scorecard of a model with numbers for dates. Raises Invalid if it does not show the whole score."""
+    """Use numbers for dates. Raises Invalid if the scorecard does not show the whole score."""
     ranker: Any = served.ranker
     card = make_scorecard(served.model_id, ranker.structure(), scale)
     if not card.complete:
@@ -125,10 +125,7 @@ def card_of(served: Served, scale: Scale) -> Scorecard:
 
 
 def feature_points(card: Scorecard, served: Served, X: Floats) -> Floats:
-    """Return the points of each row for each feature, by the table of the scorecard alone.
-
-    X is as in `Served.score`.
-    """
+    """Return the points by row and feature, by the table of the scorecard alone. X is as in `Served.score`."""
     by_name = {each.name: each for each in card.characteristics}
     total = np.zeros(X.shape)
     categories: Sequence[Any] = served.ranker.categories_
@@ -163,7 +160,7 @@ def feature_points(card: Scorecard, served: Served, X: Floats) -> Floats:
 
 
 def points_of_rows(served: Served, rows: JsonRows, scale: Scale) -> PointsAnswer:
-    """Return the points of rows. Raises Invalid for too many rows."""
+    """Raises Invalid for too many rows."""
     X = rows.X
     if len(X) > MAX_ROWS:
         raise Invalid(
@@ -206,7 +203,7 @@ def find_cutoff(
     threshold: float | None,
     probability: float | None,
 ) -> PointsCutoff:
-    """Return the cutoff that one of the three values defines. Raises Invalid unless exactly one is given."""
+    """Raises Invalid unless exactly one of the three values is given."""
     given = {"points": points, "threshold": threshold, "probability": probability}
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
@@ -238,7 +235,7 @@ def find_cutoff(
 def measure_rounding(
     served: Served, X: Floats, scale: Scale, held_out: HeldOutBins | None
 ) -> RoundingEffect:
-    """Return the effect of whole points on rows, and on the AUC as it was measured at training."""
+    """Measure the effect of whole points on rows, and on the AUC as measured at training."""
     card = card_of(served, scale)
     parts = feature_points(card, served, X)
     exact = card.base_points + parts.sum(axis=1)

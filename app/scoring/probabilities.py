@@ -55,29 +55,25 @@ class ProbabilityOptions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the added columns."""
         if not self.wanted:
             return ()
         return (PROBABILITY, LOW, HIGH) if self.interval else (PROBABILITY,)
 
     def as_json(self) -> Json:
-        """Return the options as a job's row stores them."""
+        """Return JSON for a job's row."""
         return dict(vars(self))
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> ProbabilityOptions:
-        """Return the options in the JSON of `as_json`."""
+        """Inverse of `as_json`."""
         return cls(**kept)
 
     def names_without(self, kept: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the added columns; a kept column of the same name takes precedence."""
+        """A kept column takes precedence over one of the same name."""
         return tuple(name for name in self.names if name not in kept)
 
     def columns(self, served: Calibrated, scores: Floats) -> dict[str, Floats | None]:
-        """Return the columns, each of the shape of the scores; None if the model has no calibration.
-
-        A model with several labels has no such columns.
-        """
+        """Return columns of the scores' shape, None without a calibration; none with several labels."""
         if served.labels is not None:
             return {}
         found = served.calibration
@@ -97,7 +93,6 @@ class ProbabilityOptions:
         return columns
 
     def _adjust_prevalence(self, served: Calibrated, probability: Floats) -> Floats:
-        """Return probabilities for the requested prevalence."""
         if self.prevalence is None or served.calibration is None:
             return probability
         return core_probability.at_prevalence(
@@ -105,7 +100,7 @@ class ProbabilityOptions:
         )
 
     def reason(self, served: Calibrated) -> dict[str, str]:
-        """Return the response's member that explains why a requested probability is absent; empty if it is not."""
+        """Explain why a requested probability is absent."""
         if self.wanted and self.asked and served.calibration is None:
             return {"no_probability": served.why_no_calibration}
         return {}
@@ -124,12 +119,10 @@ class _Switch(FlagField):
     )
 
     def read(self, name: str, text: str) -> bool:
-        """Return the boolean of the text."""
         return super().read(name, text.lower() if text.lower() in self.words else text)
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the word."""
         return {"type": "string"}
 
 
@@ -154,7 +147,7 @@ class ProbabilityFields(QueryFields):
     )
 
     def options(self) -> ProbabilityOptions:
-        """Return the options that the parameters define. Raises Invalid if they contradict each other."""
+        """Raises Invalid for contradicting parameters."""
         wanted, asked = self.probability, bool(self.model_fields_set)
         if not wanted and (self.interval or self.prevalence is not None):
             detail = (

@@ -90,9 +90,7 @@ _SOURCES_FILE = "reasons.npz"
 
 @dataclass(frozen=True)
 class ReasonOptions:
-    """The caller's options for reasons: their number, the reference, the direction, and whether protected columns are
-    left out.
-    """
+    """Options for reasons: number, reference, direction, and whether protected columns are left out."""
 
     n: int
     reference: str = NEGATIVE
@@ -101,17 +99,16 @@ class ReasonOptions:
     exclude_protected: bool = False
 
     def as_json(self) -> Json:
-        """Return the options as a job's row stores them."""
+        """Return JSON for a job's row."""
         return dict(vars(self))
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any] | None) -> ReasonOptions | None:
-        """Return the options in the JSON of `as_json`; None for None."""
+        """Inverse of `as_json`; None for None."""
         return None if kept is None else cls(**kept)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns that are added to a table."""
         numbered = range(1, self.n + 1)
         whats = ("code", "text", "contribution", "error")
         numbered_names = (f"reason_{k}_{what}" for k in numbered for what in whats)
@@ -149,9 +146,7 @@ class ReasonFields(QueryFields):
     )
 
     def options(self) -> ReasonOptions | None:
-        """Return the options that the parameters define, None for no reasons. Raises Invalid if they contradict each
-        other.
-        """
+        """Return None for no reasons. Raises Invalid for contradicting parameters."""
         if self.reasons is None:
             refuse_all(
                 [
@@ -173,7 +168,7 @@ class ReasonFields(QueryFields):
 
 
 def has_parts(algorithm: str) -> bool:
-    """Return False for an algorithm whose scores are never sums of contributions of features."""
+    """Return False if scores are never sums of contributions of features."""
     from core.base.ranker import Ranker
 
     known = algorithm in ALGORITHMS
@@ -191,7 +186,6 @@ class AverageRows(NamedTuple):
 
 
 def average_rows_of(row: ModelReference) -> AverageRows:
-    """Return the average rows in a database row."""
     parts = [np.frombuffer(each, dtype="<f8") for each in (row.negative_parts, row.positive_parts)]
     scores = [row.negative_score, row.positive_score]
     return AverageRows(row.part, row.negatives, scores, np.stack(parts))
@@ -210,7 +204,7 @@ ReferenceSamples = Mapping[str, ReferenceRows]
 
 
 def read_references(session: Session, model_id: str) -> ReferenceSamples:
-    """Return the stored reference rows of a model, as many as reasons use."""
+    """Return as many stored reference rows as reasons use."""
     names = {class_part(part, of): (part, of) for part in ("train", "validation") for of in CLASSES}
     names["train"] = "train", AVERAGE
     found = {}
@@ -235,7 +229,7 @@ class ReasonSources(NamedTuple):
 
 
 def protected_features(model: Model) -> list[str]:
-    """Return the features of a model that are protected columns: declared so in the upload, or by their names."""
+    """Return features declared as protected in the upload, or protected by their names."""
     declared = protected_features_of(model)
     names = (feature["name"] for feature in model.features)
     return [name for name in names if name in declared or is_protected(name)]
@@ -253,7 +247,7 @@ class SourcesFile(TypedDict):
 def write_sources(
     session: Session, model: Model, entries: Sequence[StoredReasonEntry], workdir: Path
 ) -> SourcesFile:
-    """Write the data for a model's reasons to a file, for `read_sources`."""
+    """Write the data for `read_sources`."""
     model_id = model.id
     stored = repository.find_reference(session, model_id)
     average_rows = None if stored is None else average_rows_of(stored)
@@ -271,7 +265,7 @@ def write_sources(
 
 
 def read_sources(written: SourcesFile, workdir: Path) -> ReasonSources:
-    """Return the data for reasons that `write_sources` wrote."""
+    """Inverse of `write_sources`."""
     with np.load(workdir / _SOURCES_FILE, allow_pickle=False) as arrays:
         samples = {
             of: ReferenceRows(part, arrays[f"{of}_X"], arrays[f"{of}_weight"])
@@ -287,9 +281,7 @@ def read_sources(written: SourcesFile, workdir: Path) -> ReasonSources:
 def _read_sources(
     session: Session, owner: str, model_id: str, *, is_sum: bool
 ) -> tuple[ReasonSources, DictionaryLayout | None]:
-    """Return the current data for a model's reasons, with the entries of the reason codes, or with their cached layout
-    instead.
-    """
+    """Read the data for reasons, with the entries of the reason codes or their cached layout."""
     model = _find(session, owner, model_id)
     stored = repository.find_reference(session, model.id)
     average_rows = None if stored is None else average_rows_of(stored)
@@ -306,7 +298,7 @@ def _read_sources(
 
 
 def stored_references(session: Session, model: Model) -> Collection[str]:
-    """Return the references that a model's reasons support, given the rows that are stored with it."""
+    """Return the references that the stored rows support."""
     if repository.find_reference(session, model.id) is not None:
         return REFERENCES
     samples = read_references(session, model.id)
@@ -314,7 +306,7 @@ def stored_references(session: Session, model: Model) -> Collection[str]:
 
 
 def _references_of(samples: ReferenceSamples, *, is_sum: bool) -> Collection[str]:
-    """Return the references that a model supports without stored average rows."""
+    """Return the references supported without stored average rows."""
     found = [AVERAGE] if is_sum or AVERAGE in samples else []
     return [*found, NEGATIVE, CUTOFF] if all(of in samples for of in CLASSES) else found
 
@@ -324,8 +316,7 @@ def check_options(
 ) -> None:
     """Raise Invalid for reasons that a model does not support, before it is loaded.
 
-    `cutoff` is True if the request names an alias with a guarantee. `references` are the ones that the model can
-    have.
+    `cutoff` is True if the request names an alias with a guarantee. `references` are the ones that the model can have.
     """
     if labels:
         raise _refusal(REASONS, "reasons require a model with one score per row", "not_additive")
@@ -340,7 +331,6 @@ def check_options(
 
 
 def _no_reference(wanted: str, references: Collection[str]) -> Invalid:
-    """Return the error for an unsupported reference."""
     if wanted == AVERAGE:
         detail = "rows of the training data, but none are stored with this model"
         ways = "Train it again"
@@ -360,7 +350,6 @@ def _refusal(parameter: str, detail: str, code: str) -> Invalid:
 
 
 def too_many_rows(most: int) -> Invalid:
-    """Return the error for more rows than one request with reasons may have."""
     detail = (
         f"reasons are computed for at most {most} rows of this model per request: send more to POST "
         "/v1/batch-scores"
@@ -399,10 +388,8 @@ def prepare(
     options: ReasonOptions,
     entries: Sequence[StoredReasonEntry] | None = None,
 ) -> Reasoner:
-    """Return the object that computes the reasons for a request's rows. Raises Invalid if the model does not support
-    the requested reasons.
-
-    `entries` are reason codes in place of the stored ones.
+    """Return what computes a request's reasons. Raises Invalid if unsupported. `entries` replace the stored reason
+    codes.
     """
     is_sum = _is_sum(served)
     sources, layout = reading(_read_sources, owner, served.model_id, is_sum=is_sum)
@@ -416,9 +403,7 @@ def prepare(
 
 
 def _is_sum(served: LoadedModel) -> bool:
-    """Return True if the scores are sums of contributions of features. Models with several labels count as such; they
-    are rejected later.
-    """
+    """Models with several labels count as sums; they are rejected later."""
     n_features = len(served.features.names)
     unknown = np.full((1, n_features), np.nan)
     return served.labels is not None or (
@@ -427,9 +412,7 @@ def _is_sum(served: LoadedModel) -> bool:
 
 
 def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Estimates:
-    """Return the estimator of contributions, relative to the average training row, for scores that are not sums. Raises
-    Invalid.
-    """
+    """Estimate contributions relative to the average training row, for scores that are not sums. Raises Invalid."""
     if served.labels is not None:
         raise _refusal(
             "label", "contributions require a model with one score per row", "not_additive"
@@ -462,8 +445,7 @@ def make_reasoner(
     layout: DictionaryLayout | None = None,
     is_sum: bool | None = None,
 ) -> Reasoner:
-    """Return the object that computes the reasons for at most `max_rows` rows of a model. Raises Invalid if the model
-    does not support reasons.
+    """Return what computes reasons for at most `max_rows` rows. Raises Invalid if the model does not support reasons.
 
     `types` are the types of the features, if their index reads all features as numbers. `layout` is the layout of the
     entries, and `is_sum` says whether scores have parts by feature; None if unknown.
@@ -497,7 +479,7 @@ def make_reasoner(
 
 
 def _warn_of(protected: Sequence[str], *, excluded: bool) -> str | None:
-    """Return the warning that scores depend on protected columns; None without such features."""
+    """Warn that scores depend on protected columns."""
     if not protected:
         return None
     named = ", ".join(map(shown, protected[:MAX_REASONS]))
@@ -512,9 +494,7 @@ def _warn_of(protected: Sequence[str], *, excluded: bool) -> str | None:
 def _parts_against(
     served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cutoff: float | None
 ) -> tuple[_ExactParts, Json]:
-    """Return the `_ExactParts` for scores that are sums, relative to the requested reference, and the reference's
-    description.
-    """
+    """Return exact parts relative to the requested reference, and its description."""
 
     def relative_to(reference: explain.Reference, on: Json) -> tuple[_ExactParts, Json]:
         described = {"kind": options.reference, "score": reference.score, **on, "method": PARTS}
@@ -533,9 +513,7 @@ def _parts_against(
 def _estimates_against(
     served: LoadedModel, options: ReasonOptions, samples: ReferenceSamples, cutoff: float | None
 ) -> tuple[Estimates, Json]:
-    """Return the `Estimates` for scores that are not sums, relative to the requested reference, and the reference's
-    description.
-    """
+    """Return estimates relative to the requested reference, and its description."""
 
     n_features = len(served.features.names)
     if n_features > MAX_ESTIMATED_FEATURES:
@@ -567,7 +545,7 @@ def _estimates_against(
 
 
 def _reference_at(cutoff: float | None, negative: Reference, positive: Reference) -> Reference:
-    """Return the reference with the score of the alias's cutoff, between two others. Raises Invalid."""
+    """Interpolate the reference with the score of the alias's cutoff. Raises Invalid."""
 
     assert cutoff is not None
     if not math.isfinite(cutoff):
@@ -587,12 +565,12 @@ class _ExactParts:
         self.score = reference.score
 
     def most_rows(self, rows: int | None) -> int | None:
-        """Return the maximum number of rows for one request, at most `rows`; None for no limit."""
+        """Return the limit for one request; None for no limit."""
         steps = self._ranker.count_shapley_steps()
         return rows if rows is None or not steps else min(rows, max(1, MAX_STEPS // steps))
 
     def attribute(self, X: Floats) -> explain.ShapleyEstimate:
-        """Return the contributions to the scores of rows."""
+        """Return the contributions to scores."""
         parts = _parts(self._ranker, self._names, X)
         assert parts is not None
         return explain.ShapleyEstimate(
@@ -601,9 +579,7 @@ class _ExactParts:
 
 
 class Estimates:
-    """Estimates the contributions of features to any scores, relative to rows of the reference; see
-    `core.explain.shapley_estimate`.
-    """
+    """Estimates contributions of features to any scores: see `core.explain.shapley_estimate`."""
 
     def __init__(self, ranker: Ranker, names: Sequence[str], X: Floats, weight: Floats) -> None:
         self._ranker, self._names, self.X = ranker, tuple(names), np.ascontiguousarray(X)
@@ -611,7 +587,7 @@ class Estimates:
         self.score = float(self.weight @ ranker.score_rows(self.X))
 
     def most_rows(self, rows: int | None) -> int | None:
-        """Return the maximum number of rows for one request, at most `rows`; None for no limit."""
+        """Return the limit for one request; None for no limit."""
         if rows is None:
             return None
         scored = explain.count_scored(len(self._names), len(self.X))
@@ -619,7 +595,7 @@ class Estimates:
         return min(rows, max(1, MAX_SCORED // max(1, scored, visited // VISITED_PER_SCORED)))
 
     def attribute(self, X: Floats) -> explain.ShapleyEstimate:
-        """Return the estimated contributions to the scores of rows."""
+        """Return the estimated contributions to scores."""
 
         if not len(X):
             return explain.ShapleyEstimate(X, X, np.ones(0, dtype=np.bool_))
@@ -650,7 +626,6 @@ class Reasons:
     """The description of the reference for a response."""
 
     def as_json(self) -> list[list[Json]]:
-        """Return the reasons of each row as JSON."""
         protected = set(self.described["protected_features"])
         return [
             [
@@ -675,7 +650,7 @@ class Reasons:
         ]
 
     def as_columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the reasons as columns of a table, see `ReasonOptions.names`."""
+        """See `ReasonOptions.names`."""
         found: dict[str, npt.NDArray[Any]] = {}
         for k in range(self.codes.shape[1]):
             found[f"reason_{k + 1}_code"] = self.codes[:, k]
@@ -687,7 +662,7 @@ class Reasons:
 
     @staticmethod
     def join(blocks: Sequence[Reasons]) -> Reasons:
-        """Return the reasons of several blocks of rows as one object."""
+        """Concatenate blocks of rows."""
         if len(blocks) == 1:
             return blocks[0]
         return Reasons(
@@ -703,7 +678,7 @@ class Reasons:
 
 
 def as_arrow(column: npt.NDArray[Any] | pa.Array) -> pa.Array:
-    """Return a column of a response as an Arrow array; a column of objects contains texts and None."""
+    """A column of objects contains texts and None."""
     import pyarrow as pa
 
     if not isinstance(column, np.ndarray):
@@ -715,7 +690,7 @@ def as_arrow(column: npt.NDArray[Any] | pa.Array) -> pa.Array:
 
 
 def _parts(ranker: Ranker, names: Sequence[str], X: Floats) -> Floats | None:
-    """Return the contributions of features to scores minus the mean training score; None if scores are not sums."""
+    """Return contributions to scores minus the mean training score; None if scores are not sums."""
 
     try:
         return ranker.shapley_values(CodedTable(X, tuple(names), ranker.categories_))
@@ -745,9 +720,7 @@ class DictionaryLayout(NamedTuple):
 
 
 class _LayoutCache:
-    """A cache of the most recently used layouts, by model id and revision of the reason codes. A layout
-    never changes.
-    """
+    """The most recently used layouts, by model id and revision of the reason codes. A layout never changes."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -755,14 +728,14 @@ class _LayoutCache:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, int | None]) -> DictionaryLayout | None:
-        """Return a layout; None if it is not cached."""
+        """Return None if it is not cached."""
         with self._lock:
             if key in self._held:
                 self._held.move_to_end(key)
             return self._held.get(key)
 
     def put(self, key: tuple[str, int | None], layout: DictionaryLayout) -> None:
-        """Store a layout, and drop the least recently used ones over the limit."""
+        """Drop the least recently used layouts over the limit."""
         with self._lock:
             self._held[key] = layout
             self._held.move_to_end(key)
@@ -776,9 +749,7 @@ _LAYOUTS = _LayoutCache(32)
 def _lay_out(
     entries: Sequence[StoredReasonEntry], features: FeatureIndex, types: Sequence[str]
 ) -> DictionaryLayout:
-    """Return the layout of reason codes for a model: each feature, and each code before the first feature that it
-    covers, gets a number.
-    """
+    """Number the features, and each code before the first feature that it covers."""
     position = {name: i for i, name in enumerate(features.names)}
     known = [
         (entry, [position[name] for name in entry["columns"] if name in position])
@@ -812,9 +783,7 @@ def _lay_out(
 def _condition(
     entry: StoredReasonEntry, i: int, features: FeatureIndex, types: Sequence[str]
 ) -> Callable[[Floats], npt.NDArray[np.bool_]] | None:
-    """Return a function that finds the values to which an entry applies; None if the entry does not fit the feature's
-    type.
-    """
+    """Return a function that finds the values of an entry; None if it does not fit the feature's type."""
     kind, index = types[i], features.categories[i]
     categories, missing = entry["categories"], entry["missing"]
     ends = [entry["min"], entry["max"]]
@@ -881,7 +850,7 @@ class Reasoner:
         self._excluded = np.array([name in names for name in features.names], dtype=np.bool_)
 
     def of(self, X: Floats, scores: Floats) -> Reasons:
-        """Return the reasons of rows; X and scores are as in `Served.score`. Raises Invalid for too many rows."""
+        """X and scores are as in `Served.score`. Raises Invalid for too many rows."""
         self._count(len(X))
         size = max(1, _CELLS_AT_ONCE // self._n_items)
         if isinstance(self._measure, Estimates):
@@ -895,7 +864,7 @@ class Reasoner:
         return Reasons.join(found)
 
     def _count(self, n_rows: int) -> None:
-        """Count rows, and raise Invalid once there are too many."""
+        """Raise Invalid once there are too many rows."""
         if self._left is None:
             return
         self._left -= n_rows
@@ -903,8 +872,6 @@ class Reasoner:
             raise too_many_rows(self._max_rows or 0)
 
     def _of(self, X: Floats, scores: Floats) -> Reasons:
-        """Return the reasons of rows, without counting them."""
-
         names, n = self._features.names, self.options.n
         attributed = explain.ShapleyEstimate(X, X, np.ones(0, dtype=np.bool_))
         if len(X):
@@ -955,7 +922,7 @@ class Reasoner:
         return Reasons(codes, texts, columns, *terms, self.described)
 
     def _plain(self, i: int, value: float) -> str:
-        """Return the text for a feature without an entry in the reason codes."""
+        """Return the text for a feature without reason code."""
         name, categories = self._features.names[i], self._ranker.categories_[i]
         spelled = spell_value(name, categories, self._types[i], value)
         if spelled is None:
@@ -964,7 +931,7 @@ class Reasoner:
 
 
 def spell_value(name: str, categories: Sequence[str] | None, kind: str, value: float) -> str | None:
-    """Return the value of a feature as text; None if it is missing or unknown."""
+    """Return a value as text; None if it is missing or unknown."""
     from core.explain.conditions import spell_number
 
     if math.isnan(value):

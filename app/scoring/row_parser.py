@@ -49,17 +49,15 @@ class RowParser:
     def of(
         cls, names: Sequence[str], is_number: Sequence[bool], may_be_absent: Sequence[bool]
     ) -> RowParser | None:
-        """Return the parser for these features; None if a name has to be escaped in JSON, which msgspec does not
-        support.
-        """
+        """Return None if a name has to be escaped in JSON, which msgspec does not support."""
         try:
             return cls(names, is_number, may_be_absent)
         except ValueError:
             return None
 
     def parse(self, body: bytes | memoryview) -> list[tuple[Any, ...]] | None:
-        """Return the values of each row in the order of the features, None for null and absent ones; None for a body
-        that must be parsed another way, because it has errors or another shape.
+        """Return rows in the order of the features, None for absent values; None for a body with errors or another
+        shape.
         """
         try:
             rows = self._decoder.decode(body).rows

@@ -566,7 +566,7 @@ class BatchScoreRequest(Body):
     )
 
     def reason_options(self) -> ReasonOptions | None:
-        """Return the requested reasons; None for none. Raises Invalid."""
+        """Return None for no reasons. Raises Invalid."""
         named = {name: getattr(self, name) for name in ReasonFields.model_fields}
         parameters = {
             name: str(value).lower() if isinstance(value, bool) else str(value)
@@ -580,7 +580,6 @@ class BatchScoreRequest(Body):
             raise invalid(f"/{first['parameter']}", first["detail"]) from error
 
     def probability_options(self) -> ProbabilityOptions:
-        """Return the caller's options for probabilities."""
         named = self.model_fields_set & ProbabilityFields.model_fields.keys()
         if not self.probability and (self.interval or self.prevalence is not None):
             detail = (
@@ -796,12 +795,10 @@ class BatchDrift(Resource):
 
 
 def batch_drift_of(row: BatchScoreRow, found: Json) -> BatchDrift:
-    """Return the response for the drift of a batch score."""
     return BatchDrift.model_validate({"batch_score_id": row.id, **found})
 
 
 def batch_score_of(row: BatchScoreRow) -> BatchScore:
-    """Return the response for a batch score's row."""
     reasons = row.read_options.get(batch_scores.REASON_OPTIONS)
     if reasons is not None:
         reasons = reasons | {"dictionary": row.read_options[batch_scores.DICTIONARY]}
@@ -852,7 +849,6 @@ class Importance(Resource):
 
 
 def importance_of(measured: Importances) -> Importance:
-    """Return the response for the importances of a model."""
     return Importance.from_row(
         measured.row,
         model_id=measured.model.id,
@@ -897,7 +893,7 @@ class PartialDependence(Resource):
 
 
 def dependence_of(found: Dependence, part: DataPart, label: str | None) -> PartialDependence:
-    """Return the response for a partial dependence, with the values as callers write them."""
+    """Show values as callers write them."""
     axes = []
     for feature, axis, texts in zip(found.features, found.axes, found.categories, strict=True):
         values = [_shown(value, feature["type"], texts) for value in axis.values.tolist()]
@@ -913,7 +909,7 @@ def dependence_of(found: Dependence, part: DataPart, label: str | None) -> Parti
 
 
 def _shown(value: float, type_: str, texts: Sequence[str] | None) -> GridValue:
-    """Return a grid value as callers write it: a number, a boolean, a date, a category or None."""
+    """Return a number, a boolean, a date, a category or None, as callers write it."""
     if math.isnan(value):
         return None
     if texts is not None:

@@ -28,9 +28,7 @@ MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio overflows a float
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale of the points: `base_score` points where the odds of the negatives are `base_odds` to 1, and `pdo`
-    more where they are twice that.
-    """
+    """The scale: `base_score` points at odds of the negatives of `base_odds` to 1, `pdo` more at twice that."""
 
     pdo: float
     base_score: float
@@ -38,21 +36,19 @@ class Scale:
 
     @property
     def factor(self) -> float:
-        """The number of points for one unit of log odds."""
+        """Points for one unit of log odds."""
         return self.pdo / math.log(2.0)
 
     def points(self, log_odds: float) -> float:
-        """Return the points for this much of the log odds of the positives."""
+        """The log odds are those of the positives."""
         return 0.0 - self.factor * log_odds  # no -0
 
     def total(self, score: float) -> float:
-        """Return the points of a row with this score, which is the log odds of the positives."""
+        """Return the points of a row with this score, the log odds of the positives."""
         return self.base_score - self.factor * (math.log(self.base_odds) + score)
 
     def least_score(self, points: float) -> float:
-        """Return the least score whose points are at most `points`: a row has at most these points if and only if its
-        score is at least the result.
-        """
+        """Return the least score with at most `points`: a row has so few exactly if it scores at least this."""
         near = (self.base_score - points) / self.factor - math.log(self.base_odds)
         step = 1e-12 * max(1.0, abs(near))
         above, at_most = near - step, near + step
@@ -134,7 +130,6 @@ class Scorecard(Resource):
 
 
 def no_scorecard(algorithm: str) -> NotFound:
-    """Return the error for a model whose score is not a sum of log odds."""
     return NotFound(
         f"a scorecard requires scores that are sums of log odds: train {' or '.join(LOG_ODDS)}; this "
         f"model uses the algorithm {algorithm}",
@@ -143,7 +138,7 @@ def no_scorecard(algorithm: str) -> NotFound:
 
 
 def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:
-    """Return the scorecard of a model of an algorithm in `LOG_ODDS`, given its structure."""
+    """The algorithm is one of `LOG_ODDS`."""
     if structure["type"] == "linear":
         terms = structure["terms"]
         found = list(_linear(terms, scale))
@@ -172,7 +167,6 @@ def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:
 
 
 def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
-    """Yield the characteristics of a linear model."""
     by_feature: dict[str, list[Json]] = {}
     for term in terms:
         by_feature.setdefault(term["feature"], []).append(term)
@@ -193,7 +187,6 @@ def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteri
 
 
 def _additive(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
-    """Yield the characteristics of an additive model."""
     for each in features:
         values = each["values"]
         if "categories" in each:
@@ -213,7 +206,6 @@ def _additive(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardChara
 
 
 def _binned(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
-    """Yield the characteristics of a model of the algorithm scorecard."""
     for each in features:
         attributes: list[ScorecardAttribute] = []
         for one in each["bins"]:
@@ -244,7 +236,6 @@ def _attribute(
     high: float | str | None = None,
     category: str | None = None,
 ) -> ScorecardAttribute:
-    """Return an attribute with its odds ratio and points."""
     return ScorecardAttribute(
         of=of,
         low=low,
@@ -257,7 +248,7 @@ def _attribute(
 
 
 def _characteristic(name: str, attributes: list[ScorecardAttribute]) -> ScorecardCharacteristic:
-    """Return a characteristic with the span of its points."""
+    """Compute the span of the points."""
     if any(each.of == "unit" for each in attributes):
         return ScorecardCharacteristic(name=name, span=None, attributes=attributes)
     points = [each.points for each in attributes]

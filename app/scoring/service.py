@@ -66,9 +66,7 @@ _BYTES_PER_CATEGORY = 150
 
 
 class RowScores(NamedTuple):
-    """The scores of rows, float64 of shape (rows,) or (rows, labels); with a validation curve also their FPR and TPR on
-    it.
-    """
+    """Scores of shape (rows,) or (rows, labels); with a validation curve also their FPR and TPR on it."""
 
     scores: Floats
     fprs: Floats | None
@@ -114,18 +112,18 @@ class Served:
     """What scores cost where the model is served."""
 
     def label(self, name: str | None) -> int:
-        """Return the position of a label; for a model with one label, `name` must be None. Raises Invalid."""
+        """Return a label's position; for a model with one label, `name` must be None. Raises Invalid."""
         return models.find_label(self.labels, name)
 
     def score_one(self, row: Floats) -> tuple[float, float | None, float | None]:
-        """Return score, FPR and TPR of a row of shape (1, n_features); FPR and TPR are None without a curve."""
+        """The row has shape (1, n_features); FPR and TPR are None without a curve."""
         score = self.ranker.score_rows(row).item()
         if self.curve is None:
             return score, None, None
         return score, *self.curve.locate_one(score)
 
     def score(self, X: Floats) -> RowScores:
-        """Return the scores of rows, with FPR and TPR if there is a validation curve."""
+        """With FPR and TPR if there is a validation curve."""
         scores = self.ranker.score_rows(X)
         reasons = None if self.reasoner is None else self.reasoner.of(X, scores)
         if self.curve is None:
@@ -135,7 +133,7 @@ class Served:
     def recorded(
         self, scope: Mapping[str, Any], caller: Caller, spool: BinaryIO | None = None
     ) -> Served:
-        """Return the model with a recording for a request (given by its ASGI scope); itself if it has no recorder.
+        """Add a recording for a request (its ASGI scope), if decisions are recorded.
 
         `spool` is a file for the decisions about a table that is too large for memory.
         """
@@ -146,15 +144,12 @@ class Served:
     def recording_of(
         self, scope: Mapping[str, Any], caller: Caller, spool: BinaryIO | None = None
     ) -> Recording | None:
-        """Return the recording of a request; None without a recorder."""
         if self.recorder is None:
             return None
         return recording_of(self.recorder, scope, caller, spool)
 
     def score_identified(self, X: Floats, ids: pa.Array | None) -> RowScores:
-        """Return the scores of the next rows of a request, with their ids, and the decisions about them if they are
-        recorded.
-        """
+        """Score the next rows of a request, with ids, and decisions if they are recorded."""
         found = self.score(X)._replace(ids=ids)
         if self.recording is None:
             return found
@@ -166,9 +161,7 @@ class Served:
         return {} if self.flag_threshold is None else {FLAG: scores >= self.flag_threshold}
 
     def entity_tag(self, row: Floats, asked: bytes = b"") -> str:
-        """Return the ETag of the response for this row: a hash of the artifact, the calibration, the parsed row, and
-        the options of the request.
-        """
+        """Hash the artifact, the calibration, the parsed row, and the options of the request."""
         tag = self._tag.copy()
         tag.update(row.data)
         tag.update(asked)
@@ -217,9 +210,9 @@ class ModelCache:
 
     The least recently used is dropped first. `reading` opens a read transaction; the caller of the cache must have none
     open. `later` schedules a function, and returns at once. While the database is unavailable, references resolve to
-    the loaded models that `memory` has recorded for them. `preload` imports what loading a model needs.
-    `decisions` takes those of aliases with feedback. `token` reads `HostTokens.models`: until it changes, what a
-    reference means is remembered, for a second at most, because other hosts have tokens of their own.
+    the loaded models that `memory` has recorded for them. `preload` imports what loading a model needs. `decisions`
+    takes those of aliases with feedback. `token` reads `HostTokens.models`: until it changes, what a reference means is
+    remembered, for a second at most, because other hosts have tokens of their own.
     """
 
     def __init__(
@@ -257,16 +250,16 @@ class ModelCache:
         self._hits = self._misses = 0
 
     def lookups(self) -> tuple[int, int]:
-        """Return how many look-ups of requests found the model in memory, and how many loaded it."""
+        """Return how many look-ups found the model in memory, and how many loaded it."""
         return self._quick_hits + self._hits, self._misses
 
     def turn(self, owner: str) -> asyncio.Lock:
-        """Return the lock under which a request loads a model of this owner; waiting for it occupies no thread."""
+        """Return the lock for loading an owner's models; waiting for it occupies no thread."""
         return self._turns.setdefault(owner, asyncio.Lock())
 
     def cached(self, owner: str, ref: str) -> Served | None:
-        """Return the model with any reference if it was read from the database within the last second, and no process
-        of this host has changed a model since; else None. Never waits. Call it in the event loop only.
+        """Return a model read within the last second and not changed on this host since. Never waits; for the event
+        loop only.
         """
         found = self.recent.get((owner, ref))
         if found is None or found.token != self.token():
@@ -275,17 +268,17 @@ class ModelCache:
         return found.served
 
     def find(self, owner: str, ref: str) -> Served:
-        """Return the model with any reference, as it is in the database now; loads it if necessary. Raises NotFound."""
+        """Return the model as it is in the database now; loads it if necessary. Raises NotFound."""
         served = self._find(owner, ref, load=True)
         assert served is not None
         return served
 
     def look(self, owner: str, ref: str) -> Served | None:
-        """Return the same as `find` if the model is already loaded, else None."""
+        """As `find`, but None if the model is not loaded."""
         return self._find(owner, ref, load=False)
 
     def _find(self, owner: str, ref: str, *, load: bool, for_request: bool = True) -> Served | None:
-        """Return the model with any reference; with `load`, load it if necessary, else return None."""
+        """Without `load`, return None if the model is not loaded."""
         read_at, token = time.monotonic(), self.token()
         read: list[_ModelRead] = []
 
@@ -324,8 +317,8 @@ class ModelCache:
     def _recorder(
         self, owner: str, ref: str, feedback: AliasFeedback | None, served: Served
     ) -> Recorder | None:
-        """Return what records the decisions of an alias; it is made once for each state of the alias. None if they are
-        not recorded.
+        """Return what records an alias's decisions, made once for each state of the alias; None if they are not
+        recorded.
         """
         if feedback is None or self._decisions is None:
             return None
@@ -339,7 +332,7 @@ class ModelCache:
         return recorder
 
     def _loaded(self, owner: str, model_id: str) -> Served:
-        """Return a loaded model during an outage of the database. Raises Unavailable if it is not in memory."""
+        """Use memory during an outage of the database. Raises Unavailable if the model is not loaded."""
         with self._lock:
             served = self._served.get((owner, model_id))
         if served is None:
@@ -350,9 +343,7 @@ class ModelCache:
         return served
 
     def serve(self, model: Model) -> Served:
-        """Return the loaded form of a model that was just read from the database. Only if it must be loaded, it is read
-        again.
-        """
+        """Return the loaded form of a model that was just read; it is read again only to load it."""
         served = self._get(model)
         if served is None:
             return self.find(model.owner, model.id)
@@ -380,7 +371,7 @@ class ModelCache:
         )
 
     def _read_row(self, session: Session, owner: str, ref: str) -> _ModelRead:
-        """Return a model with its loaded form; if it is not loaded, with the data to load it."""
+        """Return a model with its loaded form, or with the data to load it."""
         model, cutoff, feedback = models.find_with_cutoff(session, owner, ref)
         served = self._get(model)
         if served is not None:
@@ -390,7 +381,6 @@ class ModelCache:
         return _ModelRead(model, None, curve, calibration, cutoff, feedback)
 
     def _get(self, model: Model) -> Served | None:
-        """Return the loaded form with the model's current calibration; None if there is none."""
         key = (model.owner, model.id)
         with self._lock:
             served = self._served.get(key)
@@ -402,7 +392,7 @@ class ModelCache:
             return served
 
     def _load(self, found: _ModelRead) -> Served:
-        """Load a model, or only its new calibration, and store it in the cache."""
+        """Load a model, or only its new calibration."""
         model = found.model
         with self._lock:
             loading = self._loading.setdefault(model.owner, threading.Lock())
@@ -440,7 +430,6 @@ class ModelCache:
             self._drop_references(*key)
 
     def _load_blob(self, found: _ModelRead) -> Served:
-        """Load a model from its blob."""
         self._preload()  # else this thread and the one that preloads may see each other's modules half loaded
         model = found.model
         ranker, size = load_ranker(self._blobs.fetch(artifact_of(model)), model.artifact_sha256)
@@ -472,16 +461,13 @@ def _bytes_of(calibration: ServedCalibration | None) -> int:
 
 
 def count_bytes(artifact_bytes: int, categories: Sequence[Sequence[str] | None] | None) -> int:
-    """Return an estimate of a loaded model's memory in bytes."""
+    """Estimate a loaded model's memory in bytes."""
     n_categories = sum(len(words or ()) for words in categories or ())
     return _ARTIFACT_FACTOR * artifact_bytes + _BYTES_PER_CATEGORY * n_categories
 
 
 def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
-    """Return the indices of the first `top` rows, best first; equal scores keep their order.
-
-    O(n + top · log top) for n rows.
-    """
+    """Return the indices of the first `top` rows, best first; equal scores keep their order. O(n + top · log top)."""
     if top is None or top >= len(scores):
         return np.argsort(-scores, kind="stable")
     worst = np.partition(scores, len(scores) - top)[len(scores) - top]
@@ -491,8 +477,8 @@ def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
 
 
 def check_explained(reading: Reading, owner: str, served: Served, rows: int) -> Estimates | None:
-    """Return the estimator of contributions if scores are not sums by feature, else None. Raises Invalid if so many
-    rows cannot be explained at once.
+    """Return an estimator if scores are not sums by feature. Raises Invalid if so many rows cannot be explained at
+    once.
     """
     if rows > MAX_EXPLAINED:
         raise Invalid(f"at most {MAX_EXPLAINED} rows can be explained per request, got {rows}")
@@ -510,7 +496,7 @@ def check_explained(reading: Reading, owner: str, served: Served, rows: int) -> 
 
 
 def _contributions(served: Served, X: Floats) -> Floats | None:
-    """Return the contributions of features to the scores of rows; None if scores are not sums."""
+    """Return None if scores are not sums."""
     from core.base.ranker import ContributionRanker
 
     ranker = served.ranker
@@ -529,7 +515,7 @@ def explain(
     options: ProbabilityOptions = NOTHING,
     estimates: Estimates | None = None,
 ) -> list[Json]:
-    """Return for each row its score as a sum (`schemas.Explanation`), with the probabilities of `options`.
+    """Return each row's score as a sum (`schemas.Explanation`), with the probabilities of `options`.
 
     For a model with several labels it is the score of one label. `estimates` is the result of `check_explained`.
     """
@@ -572,7 +558,7 @@ def explain(
 
 @contextmanager
 def _dates_in_words(served: Served) -> Iterator[None]:
-    """Make the ranker describe conditions on dates as dates, not as seconds, during the block."""
+    """Make the ranker describe conditions on dates as dates, not as seconds."""
     from core.explain.conditions import spelling_numbers
 
     known = zip(served.features.names, served.features.types, strict=True)
@@ -617,7 +603,6 @@ def _not_a_tree(served: Served, format: str) -> Invalid:
 
 
 def structure(served: Served) -> dict[str, Any]:
-    """Return the structure of the model in readable form."""
     with _dates_in_words(served):
         described = served.ranker.structure()
     if served.labels is not None:
@@ -635,7 +620,7 @@ def score_body(
     *,
     may_lack_header: bool = False,
 ) -> RowScores:
-    """Return the scores of a table in memory. Raises Invalid and BadTable with all its errors."""
+    """Raises Invalid and BadTable with all errors of the table."""
     how = (table, served.features, options, served.table_dialect, bounds)
     reader, source = read_body(body, *how, may_lack_header=may_lack_header)
     blocks = list(_score_blocks(served, reader, source))
@@ -645,7 +630,7 @@ def score_body(
 def join_scores(
     served: Served, blocks: Sequence[RowScores], *, with_ids: bool = False
 ) -> RowScores:
-    """Return the scores of several blocks as one; without a block, the result has no rows."""
+    """Without blocks, the result has no rows."""
     import pyarrow as pa
 
     if len(blocks) == 1:
@@ -668,6 +653,5 @@ def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator
 
 
 def _join(blocks: tuple[Floats | None, ...]) -> Floats | None:
-    """Return one column of all blocks; None if they do not have it."""
     known = [block for block in blocks if block is not None]
     return np.concatenate(known) if known else None

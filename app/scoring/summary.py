@@ -36,10 +36,11 @@ _LEAST = 1e-300  # a width that differs from 0
 
 
 class HistogramBuilder:
-    """Builds a histogram of scores block by block, with equal bins whose width is 1, 2 or 5 times a power of ten.
+    """Counts scores block by block in equal bins whose width is 1, 2 or 5 times a power of ten; exactly, in O(1)
+    memory.
 
-    All counts are exact. While there are few distinct values, each value is counted. After that, bins with the width of
-    a power of ten are counted; when the range of the scores grows, ten bins are merged into one. Memory is O(1).
+    While there are few distinct values, each value is counted. After that, bins with the width of a power of ten are
+    counted; when the range of the scores grows, ten bins are merged into one.
     """
 
     def __init__(self) -> None:
@@ -113,7 +114,6 @@ class HistogramBuilder:
         }
 
     def _bins(self, spread: float) -> tuple[list[float], list[int]]:
-        """Return the edges and counts of at most `MAX_BINS` bins."""
         power = math.floor(math.log10(spread))
         if self._power is not None:
             power = max(power, self._power)
@@ -130,9 +130,7 @@ class HistogramBuilder:
 
 
 def _floor(places: Floats) -> Floats:
-    """Return numbers rounded down, except those that rounding errors left a billionth below an integer: 0.3
-    / 0.1 is 3.
-    """
+    """Round down, except what rounding errors left a billionth below an integer: 0.3 / 0.1 is 3."""
     return np.floor(places + 1e-9)
 
 
@@ -142,7 +140,7 @@ def _multiple(times: int, power: int) -> float:
 
 
 def first_rows(best: pa.Table) -> tuple[list[str], list[list[Any]]]:
-    """Return the names of the columns, and the first rows as JSON values: numbers, booleans, texts, None."""
+    """Return names, and rows as JSON values."""
     names = best.column_names
     if len(names) > MAX_COLUMNS:  # the kept columns come first, the scores and reasons last
         at = names.index("score") - 1
@@ -152,7 +150,7 @@ def first_rows(best: pa.Table) -> tuple[list[str], list[list[Any]]]:
 
 
 def _as_json(column: pa.ChunkedArray) -> Sequence[Any]:
-    """Return the values of a column for JSON."""
+    """Return values for JSON."""
     import pyarrow as pa
 
     kind = column.type
@@ -167,7 +165,7 @@ def _as_json(column: pa.ChunkedArray) -> Sequence[Any]:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value for JSON: None for a non-finite number, and long texts shortened."""
+    """Return None for a non-finite number, and long texts shortened."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str) and len(value) > MAX_TEXT:

@@ -1,8 +1,8 @@
 """Tables of rows to score: columns by name in any order, parsed like datasets, as numbers in the model's order.
 
-The API reads a small table from memory, as CSV, NDJSON or Arrow, whose size is known before anything is decoded. The
-size of Parquet is unknown: a page may claim any size, and its encodings can repeat a long text any number of times.
-Only workers read Parquet, under their memory limit.
+The API reads a small table from memory, as CSV, NDJSON or Arrow, whose size is known before anything is decoded. Only
+workers read Parquet, under their memory limit: a page may claim any size, and its encodings can repeat a long text any
+number of times.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class RowFields(TextDialect, _MissingFields):
 
     @classmethod
     def unset(cls, choice: DialectField) -> str:
-        """Return the description of a dialect field's value if it is not given."""
+        """Describe the behaviour without the field."""
         if not choice.passes_on:
             return choice.unset
         if choice.fits:
@@ -129,7 +129,6 @@ class FileName(TextField):
     max_length: int = MAX_FILE_NAME
 
     def read(self, name: str, text: str) -> str:
-        """Return the file name. Raises ValueError for an invalid one."""
         if text != tidy_name(text):
             raise ValueError(
                 f"{name} must have 1 to {self.max_length} printable characters without / and \\ and without "
@@ -139,7 +138,7 @@ class FileName(TextField):
 
 
 def tidy_name(given: str | None) -> str | None:
-    """Return the name of a file without folders and unprintable characters; None if nothing remains."""
+    """Remove folders and unprintable characters; None if nothing remains."""
     last = re.split(r"[/\\]", given or "")[-1]
     return "".join(filter(str.isprintable, last)).strip()[:MAX_FILE_NAME] or None
 
@@ -187,12 +186,12 @@ class TableOptions:
     """Of a batch: the first kept column, if the result has it as the column `id`."""
 
     def as_json(self) -> Json:
-        """Return the options as a job's row stores them."""
+        """Return JSON for a job's row."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> TableOptions:
-        """Return the options in the JSON of `as_json`."""
+        """Inverse of `as_json`."""
         missing = kept["missing"]
         return cls(
             ignore=tuple(kept[IGNORE]),
@@ -205,21 +204,19 @@ class TableOptions:
         )
 
     def missing_of(self, table_dialect: TableDialect | None) -> Sequence[str] | None:
-        """Return the tokens for missing values, besides the empty text; None for the defaults."""
+        """Return the tokens besides the empty text; None for the defaults."""
         if self.missing is not None or table_dialect is None:
             return self.missing
         return table_dialect["missing"]
 
     def dialect_of(self, table_dialect: TableDialect | None) -> Dialect:
-        """Return the dialect of a table, by default in the notation of the training table. Raises Invalid."""
+        """By default the notation is that of the training table. Raises Invalid."""
         dialect = merge(notation_fields(table_dialect), self.dialect)
         refuse_clash(dialect)
         return Dialect(**dialect)
 
     def inherited_of(self, table_dialect: TableDialect | None) -> dict[str, str]:
-        """Return the fields of the training table's dialect that apply only to the tables that they fit. Fields of the
-        table itself are left out.
-        """
+        """Return the training table's dialect fields that apply only where they fit, without the table's own."""
         notation = notation_fields(table_dialect)
         return {
             name: word
@@ -234,7 +231,7 @@ def notation_of(table_dialect: TableDialect | None) -> Notation:
 
 
 def describe(fields: RowFields, *, lenient: bool) -> TableOptions:
-    """Return the options for a table that the fields define."""
+    """Convert the fields to options."""
     return TableOptions(
         ignore=tuple(fields.ignore or ()),
         keep=() if fields.id is None else (fields.id,),
@@ -245,9 +242,7 @@ def describe(fields: RowFields, *, lenient: bool) -> TableOptions:
 
 
 def check_options(options: TableOptions, table: Format) -> TableOptions:
-    """Return the options with the charset of the Content-Type. Raises Invalid for a dialect if the table is
-    not a CSV.
-    """
+    """Add the charset of the Content-Type. Raises Invalid for a dialect if the table is not a CSV."""
     refuse_foreign(options.dialect, table)
     if table.charset is None:
         return options
@@ -263,32 +258,30 @@ class Bounds:
     rows: int
 
     def max_rows(self, n_features: int) -> int:
-        """Return the maximum number of rows for this number of features."""
         return min(self.rows, self.bytes // (_CELL_BYTES * n_features))
 
 
 def bounds_of(settings: Settings, sent: int) -> Bounds:
-    """Return the limits for a table of `sent` bytes that is read in the API's process."""
+    """Return the limits for a table of `sent` bytes in the API's process."""
     return Bounds(settings.max_columns, settings.max_score_bytes, most_rows(sent))
 
 
 @dataclass(frozen=True)
 class FileBounds(Bounds):
-    """Limits of a table in a file that is read in blocks: columns, decompressed bytes (also the maximum number of
-    cells), rows, and bytes in memory at once in addition to the file's.
+    """Limits of a table in a file that is read in blocks: columns, decompressed bytes (also the most cells), rows, and
+    bytes in memory at once besides the file's.
     """
 
     held: int
 
     def max_rows(self, n_features: int) -> int:
-        """Return the maximum number of rows for this number of features."""
         return min(self.rows, self.bytes // n_features)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of parsed rows: features by their position in the model, and the columns to copy. `texts` are the
-    categorical features before new categories become missing values.
+    """Parsed rows: features by position in the model, and columns to copy. `texts` are categorical features as they
+    were read.
     """
 
     size: int
@@ -297,10 +290,7 @@ class Batch:
     texts: Mapping[int, pa.DictionaryArray]
 
     def blocks(self, n_features: int) -> Iterator[Floats]:
-        """Yield blocks of rows, float64 of shape (rows, n_features), that fit the CPU's cache; absent features are NaN.
-
-        All blocks share one buffer.
-        """
+        """Yield blocks of shape (rows, n_features) that fit the CPU's cache, in one buffer; absent features are NaN."""
         size = max(1, min(self.size, _BLOCK_CELLS // n_features))
         block = np.full((size, n_features), np.nan)
         for start in range(0, self.size, size):
@@ -318,7 +308,7 @@ class Batch:
 
 
 def ids_of(column: pa.Array) -> pa.Array:
-    """Return a column of ids: texts, numbers and booleans unchanged, other values as text."""
+    """Keep texts, numbers and booleans; convert other values to text."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -348,7 +338,7 @@ class RowReader:
         self._passes_all = options.lenient or ALL in options.ignore
 
     def _numeric(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that are numeric features and are not copied: copied columns stay text."""
+        """Return the numeric features that are not copied: copied columns stay text."""
         numbers = {
             name
             for name, kind in zip(self._features.names, self._features.types, strict=True)
@@ -357,12 +347,11 @@ class RowReader:
         return [name for name in names if name in numbers and name not in self._kept]
 
     def unread(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that are neither features nor copied."""
         used = self._kept.union(self._features.names)
         return [name for name in names if name not in used]
 
     def batches(self, source: Source) -> Iterator[Batch]:
-        """Yield the rows in batches. Raises Invalid for wrong columns, and BadTable for wrong values."""
+        """Raises Invalid for wrong columns, and BadTable for wrong values."""
         self._check_columns(source.names, source.unnamed)
         if source.schema is not None:
             self._check_types(source.names, source.schema)
@@ -392,7 +381,7 @@ class RowReader:
             raise errors.summarise()
 
     def _check_columns(self, names: Sequence[str], unnamed: Collection[str]) -> None:
-        """Raise Invalid for columns that are not used, for required features that are absent, and for unknown names."""
+        """Raise Invalid for unused columns, absent required features, and unknown names."""
         features, options = self._features, self._options
         known, there = set(features.names), set(names)
         used = known.union(options.ignore, options.keep, self._unread, unnamed)
@@ -422,7 +411,6 @@ class RowReader:
         refuse_all(errors)
 
     def _check_types(self, names: Sequence[str], schema: pa.Schema) -> None:
-        """Raise BadTable for a typed column whose type does not fit its feature."""
         from app.ingest.columns import check_type
         from app.ingest.value_columns import is_dated
 
@@ -447,9 +435,7 @@ class RowReader:
         errors: Errors,
         texts: dict[int, pa.DictionaryArray],
     ) -> Floats:
-        """Return one column as float64, NaN for missing and invalid values; invalid ones are reported. A categorical
-        column is added to `texts`.
-        """
+        """Return a column, NaN for missing and (reported) invalid values; a categorical one goes to `texts`."""
         from app.ingest.value_columns import encode, read_column
 
         column = rows.batch.column(name)
@@ -484,7 +470,7 @@ def read_body(
     *,
     may_lack_header: bool = False,
 ) -> tuple[RowReader, Source]:
-    """Return the reader of a table in memory, and its source. Raises BadTable for a table that is, or claims to be, too
+    """Return the reader of a table in memory, and its source. Raises BadTable for one that is, or claims to be, too
     large.
 
     Columns of `unread` are allowed, and not read. With `may_lack_header`, the first line of a CSV decides whether it is
@@ -539,8 +525,10 @@ def read_workbook(
     unread: Collection[str],
     stack: ExitStack,
 ) -> tuple[RowReader, Source]:
-    """Return the reader of a small workbook, and its source, open until `stack` closes. Raises BadTable for a workbook
-    that is, or claims to be, too large. Files for a moment are written to its folder.
+    """Return the reader of a small workbook and its source, open until `stack` closes. Uses its folder for temporary
+    files.
+
+    Raises BadTable for a workbook that is, or claims to be, too large.
     """
     from app.ingest.readers import bounded, open_source
     from app.ingest.value_columns import MissingTokens
@@ -569,7 +557,7 @@ def refuse_for_workers(table: Format) -> None:
 
 
 def _check_claims(claims: Claims, max_rows: int, bounds: Bounds) -> None:
-    """Raise an error if the stream's messages state too many rows or bytes."""
+    """Raise an error if the messages state too many rows or bytes."""
     if claims.rows > max_rows:
         raise too_many_rows(max_rows)
     if max(claims.bytes, claims.values * _CELL_BYTES) > bounds.bytes:
@@ -589,9 +577,7 @@ def read_file(
     stack: ExitStack,
     look: Look,
 ) -> tuple[RowReader, Source]:
-    """Return the reader and the source of a table in a file of any size. A decompressed copy of an Arrow table is
-    written to the file's folder.
-    """
+    """Read a file of any size. A decompressed copy of an Arrow table is written to the file's folder."""
     from app.ingest.arrow import MAX_MESSAGES, ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
     from app.ingest.stream import TableBytes, map_file, plain_file

@@ -84,7 +84,6 @@ SCORES = "scores"
 SCORE = SCORE_COLUMNS[0]
 RESULT_FILE, DECISIONS_FILE = "scores.parquet", "decisions.parquet"
 MAX_HELD_VALUES = 5_000_000
-"""Values that may wait for reasons: rows × features of the best rows; three times as many rows are held."""
 _CURVE_FILE = "model.curve"
 _READ_AS_NUMBERS = ("boolean", "datetime")  # numbers in a dataset's own table, which is typed
 
@@ -97,8 +96,8 @@ class ReasonsFile(TypedDict):
 
 
 class RecordedAlias(TypedDict):
-    """The alias whose decisions are recorded: its owner, its settings (`AliasFeedback`), and the id of the batch score,
-    which is that of the request.
+    """The alias whose decisions are recorded: its owner, its settings (`AliasFeedback`), and the id of the batch score
+    as request.
     """
 
     owner: str
@@ -129,8 +128,8 @@ class ScoringModel(TypedDict):
 
 
 class ScoredTable(Bytes):
-    """A table to score. The table of a dataset is `typed`, without tokens for missing values; only an uploaded
-    one has a `dialect`, and `inherited` fields of the dialect of the training table, which apply if they fit.
+    """A table to score. A dataset's is `typed`, without tokens for missing values; an uploaded one has a `dialect`, and
+    `inherited` fields of the training table's, which apply if they fit.
     """
 
     dialect: NotRequired[Json | None]
@@ -142,8 +141,8 @@ class ScoredTable(Bytes):
 
 
 class ScoringPayload(Work, ScoredTable):
-    """The payload of a batch score in the fit process. `keep` has the form of each column that is copied to the result.
-    Columns in `unread` are allowed. `terse`: error messages hide the values of rows.
+    """The payload of the fit process. `keep` has the form of each copied column. Columns in `unread` are allowed.
+    `terse`: error messages hide the values of rows.
     """
 
     model: ScoringModel
@@ -169,7 +168,7 @@ class ScoringResult(Work):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ScoringPayload:
-    """Return the payload: the paths of artifact, curve and rows, and the options for reading the rows."""
+    """Return the paths of artifact, curve and rows, and the options for reading rows."""
     batch = BATCH_SCORES.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, batch.model_id)
     described = _model(session, model, batch, workdir)
@@ -192,7 +191,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def _recorded(batch: BatchScore) -> RecordedAlias | None:
-    """Return the alias whose decisions the job records, as it was when the batch score was requested."""
+    """Return the alias whose decisions are recorded, as of the request."""
     feedback = batch.read_options.get(FEEDBACK)
     if feedback is None:
         return None
@@ -200,7 +199,6 @@ def _recorded(batch: BatchScore) -> RecordedAlias | None:
 
 
 def _model(session: Session, model: Model, batch: BatchScore, workdir: Path) -> ScoringModel:
-    """Return the model for the payload; writes its curve and calibration to files."""
     curve = model_repository.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
         curves.write_curve(workdir / _CURVE_FILE, curves.curve_of(curve))
@@ -221,9 +219,7 @@ def _model(session: Session, model: Model, batch: BatchScore, workdir: Path) -> 
 def _reasons(
     session: Session, model: Model, read_options: Json, workdir: Path
 ) -> ReasonsFile | None:
-    """Return the options of the batch's reasons, with the reason codes of the time of the request; None without
-    reasons.
-    """
+    """Use the reason codes of the time of the request; None without reasons."""
     if (options := read_options.get(REASON_OPTIONS)) is None:
         return None
     codes = None
@@ -242,7 +238,7 @@ def _reasons(
 def _table(
     session: Session, batch: BatchScore, model: Model
 ) -> tuple[ScoredTable, dict[str, ColumnForm | None]]:
-    """Return the table to score, and the form of each column to copy."""
+    """Return the table, and the form of each column to copy."""
     from app.scoring.kept_columns import form_of
 
     options = TableOptions.from_json(batch.read_options)
@@ -276,7 +272,7 @@ def _table(
 
 
 def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
-    """Score the rows. Only computes, on the files that the payload names."""
+    """Only computes, on the files that the payload names."""
     try:
         return _run(payload, callback)
     except Invalid as error:
@@ -286,7 +282,6 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
 
 
 def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
-    """Score the rows and write the result's file."""
     import pyarrow as pa
 
     from app.ingest.arrow import drop_unused_words
@@ -422,7 +417,6 @@ class BatchRecording:
         self._recording = Recording(recorder, common)
 
     def append(self, stream: DecisionStream, piece: Piece, *, wait: bool = False) -> None:
-        """Write decisions to the file."""
         self._file.append(stream, piece)
 
     def add(
@@ -436,11 +430,10 @@ class BatchRecording:
         return made
 
     def close(self) -> None:
-        """End the file."""
         self._file.close()
 
     def describe(self) -> RecordedDecisions:
-        """Return the file, and the columns of its segment. The attempts of a job write one segment together."""
+        """The attempts of a job write one segment together."""
         return {
             "file": self._path.name,
             "sha256": _sha256_of(self._path),
@@ -462,7 +455,7 @@ class BatchRecording:
 def _begin_recording(
     payload: ScoringPayload, served: Served, stack: ExitStack
 ) -> BatchRecording | None:
-    """Return what records the decisions of the job; None if they are not recorded."""
+    """Return None if decisions are not recorded."""
     if payload["recorded"] is None:
         return None
     types = [feature["type"] for feature in payload["model"]["features"]]
@@ -480,7 +473,7 @@ def _record(
     batch: Batch,
     options: TableOptions,
 ) -> dict[str, pa.Array]:
-    """Record the decisions about the rows of a batch; returns their columns of the result."""
+    """Record the decisions about a batch; returns their columns of the result."""
     import pyarrow as pa
 
     if not blocks:
@@ -491,8 +484,7 @@ def _record(
 
 
 class ScoringProgress:
-    """Reports the progress of the job: the fraction of the table that was read. Within the current block, only rows
-    whose reasons are computed count.
+    """Reports the fraction of the table that was read; within a block, only rows whose reasons are computed count.
 
     A small table is read at once, as one block, whose reasons may take minutes. `reasons_last`: reasons come after all
     scores, and are the other half of the work. `rows` counts the rows of finished blocks.
@@ -505,7 +497,7 @@ class ScoringProgress:
         self._last = False
 
     def begin(self, n_rows: int, *, last: bool = False) -> None:
-        """Begin a block of rows; the `last` block only adds reasons to rows that are already scored."""
+        """The `last` block only adds reasons to rows that are already scored."""
         self._block, self._done, self._last = n_rows, 0, last
 
     def tick(self, n_rows: int) -> None:
@@ -526,15 +518,13 @@ class ScoringProgress:
 
 
 def _defers_reasons(served: Served, top: int | None) -> bool:
-    """Return True if reasons are computed at the end, only for the rows in the result. The feature values of these rows
-    must fit in memory.
-    """
+    """Return True to compute reasons at the end, for the result's rows only, if their features fit in memory."""
     n_features = len(served.features.names)
     return served.reasoner is not None and top is not None and top * n_features <= MAX_HELD_VALUES
 
 
 def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
-    """Return the fields of the rows in memory: those of the result without reasons, followed by the feature values."""
+    """Return the fields in memory: those of the result without reasons, then the feature values."""
     import pyarrow as pa
 
     assert served.reasoner is not None
@@ -544,7 +534,6 @@ def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
 
 
 def _held_values(blocks: Sequence[Floats]) -> pa.Array:
-    """Return the feature values of the rows of at least one block as one column."""
     import pyarrow as pa
 
     X = np.concatenate(blocks)
@@ -552,7 +541,7 @@ def _held_values(blocks: Sequence[Floats]) -> pa.Array:
 
 
 def _add_reasons(held: pa.Table, served: Served, fields: Sequence[pa.Field]) -> pa.Table:
-    """Return the table with the reasons of its rows, and without its last column, the feature values."""
+    """Replace the last column, the feature values, by reasons."""
     import pyarrow as pa
 
     assert served.reasoner is not None
@@ -565,7 +554,7 @@ def _add_reasons(held: pa.Table, served: Served, fields: Sequence[pa.Field]) -> 
 
 
 class BestRows:
-    """Collects the rows with the highest scores of all added rows, best first; of equal scores, the earlier rows.
+    """Collects the rows with the highest scores, best first; of equal scores, the earlier rows.
 
     Memory holds at most three times as many rows as the result, and only the texts of these rows. Adding n rows takes
     O(n), and O(k log k) after every k rows that may be among the best.
@@ -598,7 +587,6 @@ class BestRows:
             self.table()
 
     def table(self) -> pa.Table:
-        """Return the best rows so far."""
         import pyarrow as pa
 
         from app.ingest.arrow import drop_unused_words
@@ -621,7 +609,7 @@ class BestRows:
 
 
 def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
-    """Return the loaded model of the payload. For a typed table, booleans and dates are read as numbers."""
+    """For a typed table, booleans and dates are read as numbers."""
     ranker, _ = load_ranker(Path(model["path"]), model["sha256"])
     features = model["features"]
     if typed:
@@ -660,9 +648,7 @@ def _score(
     options: ProbabilityOptions,
     added: Sequence[str],
 ) -> list[pa.Array]:
-    """Return the columns of a batch: score, FPR, TPR and the `added` columns (null without a curve or a calibration),
-    or one score per label.
-    """
+    """Return score, FPR, TPR and `added` columns (null without a curve or a calibration), or one score per label."""
     import pyarrow as pa
 
     scored = [served.score(X) for X in blocks]
@@ -680,7 +666,7 @@ def _score(
 
 
 def _reason_columns(blocks: Sequence[Reasons]) -> list[pa.Array]:
-    """Return the columns of `_reason_fields`; none without reasons."""
+    """Return no columns without reasons."""
     return (
         [as_arrow(column) for column in Reasons.join(blocks).as_columns().values()]
         if blocks
@@ -689,7 +675,6 @@ def _reason_columns(blocks: Sequence[Reasons]) -> list[pa.Array]:
 
 
 def _reason_fields(options: ReasonOptions) -> list[pa.Field]:
-    """Return the Arrow fields of the reasons."""
     import pyarrow as pa
 
     texts = ("_code", "_text")
@@ -707,7 +692,7 @@ def _rates(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
 
 
 def publish(blobs: Publisher, claim: Claim, result: ScoringResult) -> PublishedOutput:
-    """Store the scores, and return the columns of the batch's row. An uploaded table is deleted once it is scored."""
+    """Store the scores. An uploaded table is deleted once it is scored."""
     scores = blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
     columns = {
         "rows": result["rows"],
@@ -737,7 +722,6 @@ def publish(blobs: Publisher, claim: Claim, result: ScoringResult) -> PublishedO
 
 
 def _routes() -> Routes:
-    """Return the HTTP routes of batch scores."""
     from app.scoring.schemas import BatchScore, batch_score_of
 
     return Routes(

@@ -98,7 +98,7 @@ class _Picture:
         return [*edges, *boxes, *leaves, *([caption] if inside else [])]
 
     def _draw_edge(self, node: int, child: int) -> str:
-        """Return the edge to a child, as thick as the fraction of the rows that it leads on."""
+        """The edge is as thick as the fraction of the rows on it."""
         tree = self._tree
         fraction = (tree.positive[child] + tree.negative[child]) / (
             tree.positive[0] + tree.negative[0]
@@ -113,7 +113,7 @@ class _Picture:
         )
 
     def _draw_node(self, node: int) -> str:
-        """Return the box of an inner node with the condition of the rows that go left."""
+        """Show the condition of the rows that go left."""
         words = self._named.branch(node).top
         x, y = float(self._x[node]), float(self._y[node])
         width = 2 * _LEAF - 12
@@ -139,7 +139,6 @@ class _Picture:
         )
 
     def _draw_leaf(self, node: int) -> str:
-        """Return the box of a leaf, in the colour of its fraction of positives."""
         tree = self._tree
         x, y = float(self._x[node]), float(self._y[node])
         mass = float(tree.positive[node] + tree.negative[node])
@@ -171,9 +170,7 @@ class _Picture:
 
 
 def _draw_curve(named: NamedTree, x: float, y: float) -> list[str]:
-    """Return the training ROC curve, one segment per leaf, with the curves of the tree truncated at each depth behind
-    it.
-    """
+    """Draw one segment per leaf, before the curves of the tree truncated at each depth."""
     tree = named.tree
     grid = [
         f'<path d="M{x + _CURVE * tick:.1f} {y}v{_CURVE}M{x} {y + _CURVE * tick:.1f}h{_CURVE}" '
@@ -224,7 +221,6 @@ def _draw_curve(named: NamedTree, x: float, y: float) -> list[str]:
 
 
 def _draw_ticks(x: float, y: float) -> list[str]:
-    """Return the numbers on the axes."""
     return [
         svg.text(
             x + _CURVE * tick,
@@ -257,7 +253,7 @@ def _colour(tree: RankingTree, node: int) -> str:
 
 
 def _colour_position(fraction: float, of_all: float) -> float:
-    """Return the position of a fraction of positives on the colour scale, whose middle is that of all rows."""
+    """The middle of the scale is the fraction of all rows."""
     if fraction <= of_all:
         return 0.5 * fraction / of_all
     return 0.5 + 0.5 * (fraction - of_all) / (1.0 - of_all)

@@ -1,6 +1,4 @@
-"""The choice of where a request is scored: in the event loop if that is quick, else in a thread; if it takes long,
-under a permit.
-"""
+"""Where a request is scored: in the event loop if that is quick, else in a thread; if it takes long, under a permit."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ Result = TypeVar("Result")
 
 
 async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
-    """Return the result of `ModelCache.find`. While a model of the owner is being loaded, the owner's other requests
-    wait in the event loop, so that no owner can occupy all threads.
-    """
+    """As `ModelCache.find`; while an owner's model loads, its other requests wait without occupying threads."""
     served = models.cached(owner, ref) or await _look(models, owner, ref)
     if served is not None:
         return served
@@ -37,9 +33,7 @@ async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
 
 
 async def _look(models: ModelCache, owner: str, ref: str) -> Served | None:
-    """Return the result of `ModelCache.look`. Concurrent calls share one look-up if no process of this host has changed
-    a model between them.
-    """
+    """As `ModelCache.look`. Concurrent calls share a look-up if no process here changed a model between them."""
     token = models.token()
     if token is None:
         return await run_in_threadpool(models.look, owner, ref)
@@ -68,7 +62,7 @@ def seconds_of(
     compressed: bool,
     by_column: bool = False,
 ) -> float:
-    """Return an upper bound for the seconds that scoring a body takes, estimated before it is parsed.
+    """Bound the seconds that scoring a body takes, before it is parsed.
 
     `by_column`: JSON may have a list per column, so counting brackets does not bound the number of rows.
     """
@@ -98,9 +92,7 @@ async def run(
     *,
     inline: bool = False,
 ) -> Result:
-    """Run work that takes at most `seconds` and return its result. With `inline`, very quick work runs in the event
-    loop.
-    """
+    """Run work of at most `seconds`; with `inline`, very quick work runs in the event loop."""
     if inline and seconds <= cost.INLINE_SECONDS:
         return work()
     if seconds <= cost.PERMIT_SECONDS:

@@ -1,6 +1,4 @@
-"""The algorithms as the API describes them, derived from the estimators' signatures, and the validation of a job's
-algorithm.
-"""
+"""The algorithms of the API, derived from the estimators' signatures, and the validation of a job's algorithm."""
 
 from __future__ import annotations
 
@@ -59,7 +57,6 @@ class Algorithm(Resource):
 
 
 def describe_all() -> list[Algorithm]:
-    """Return `auto` and all algorithms of the registry."""
     return [
         _described(AUTO, selection.Auto, _auto_schema()),
         *(
@@ -70,7 +67,6 @@ def describe_all() -> list[Algorithm]:
 
 
 def _described(name: str, of: type, parameters: JsonSchema) -> Algorithm:
-    """Return the description of an algorithm."""
     return Algorithm(
         name=name,
         summary=_summary(of),
@@ -81,7 +77,7 @@ def _described(name: str, of: type, parameters: JsonSchema) -> Algorithm:
 
 
 def kinds_of(name: str) -> list[str]:
-    """Return the kinds of datasets that an algorithm can be trained on; for some kinds only with certain parameters."""
+    """For some kinds, only certain parameters work."""
     if name == AUTO:
         return [DatasetKind.BIPARTITE]
     estimator = ALGORITHMS[name]
@@ -93,7 +89,6 @@ def kinds_of(name: str) -> list[str]:
 
 
 def parameter_schema(name: str, estimator: type[Ranker]) -> JsonSchema:
-    """Return the JSON Schema of the parameters that a job may set."""
     own = own_parameters(estimator)
     fields: dict[str, Any] = {
         parameter.name: (
@@ -107,7 +102,7 @@ def parameter_schema(name: str, estimator: type[Ranker]) -> JsonSchema:
 
 
 def _auto_schema() -> JsonSchema:
-    """Return the JSON Schema of the parameters of `auto`, which `search.check_auto` validates."""
+    """`search.check_auto` validates the parameters."""
     budget = Field(
         default=DEFAULT_BUDGET_SECONDS,
         gt=0,
@@ -165,10 +160,7 @@ def resolve_algorithm(
     of_job: Parameters,
     timeout_seconds: float | None,
 ) -> AlgorithmSpec:
-    """Return the algorithm of a request with all its parameters. Raises Invalid for a wrong one.
-
-    `of_job` has a value for each of `JOB_LEVEL_PARAMETERS`.
-    """
+    """Complete the algorithm of a request. Raises Invalid. `of_job` has a value for each of `JOB_LEVEL_PARAMETERS`."""
     given = dict(algorithm)
     name = given.pop("name", None)
     if name == AUTO:
@@ -209,7 +201,7 @@ def resolve_algorithm(
 def _check_given(
     name: str, estimator: type[Ranker], own: Parameters, given: Mapping[str, Any]
 ) -> None:
-    """Raise Invalid with the invalid parameters of a request, each checked separately."""
+    """Check each parameter separately; raise Invalid with all invalid ones."""
     wrong = (
         {"pointer": f"/algorithm/{escape(parameter)}", "detail": detail}
         for parameter, value in given.items()
@@ -219,7 +211,6 @@ def _check_given(
 
 
 def _check_searched(searched: SearchSpec, given: Mapping[str, Any]) -> None:
-    """Raise Invalid if a parameter of the search space also has a value."""
     for parameter in searched["space"]:
         if parameter == "monotone":
             raise invalid(

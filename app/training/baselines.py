@@ -1,10 +1,9 @@
 """Baselines (`baselines` over HTTP): simple models trained on the same splits, and whether the ranker is better.
 
-A ranker that is no better than logistic regression is not worth using, and a curve alone does not show that. But nobody
-wants to wait for a baseline, so baselines are fitted after the requested fits. They may take a tenth of the time of
-those fits, or two seconds if that is more; with `auto`, the rest of its budget, at most a tenth of it. If all rows
-would take longer, a baseline is trained on a sample, whose size is stored with the model. Its duration is measured on
-few rows first, then on more.
+Baselines are fitted after the requested fits, so that nobody waits for them. They may take a tenth of the time of those
+fits, or two seconds if that is more; with `auto`, the rest of its budget, at most a tenth of it. If all rows would take
+longer, a baseline is trained on a sample, whose size is stored with the model. Its duration is measured on few rows
+first, then on more.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ CHOSEN = "chosen"
 def resolve(
     asked: bool | None, *, kind: str, validation: Validation, query: str | None = None
 ) -> BaselineSpec:
-    """Return the baselines of a job, and the reason if there are none although they were not declined.
+    """Return the baselines of a job, and why there are none although they were not declined.
 
     `asked` is the field of the request: True (on all rows, whatever it takes), False (none), or None.
     """
@@ -89,10 +88,9 @@ def resolve(
 
 
 def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
-    """Return the seconds available for a job's baselines, after fits and a search of `spent` seconds; 0 or less: none.
+    """Return the seconds for baselines after fits and a search of `spent` seconds; 0 or less: none.
 
-    `auto` counts them within its budget, of which `reserved_for` is theirs. It leaves `finishing` seconds of it to what
-    comes after them.
+    `auto` counts them within its budget (`reserved_for`), of which it leaves `finishing` seconds for later work.
     """
     fraction = spec["baselines"]["share"]
     seconds = math.inf if fraction is None else max(fraction * spent, MIN_SECONDS)
@@ -103,7 +101,7 @@ def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
 
 
 def reserved_for(spec: TrainSpec) -> float:
-    """Return the seconds of its budget that `auto` reserves for its baselines; 0 without baselines."""
+    """Return the seconds of its budget that `auto` reserves for baselines."""
     baselines = spec.get("baselines")
     if baselines is None or not baselines["algorithms"] or spec["algorithm"]["name"] != AUTO:
         return 0.0
@@ -113,7 +111,7 @@ def reserved_for(spec: TrainSpec) -> float:
 
 @dataclass(frozen=True)
 class BaselineTry:
-    """A fit of a baseline on `rows` of `of` rows: its duration, and whether it was cancelled."""
+    """A fit on `rows` of `of` rows: its duration, and whether it was cancelled."""
 
     rows: int
     of: int
@@ -122,7 +120,7 @@ class BaselineTry:
 
 
 def next_rows(tries: Sequence[BaselineTry], of: int, n_scopes: int, left: float) -> int | None:
-    """Return the number of rows for a baseline's next fit in the first scope; None if its last fit is its best.
+    """Return the rows of a baseline's next fit in the first scope; None if its last fit is its best.
 
     `left` are the seconds left for it in all `n_scopes` scopes, each of about `of` rows. The time of a fit is taken to
     grow in proportion to its rows at most.
@@ -139,10 +137,9 @@ def next_rows(tries: Sequence[BaselineTry], of: int, n_scopes: int, left: float)
 
 
 def find_compared(parts: Sequence[FinishedBaseline], n_scopes: int) -> list[FinishedBaseline]:
-    """Return the fits of a baseline that are compared with the ranker: those on the largest number of rows for which
-    every scope was fitted.
+    """Return the fits compared with the ranker: those on the most rows for which every scope was fitted.
 
-    An empty list means that there are none; one of the parts then has the reason.
+    If there are none, one of the parts has the reason.
     """
     by_rows: dict[int | None, list[FinishedBaseline]] = {}
     for part in parts:
@@ -167,10 +164,10 @@ def compare_with(
     scores: dict[str, Floats],
     folder: Path | None = None,
 ) -> tuple[BaselineComparison, list[str]]:
-    """Compare the chosen ranker with each baseline on the held-out rows: areas and paired differences by window.
-    Returns the comparison, and the reasons for missing p-values.
+    """Compare the ranker with each baseline on the held-out rows: areas and paired differences by window.
 
-    A folder is given for rows of one split whose scores are mapped to files: areas are then computed in files there.
+    Returns the comparison, and the reasons for missing p-values. A folder is given for rows of one split whose scores
+    are mapped to files: areas are then computed in files there.
 
     The size of a list in the objective is a fraction. p-values are adjusted with Holm's method over all baselines and
     windows, and the metric of the objective. The ranker beats a baseline if its area in the objective's window, or the
@@ -223,7 +220,7 @@ def _compared_by(
     pairs: Sequence[Difference],
     adjusted: Sequence[float | None],
 ) -> Any:
-    """Return the value of the chosen ranker, and those of the baselines with their differences, as JSON."""
+    """Return the ranker's value, and the baselines' with their differences, as JSON."""
     ends = ("value", "low", "high", "p_value")
     return {
         "chosen": document_of(found.values[0]),
@@ -255,7 +252,6 @@ class _Options(TypedDict):
 
 
 def _options(held_out: HeldOutRows, names: list[str]) -> _Options:
-    """Return the options of a comparison on the held-out rows."""
     folds = held_out.folds
     return {
         "fold": None if folds is None else folds.fold,
@@ -276,7 +272,6 @@ def _compare(
     names: list[str],
     folder: Path | None,
 ) -> Comparison:
-    """Return the comparison of areas, computed in memory or in files of the folder."""
     if folder is None:
         return metrics.compare(held_out.y, scores, windows, **_options(held_out, names))
     from core.metrics.runs import compare_stored
@@ -296,7 +291,7 @@ def _compare(
 def _compare_metrics(
     held_out: HeldOutRows, scores: Sequence[Floats], metric: Metric | None, names: list[str]
 ) -> tuple[MetricComparison, ...]:
-    """Return the comparison by one metric as a tuple; empty without a metric."""
+    """Return an empty tuple without a metric."""
     if metric is None:
         return ()
     return metrics.compare_metrics(held_out.y, scores, [metric], **_options(held_out, names))

@@ -104,7 +104,7 @@ class BipartiteTable:
     def __init__(
         self, payload: TrainPayload, names: list[str], on_read: Callable[[str], None] | None = None
     ) -> None:
-        """Read the tables; `on_read` is called while columns are read, see `ParquetColumns`."""
+        """`on_read` is called while columns are read: see `ParquetColumns`."""
         spec = payload["spec"]
         validation = spec["validation"]
         columns = _columns(payload["table"], names, validation.get("time_column"))
@@ -158,7 +158,6 @@ class BipartiteTable:
         self.served.notes = notes
 
     def split_data(self, scope: tuple[int, int] | None) -> BipartiteSplitData:
-        """Return the rows of a fold (repeat, fold), or, for None, those of the served ranker."""
         if scope is None:
             return self.served
         if self._latest is None or self._latest[0] != scope:
@@ -197,8 +196,7 @@ class BipartiteTable:
         )
 
     def count_repeated(self) -> tuple[int, int]:
-        """Return the number of held-out rows that equal a training row in every feature, and the number of held-out
-        rows.
+        """Return the number of held-out rows that equal a training row in every feature, and of all held-out rows.
 
         Rows without groups are split by content, so that none is repeated. With a split by time, repeated rows are not
         a leak and count 0. In a table of few distinct rows, equal rows are expected, and a note mentions them.
@@ -245,7 +243,6 @@ class BipartiteSplitData(SplitData):
             lists.check_queries(validation, "the validation part", lists.MIN_QUERIES)
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        """Fit a ranker on the training rows."""
         train = self.train
         if isinstance(train, StoredTable) and self._cluster is not None:
             self._fit_stored(ranker, train.coded, self._cluster, callback)
@@ -278,18 +275,16 @@ class BipartiteSplitData(SplitData):
             ranker.fit(table, y, weight, groups=group, callback=callback)
 
     def fit_share(self, ranker: SharedRanker, first: int, last: int, callback: Callback) -> bytes:
-        """Fit some of the pieces of a ranker on the training rows; returns the shard."""
         train = self.train
         return ranker.fit_share(
             train.coded, train.y, train.weight, first=first, last=last, callback=callback
         )
 
     def join_shares(self, ranker: SharedRanker, shares: Sequence[bytes]) -> None:
-        """Join all shards of a ranker, so that it equals the result of `fit`."""
+        """The ranker then equals the result of `fit`."""
         ranker.join_shares(shares, self.train.coded, self.train.y, self.train.weight)
 
     def thinned(self, fraction: float, seed: int) -> BipartiteSplitData:
-        """Return these rows with a random fraction of the training rows."""
         thin, query = copy(self), self.train.query
         thin._missing = None
         if query is not None:
@@ -300,7 +295,6 @@ class BipartiteSplitData(SplitData):
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
-        """Return an inner split of the training rows."""
         parts = divide(self.train, *self._split(inner, seed)[split])
         return BipartiteSplitData(*parts, self._features, {})
 
@@ -316,7 +310,6 @@ class BipartiteSplitData(SplitData):
         return interval_of_rows(checked, WHOLE, LEVEL)
 
     def can_split(self, inner: InnerSplits, seed: int) -> bool:
-        """Return True if the training rows are distinct enough for these inner splits."""
         try:
             self._split(inner, seed)
         except Invalid:
@@ -333,16 +326,13 @@ class BipartiteSplitData(SplitData):
         return self._divided[inner]
 
     def table(self, part: str) -> Table | None:
-        """Return the rows of a part; None if there are none."""
         return self.train if part == "train" else self.validation
 
     def held_out_rows(self) -> selection.HeldOut:
-        """Return the labels, weights and groups of the validation rows."""
         rows = self._table_of("validation")
         return selection.HeldOut(rows.y, rows.weight, rows.group)
 
     def value(self, scores: Floats, objective: Objective) -> float:
-        """Return the value of the validation rows' scores in terms of the objective."""
         rows = self._table_of("validation")
         if rows.query is not None:
             return lists.value_of(rows.y, scores, rows.query, rows.weight, objective, graded=False)
@@ -351,7 +341,6 @@ class BipartiteSplitData(SplitData):
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, RocMetrics]:
-        """Return the metrics of each part, with curves and margins in files."""
         parts: dict[str, RocMetrics] = {}
         for part, scores in self._score_parts(ranker, workdir).items():
             table = self._table_of(part)
@@ -373,7 +362,7 @@ class BipartiteSplitData(SplitData):
         return parts
 
     def _score_parts(self, ranker: Ranker, workdir: Path) -> dict[str, Floats]:
-        """Return the scores of each part, written to files; parts in one table file are read together."""
+        """Write the scores of each part to files; parts in one table file are read together."""
         tables = {"train": self.train}
         if self.validation is not None:
             tables["validation"] = self.validation
@@ -397,18 +386,15 @@ class BipartiteSplitData(SplitData):
         return {part: scores[workdir / scores_file(part)] for part in tables}
 
     def missing(self) -> list[tuple[bool, bool]]:
-        """Return for each feature whether some, and whether all, of its training values are missing."""
         if self._missing is None:  # the scores of all rows show it at once
             return super().missing()
         any_missing, all_missing = self._missing
         return list(zip(any_missing.tolist(), all_missing.tolist(), strict=True))
 
     def scores_of(self, ranker: Ranker, part: str) -> Floats:
-        """Return the scores of a part's rows."""
         return score(ranker, self._table_of(part))
 
     def write_scores(self, ranker: Ranker, part: str, path: Path) -> None:
-        """Write the scores of a part's rows into a .npy file."""
         table = self._table_of(part)
         if isinstance(table, StoredTable):
             write_scores(ranker, {path: table})
@@ -416,7 +402,7 @@ class BipartiteSplitData(SplitData):
             np.save(path, score(ranker, table))
 
     def evaluation_rows(self, seed: int) -> tuple[str, Table]:
-        """Return the name and the rows of the part for the measurement of importance, equally many of each class."""
+        """Return a part and its rows, equally many of each class."""
         if self.validation is None:
             return "train", draw_classes(self.train, seed)
         return "validation", draw_classes(self.validation, seed)
@@ -429,15 +415,11 @@ def _add_missing(known: Missing | None, block: Table) -> Missing:
 
 
 def in_files(table: Table | None) -> StoredTable | None:
-    """Return the table if its metrics are computed in files, else None.
-
-    Rows of groups are counted together, which needs all of them at once.
-    """
+    """Return the table if its metrics are computed in files. Rows of groups are not: they are needed all at once."""
     return table if isinstance(table, StoredTable) and table.group is None else None
 
 
 def groups_of(table: StoredTable, scores: Floats) -> StoredGroups:
-    """Return the rows of a table sorted by score, in files."""
     from core.metrics.runs import ScoreRuns
 
     folder = table.coded.folder
@@ -448,9 +430,7 @@ def groups_of(table: StoredTable, scores: Floats) -> StoredGroups:
 
 
 def _summarise(table: Table, scores: Floats, windows: Sequence[tuple[float, float]]) -> Summary:
-    """Return the curve, areas and counts of a part: the metrics of all its rows, and the curve in the form in which it
-    is stored.
-    """
+    """Return the metrics of all rows of a part, with the curve as it is stored."""
     from core.metrics.intervals import summarise_groups
 
     if (stored := in_files(table)) is None:
@@ -464,7 +444,6 @@ def _summarise(table: Table, scores: Floats, windows: Sequence[tuple[float, floa
 
 
 def scores_file(part: str) -> str:
-    """Return the name of the file for the scores of a part's rows."""
     return f"{part}.scores.npy"
 
 
@@ -515,7 +494,6 @@ def _codes_folder(payload: TrainPayload) -> Path:
 def _store(
     payload: TrainPayload, path: Path, columns: Columns, on_read: Callable[[str], None] | None
 ) -> Table:
-    """Return a table whose features stay in the file."""
     limit = payload.get("memory_bytes")
     assert limit is not None  # or the table would be in memory
     return store_table(path, columns, _codes_folder(payload), limit, on_read)
@@ -526,7 +504,7 @@ def _columns(table: TableFile, names: list[str], time: str | None) -> Columns:
 
 
 def windows_of(objective: Objective) -> list[tuple[float, float]]:
-    """Return the windows of false positive rates that are reported: the default one, and the objective's."""
+    """Return the reported windows of false positive rates: the default one, and the objective's."""
     windows = [DEFAULT_WINDOW]
     if (own := own_window(objective)) is not None and own not in windows:
         windows.append(own)
@@ -534,7 +512,6 @@ def windows_of(objective: Objective) -> list[tuple[float, float]]:
 
 
 def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | None) -> RocMetrics:
-    """Return the metrics of a part as JSON; `curve` is the file of its curve."""
     return {
         "auc": interval_of(summary.auc),
         "level": summary.level,
@@ -552,7 +529,6 @@ def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | No
 
 
 def partial_aucs_of(summary: Summary) -> list[PartialAuc]:
-    """Return the partial AUCs as JSON, window by window."""
     return [
         {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **interval_of(area.interval)}
         for area in summary.partial_aucs

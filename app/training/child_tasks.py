@@ -34,7 +34,6 @@ PARTS = "parts"
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ChildPayload:
-    """Return the payload: the parent's, and the fits that this child job runs."""
     parent = replace(claim, spec=claim.spec["parent"])
     payload = tasks.prepare(session, settings, parent, workdir)
     return {**payload, "fits": _spec_of(claim)["part"]["fits"]}
@@ -45,7 +44,7 @@ def _spec_of(claim: Claim) -> ChildSpec:
 
 
 def run(payload: ChildPayload, callback: Callback) -> ChildResult:
-    """Run the fits. Only computes, on the files that the payload names."""
+    """Only computes, on the files that the payload names."""
     results = _run_fits(payload, callback)
     files: dict[str, PublishedFile] = {
         name_file(number, name): {"path": path, "sha256": _sha256(path)}
@@ -57,7 +56,7 @@ def run(payload: ChildPayload, callback: Callback) -> ChildResult:
 
 
 def _run_fits(payload: ChildPayload, callback: Callback) -> list[Outcome]:
-    """Return the outcomes of the payload's fits, in order; the tables are read once."""
+    """The tables are read once."""
     from app.training.fitting import FitContext
 
     reporter, fits = Reporter(payload["spec"], callback), payload["fits"]
@@ -80,7 +79,6 @@ def _sha256(path: str) -> str:
 
 
 def publish(blobs: Publisher, claim: Claim, result: ChildResult) -> dict[str, str]:
-    """Store the files as blobs, and return the key of each by its name."""
     return {
         name: blobs.publish(Path(file["path"]), PARTS, file["sha256"]).key
         for name, file in result["files"].items()
@@ -104,7 +102,7 @@ def complete(
 
 
 def may_skip(part: Mapping[str, Any]) -> bool:
-    """Return True if a job that ends early does not need these fits: all of them are trials or baselines."""
+    """Return True if a job that ends early does not need these fits: all are trials or baselines."""
     return all(fit["what"] in (TRIAL, BASELINE) for fit in part["fits"])
 
 

@@ -53,7 +53,7 @@ WORKER_NAME = "rankwright"
 
 
 def describe_program() -> dict[str, str]:
-    """Return what determines the bits of a fit in this process: version, code, libraries and machine.
+    """Return what determines the bits of a fit here: version, code, libraries and machine.
 
     A plain dictionary: one of another version must be readable, too.
     """
@@ -66,14 +66,10 @@ def describe_program() -> dict[str, str]:
 
 
 class DaskHost(ShardHost):
-    """A shard host that returns errors as text, because Dask loses errors that cannot be pickled, or unpickled
-    elsewhere.
-    """
+    """Returns errors as text: Dask loses errors that cannot be pickled, or unpickled elsewhere."""
 
     def answer(self, asked: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Call a method, given by name, with its arguments; returns True and its result, or False and the error's
-        message.
-        """
+        """Call a method by name; returns True and its result, or False and the error's message."""
         method, *arguments = asked
         try:
             failpoints.reach("answer")
@@ -87,7 +83,7 @@ class DaskHost(ShardHost):
 
 
 def make_host() -> DaskHost:
-    """Return a shard host with its files in the folder of the Dask worker that runs this."""
+    """Use the folder of the Dask worker that runs this."""
     from distributed import get_worker
 
     failpoints.reach("host")
@@ -97,8 +93,8 @@ def make_host() -> DaskHost:
 class DaskHosts(Placement):
     """One shard host on each worker of a Dask cluster; a context manager that frees the workers at its end.
 
-    ShardsLost: the secret cannot be read, no scheduler answers, the cluster has no worker, or one that is of another
-    version.
+    Raises ShardsLost if the secret cannot be read, no scheduler answers, or the cluster has no worker, or one of
+    another version.
 
     Parameters
     ----------
@@ -139,11 +135,10 @@ class DaskHosts(Placement):
 
     @property
     def n_hosts(self) -> int:
-        """The number of workers."""
         return len(self.hosts)
 
     def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of each host; see `Placement.call`."""
+        """See `Placement.call`."""
         failpoints.reach("ask")
         started = time.monotonic()
         self._heard = {address: (seen, started) for address, (seen, _) in self._heard.items()}
@@ -164,7 +159,6 @@ class DaskHosts(Placement):
         return [answers.get(address) for address in self.hosts]
 
     def close(self) -> None:
-        """Free the workers."""
         failpoints.reach("release")
         self.hosts = {}
         with suppress(Exception):  # a lost scheduler cannot be asked to release anything
@@ -214,13 +208,11 @@ class DaskHosts(Placement):
         self.hosts = hosts
 
     def _begin(self, asked: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Run a coroutine in the thread of the connection; returns its future, which also transports errors."""
+        """Run a coroutine in the thread of the connection; the future also transports errors."""
         return asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
 
     async def _ask_host(self, address: str, method: str, arguments: tuple[Any, ...]) -> Any:
-        """Call a method of a host. Dask's own proxy of an actor drops all errors except OSError, and would then never
-        return.
-        """
+        """Call a method of a host. Dask's proxy of an actor drops all errors but OSError, and then never returns."""
         from distributed.protocol import to_serialize
 
         try:
@@ -244,8 +236,8 @@ class DaskHosts(Placement):
     def _wait(
         self, answer: Future[Any], address: str, until: float = math.inf, failed: str = "failed"
     ) -> Any:
-        """Return the result of a call to a worker. Raises ShardsLost as soon as it cannot arrive any more, or at the
-        time `until`.
+        """Return the result of a call to a worker. Raises ShardsLost once it cannot arrive any more, or at the time
+        `until`.
         """
         while not wait([answer], PROBE_SECONDS).done:
             self.probe()
@@ -282,7 +274,6 @@ class DaskHosts(Placement):
                 )
 
     def _ask_scheduler(self) -> dict[str, Any]:
-        """Return the scheduler's information about each worker, by address."""
         asked = self._begin(self.identify())
         if not wait([asked], self.seconds).done:
             asked.cancel()
@@ -294,7 +285,6 @@ class DaskHosts(Placement):
         return workers
 
     async def identify(self) -> Any:
-        """Return the scheduler's description of itself and its workers."""
         return await self.client.scheduler.identity()
 
     def _named(self, address: str) -> str:
@@ -302,14 +292,10 @@ class DaskHosts(Placement):
 
 
 def read_security(secret: Path) -> Security:
-    """Return the Dask security settings of a cluster whose processes share one key and certificate, and trust no other.
+    """Return the settings of a cluster whose processes share one key and certificate, and trust no other.
 
     Dask runs the code of whoever can connect: so nobody connects without the key. Names of hosts are not compared.
-
-    Raises
-    ------
-    ShardsLost
-        The file has no key and certificate.
+    Raises ShardsLost if the file has no key and certificate.
     """
     from distributed import Security
 
@@ -332,8 +318,8 @@ def read_security(secret: Path) -> Security:
 
 
 def connect(address: str, secret: Path) -> Client:
-    """Return a client that is connected to a scheduler. Raises ShardsLost if the secret cannot be read, no scheduler
-    responds, or Dask is not installed.
+    """Connect to a scheduler. Raises ShardsLost: the secret cannot be read, no scheduler responds, or Dask is not
+    installed.
     """
     try:
         import dask
@@ -365,9 +351,7 @@ def connect(address: str, secret: Path) -> Client:
 
 
 async def _greet(address: str, security: Security) -> None:
-    """Send a request to a scheduler, with a timeout: `Client` would wait forever for one that accepts a connection but
-    does not respond.
-    """
+    """Send a request with a timeout: `Client` would wait forever for a scheduler that accepts but does not respond."""
     from distributed.core import rpc
 
     arguments = security.get_connection_args("client")
@@ -376,7 +360,7 @@ async def _greet(address: str, security: Security) -> None:
 
 
 def said_of(error: Exception) -> str:
-    """Return an error's message on one line, without addresses and paths, because the owner of the job reads it."""
+    """Return an error on one line, without addresses and paths, because the owner of the job reads it."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "its disk is full"
     text = (isinstance(error, OSError) and error.strerror) or str(error)
@@ -389,6 +373,5 @@ async def _result_of(future: Any) -> Any:
 
 
 def _listed(program: dict[str, str]) -> str:
-    """Return a description of a process's program: version, code and libraries."""
     version, *rest = [program.get(name, "?") for name in ("version", "code", "libraries")]
     return f"{version} (code {rest[0]}; {rest[1]})"

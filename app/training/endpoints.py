@@ -113,7 +113,7 @@ def _submit(session: Session, settings: Settings, owner: str, train: service.Tra
 
 
 def _check(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
-    """Check the request; returns the result with the complete algorithm, the estimate and warnings."""
+    """Return the complete algorithm, the estimate and warnings."""
     spec = service.check(session, settings, owner, train)
     quotas.check(session, settings, owner, makes=quota_of(TRAIN))
     algorithm = spec["algorithm"]
@@ -137,7 +137,7 @@ def _check(session: Session, settings: Settings, owner: str, train: service.Trai
 
 
 def _duplicates(session: Session, owner: str, spec: TrainSpec) -> dict[str, Any] | None:
-    """Return the counts of duplicate rows if the validation splits the dataset; else None."""
+    """Return the counts of duplicate rows if the validation splits the dataset."""
     validation = spec["validation"]
     if validation["method"] not in (splits.HOLDOUT, splits.CROSS_VALIDATION):
         return None
@@ -204,7 +204,6 @@ def read_out_of_fold(
 
 
 def _json(head: Mapping[str, object], path: Path) -> Iterator[bytes]:
-    """Yield a Parquet file as JSON in chunks."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:

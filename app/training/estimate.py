@@ -41,14 +41,12 @@ _COLUMNS_PER_CROSS = (
 
 
 class Estimate(TypedDict):
-    """The estimated duration and memory of a training job."""
-
     seconds: float
     memory_bytes: int
 
 
 def estimate(session: Session, owner: str, spec: TrainSpec) -> Estimate:
-    """Return an estimate of duration and memory from the table's size: within a factor of about 3, on one core."""
+    """Estimate within a factor of about 3, on one core."""
     dataset = ready_dataset(session, owner, spec["dataset"]["id"], {"pointer": "/dataset_id"})
     algorithm, validation = spec["algorithm"], spec["validation"]
     parameters = {**algorithm.get("defaults", {}), **algorithm["parameters"]}
@@ -72,7 +70,6 @@ def estimate(session: Session, owner: str, spec: TrainSpec) -> Estimate:
 def _memory_bytes(
     spec: TrainSpec, parameters: Parameters, dataset: Dataset, other: Dataset | None
 ) -> int:
-    """Return the estimated memory in bytes."""
     rows, features = dataset.rows or 0, len(feature_columns(dataset, protected_features(spec)))
     memory = rows * features * BYTES_PER_CELL + rows * BYTES_PER_ROW
     if other is not None:
@@ -88,7 +85,6 @@ def _memory_bytes(
 
 
 def _fit_seconds(spec: TrainSpec, parameters: Parameters, dataset: Dataset) -> float:
-    """Return the estimated seconds of one fit."""
     rows, features = dataset.rows or 0, len(feature_columns(dataset, protected_features(spec)))
     cells = rows * features
     seconds: float = _SECONDS_OF_A_FIT + cells * _SECONDS_PER_CELL_TO_BIN
@@ -119,7 +115,6 @@ def _fit_seconds(spec: TrainSpec, parameters: Parameters, dataset: Dataset) -> f
 
 
 def _count_pairs(dataset: Dataset) -> int | None:
-    """Return the number of pairs of a dataset of preferences; None for other datasets."""
     if dataset.kind != DatasetKind.PREFERENCES or dataset.pairs is None:
         return None
     return dataset.pairs.pairs or 0

@@ -1,5 +1,4 @@
-"""Execution of the parts of a training job. Each part is one fit, and needs only the job's payload and its own
-specification.
+"""Execution of the parts of a training job. Each is one fit, and needs only the job's payload and its specification.
 
 A part returns small JSON, and leaves large results as files in its folder. The same functions run one after the other
 in the job's own process, or each in a child job; the results are bit for bit the same.
@@ -163,7 +162,6 @@ class FitContext:
 
     @property
     def names(self) -> list[str]:
-        """The names of the features."""
         return [feature["name"] for feature in self._payload["table"]["features"]]
 
     @property
@@ -180,7 +178,6 @@ class FitContext:
             return self._data
 
     def split_data(self, scope: Scope) -> SplitData:
-        """Return the rows of a scope."""
         data = self.data
         if isinstance(data, BipartiteTable):
             return data.split_data(scope)
@@ -189,7 +186,6 @@ class FitContext:
 
     @property
     def at_once(self) -> int:
-        """The number of trials that run in parallel."""
         if self._payload["dataset_kind"] != "bipartite":
             return 1
         n_rows, _, n_features, _ = self.counts(None)
@@ -200,14 +196,13 @@ class FitContext:
         return _bipartite(self._inner_split_data(scope, inner, split)).held_out_rows()
 
     def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
-        """Return True if the training rows of a scope are distinct enough for these inner splits."""
         with self._lock:
             split_data = _bipartite(self.split_data(scope))
             return split_data.can_split(inner, self.spec["seed"] + _SALT)
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
-        """Return, for a scope, the numbers of training rows, of rows of the rarer class, of features, and the largest
-        number of categories of a feature.
+        """Return the numbers of a scope: training rows, rows of the rarer class, features, and most categories of a
+        feature.
         """
         train = _bipartite(self.split_data(scope)).train
         y = train.y
@@ -216,15 +211,13 @@ class FitContext:
         return len(y), min(positives, len(y) - positives), len(train.categories), most
 
     def n_rows(self) -> int:
-        """Return the number of rows of the job, including those that are only for validation."""
+        """Rows only for validation count, too."""
         served = _bipartite(self.split_data(SERVED))
         return len(served.train.y) + (0 if served.validation is None else len(served.validation.y))
 
     @property
     def uncounted(self) -> float:
-        """The seconds of compilation so far that do not count towards the budget, as far as the job's
-        timeout allows.
-        """
+        """The seconds of compilation that do not count towards the budget, as far as the job's timeout allows."""
         most = self._payload.get("seconds_left", math.inf) - self._budget
         return max(min(self.clock.compiling, most), 0.0)
 
@@ -245,10 +238,7 @@ class FitContext:
         ]
 
     def run(self, part: PlanPart, folder: Path, progress: FitProgress) -> Outcome:
-        """Run one part, with reports of its progress.
-
-        Returns the outcome, with the paths of the files that it has written to the folder, by name.
-        """
+        """Run one part; the outcome has the paths of the files written to the folder, by name."""
         started = self.clock()
         result: Outcome
         if part["what"] == TRIAL:
@@ -273,7 +263,6 @@ class FitContext:
         return result
 
     def _run_trial(self, part: TrialPart, folder: Path, progress: FitProgress) -> TrialOutcome:
-        """Fit and evaluate a candidate on an inner split."""
         trial = trial_of(part)
         objective = without_count(self.spec["objective"], self.spec.get("evaluated_rows"))
         inner = self._inner_split_data(scope_of(part), InnerSplits(**part["inner"]), trial.split)
@@ -307,9 +296,7 @@ class FitContext:
         }
 
     def _inner_split_data(self, scope: Scope, inner: InnerSplits, split: int) -> SplitData:
-        """Return an inner split of a scope's training rows; the latest ones are cached, because trials are ordered by
-        split.
-        """
+        """The latest inner splits are cached, because trials are ordered by split."""
         which = (scope, inner, split)
         with self._lock:
             if which in self._inner:
@@ -331,7 +318,7 @@ class FitContext:
     def fit_baseline(
         self, part: BaselinePart, folder: Path, progress: FitProgress
     ) -> BaselineOutcome:
-        """Fit a baseline; `failed` is set if it rejected the rows, or took too long."""
+        """`failed` is set if the baseline rejected the rows, or took too long."""
         split_data = _bipartite(self.split_data(scope_of(part)))
         of, seed = len(split_data.train.y), self.spec["seed"]
         max_rows, rows = self._max_baseline_rows(split_data), part.get("rows")
@@ -397,8 +384,8 @@ class FitContext:
         )
 
     def _test_time(self, part: BaselinePart, progress: FitProgress) -> RandomSplits | None:
-        """Return a baseline's AUC on the newest rows beside those on random splits; None for rows without times, and if
-        it is not possible.
+        """Compare a baseline's AUC on the newest rows with random splits; None for rows without times, or if it is not
+        possible.
         """
         data = self.data
         if not isinstance(data, BipartiteTable) or (timed := data.timed) is None:
@@ -419,13 +406,11 @@ class FitContext:
     def _rows_of_baselines(
         self, scope: Scope, split_data: BipartiteSplitData, fraction: float
     ) -> BipartiteSplitData:
-        """Return the split data with the training rows for baselines, which are read once for all of them."""
         if self._of_baselines is None or self._of_baselines[0] != scope:
             self._of_baselines = scope, split_data.thinned(fraction, self.spec["seed"])
         return self._of_baselines[1]
 
     def _max_baseline_rows(self, split_data: BipartiteSplitData) -> int:
-        """Return the maximum number of training rows for a baseline, which reads rows in memory."""
         train = split_data.train
         if not isinstance(train, StoredTable):
             return len(train.y)
@@ -433,7 +418,7 @@ class FitContext:
         return max(min(MAX_BASELINE_ROWS, train.max_rows - 3), 0)
 
     def _fit_shard(self, part: ShardPart, folder: Path, progress: FitProgress) -> FitOutcome:
-        """Fit one shard of a ranker: some of its pieces, which another part will join."""
+        """Fit some pieces of a ranker, which another part will join."""
         split_data = _bipartite(self.split_data(scope_of(part)))
         progress.enter(PREPARING, rows=split_data.n_learnt)
         ranker, first, last = _sharded(part["members"]), part["first"], part["last"]
@@ -533,10 +518,8 @@ class FitContext:
     def _thin_training_rows(
         self, ranker: Ranker, split_data: SplitData, outcome: FitOutcome
     ) -> SplitData:
-        """Return the rows for the metrics: all, or fewer training rows.
-
-        Fewer rows are used if the budget has no time to score all of them, or if the job's memory is too small for the
-        metrics of groups.
+        """Return the rows for the metrics: fewer training rows if the budget has no time to score all, or if memory is
+        too small for the metrics of groups.
         """
         most, limit, train = math.inf, self._payload.get("memory_bytes"), split_data.table("train")
         if limit is not None and isinstance(train, StoredTable) and in_files(train) is None:
@@ -557,7 +540,7 @@ class FitContext:
     def measure_importance(
         self, ranker: Ranker, sample: Table, split_data: SplitData
     ) -> _Importance:
-        """Return the importance; or, if the budget has no time for it, that a separate job measures it."""
+        """Without time in the budget, a separate job measures it."""
         draw = split_data.evaluation_rows
         if not math.isinf(self._ends):
             left = self._seconds_left()
@@ -568,7 +551,6 @@ class FitContext:
         return {"importance": measured, "importance_later": False}
 
     def _seconds_left(self) -> float:
-        """Return the remaining seconds of the budget for measurements, infinity without a budget."""
         after = 1e-6 * FINISHING_MICROSECONDS * self.n_rows() + reserved_for(self.spec)
         return self._ends + self.uncounted - after - time.monotonic()
 
@@ -576,7 +558,7 @@ class FitContext:
 def _thin(
     split_data: SplitData, n_rows: float, seed: int, outcome: FitOutcome, why: str
 ) -> SplitData:
-    """Return the split data with at most `n_rows` training rows, and add a note with the reason."""
+    """Keep at most `n_rows` training rows, and add a note with the reason."""
     n_train = split_data.n_learnt
     if n_rows >= n_train:
         return split_data
@@ -591,23 +573,20 @@ def _thin(
 def _measure_reference(
     ranker: Ranker, split_data: SplitData, seed: int, folder: Path
 ) -> ReferenceRecord | None:
-    """Write the average negative and positive row of the validation part, else of the training part; None if there are
-    none.
-    """
+    """Write the average negative and positive row of the validation part, else of the training part."""
     if not isinstance(split_data, BipartiteSplitData):
         return None
     return interpretation.measure_reference(ranker, *_evaluated(split_data), seed, folder)
 
 
 def _draw_references(split_data: SplitData, seed: int) -> Mapping[str, Table]:
-    """Return sampled rows of both classes, for rankers without average rows; empty for data without two classes."""
+    """Return sampled rows of both classes, for rankers without average rows."""
     if not isinstance(split_data, BipartiteSplitData):
         return {}
     return interpretation.draw_references(*_evaluated(split_data), seed)
 
 
 def _evaluated(split_data: BipartiteSplitData) -> tuple[str, Table]:
-    """Return the name and the rows of the validation part; of the training part if there is no other."""
     if split_data.validation is None:
         return "train", split_data.train
     return VALIDATION, split_data.validation
@@ -630,7 +609,7 @@ def _prove_monotone(ranker: Ranker) -> MonotoneProof | None:
 
 
 def _bipartite(split_data: SplitData) -> BipartiteSplitData:
-    """Return the same object: folds, baselines and ensembles exist only for rows with one label."""
+    """Narrow the type: folds, baselines and ensembles exist only for rows with one label."""
     assert isinstance(split_data, BipartiteSplitData)
     return split_data
 
@@ -644,8 +623,7 @@ def fit_members(
 ) -> tuple[Ranker, float, list[str]]:
     """Fit a ranker, or the rank average of several; returns it with the seconds of the fit and its warnings.
 
-    After `limit` seconds, a fit that supports it ends with its result so far. The parameters must have been validated
-    with the job.
+    After `limit` seconds, a fit that supports it ends with its result so far. The parameters are already validated.
     """
     chosen = _chosen(members)
     until = clock() + limit
@@ -664,8 +642,7 @@ _STOPPED = re.compile(r"stopped after \d+ of \d+ (?!members)")
 
 
 def fold_stopped(notes: Sequence[str]) -> list[str]:
-    """Return the warnings of the fits of a model; those about fits that were stopped early are combined into one, which
-    says what it means.
+    """Return the warnings of a model's fits; those about early stops become one, which says what it means.
 
     Examples
     --------
@@ -692,9 +669,7 @@ def _members_of(part: BaselinePart) -> list[documents.Member]:
 def _join(
     members: Sequence[documents.Member], shards: Sequence[ShardFile], split_data: SplitData
 ) -> tuple[Ranker, float, list[str]]:
-    """Return the ranker joined from its shards, equal to the result of one fit, with the seconds of all fits and the
-    warnings.
-    """
+    """Join a ranker from its shards, equal to one fit; returns it with the seconds of all fits and the warnings."""
     ranker = _sharded(members)
     files = [Path(shard["file"]).read_bytes() for shard in shards]
     _, seconds, notes = _timed(lambda: _bipartite(split_data).join_shares(ranker, files))
@@ -705,7 +680,6 @@ def _join(
 
 
 def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
-    """Return the result of `work`, its seconds, and its warnings."""
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -715,7 +689,6 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
 
 
 def _sharded(members: Sequence[documents.Member]) -> SharedRanker:
-    """Return an unfitted ranker that can be divided into shards."""
     ranker = make_ranker(_chosen(members))
     assert isinstance(ranker, SharedRanker)
     return ranker
@@ -736,21 +709,17 @@ def _member_of(member: documents.Member) -> Member:
 
 
 class _Importance(TypedDict):
-    """The importance of the features, or the information that a separate job measures it."""
-
     importance: ImportanceRecord | None
     importance_later: bool
 
 
 class _Categories(TypedDict, total=False):
-    """The categories of a feature."""
-
     categories: list[str]
     n_categories: int
 
 
 def _categories_of(texts: Sequence[str] | None) -> _Categories:
-    """Return what the database stores of a feature's categories: the first ones and their number."""
+    """Return the first categories and their number, as the database stores them."""
     if texts is None:
         return {}
     return {"categories": list(texts[:MAX_CATEGORIES_SHOWN]), "n_categories": len(texts)}

@@ -30,14 +30,12 @@ from app.training.records import ImportanceRecord, ImportanceSpec, TrainPayload
 
 
 class ImportancePayload(TrainPayload):
-    """The payload of the fit process: that of the training job, and the model's artifact with its SHA-256."""
-
     artifact: str
     artifact_sha256: str
 
 
 class ImportanceResult(Work):
-    """The result of the fit process; `features` are the names."""
+    """`features` are the names."""
 
     features: list[str]
     importance: ImportanceRecord | None
@@ -48,7 +46,6 @@ def _spec_of(claim: Claim) -> ImportanceSpec:
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ImportancePayload:
-    """Return the payload: the paths of artifact and tables."""
     spec = _spec_of(claim)
     model = find_to_read(session, claim.owner, spec["importance_of"])
     training = replace(claim, spec=dict(spec["training"]))
@@ -61,7 +58,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
-    """Measure the importance. Only computes, on the files that the payload names."""
+    """Only computes, on the files that the payload names."""
     from app.training.fitting import FitContext
 
     seed, reporter = payload["spec"]["seed"], Reporter(payload["spec"], callback)
@@ -78,7 +75,7 @@ def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: ImportanceResult) -> ModelImportance | None:
-    """Return the database row of the importance; None if the ranker has none."""
+    """Return None if the ranker has no importance."""
     if result["importance"] is None:
         return None
     return tasks.row_of_importance(
@@ -89,7 +86,7 @@ def publish(blobs: Publisher, claim: Claim, result: ImportanceResult) -> ModelIm
 def complete(
     session: Session, claim: Claim, result: ImportanceResult, row: ModelImportance | None
 ) -> None:
-    """Write the importance and end the job. Raises Conflict if the model was deleted."""
+    """Write the importance. Raises Conflict if the model was deleted."""
     model_id = _spec_of(claim)["importance_of"]
     if model_repository.find(session, claim.owner, model_id, lock=True) is None:
         raise Conflict(f"model {model_id} was deleted before the job ended", code="model_deleted")
@@ -99,9 +96,7 @@ def complete(
 
 
 def _lock_inputs(session: Session, old: Job) -> None:
-    """Lock datasets and model for a retry. Raises Conflict if one was deleted, or if the importance is measured already
-    or assigned to another job.
-    """
+    """Lock inputs for a retry. Raises Conflict if one was deleted, or if the importance exists or has another job."""
     validation = old.spec["training"].get("validation") or {}
     lock_inputs(session, old, validation.get("dataset_id"))
     model_id = old.spec["importance_of"]
@@ -123,7 +118,7 @@ def _lock_inputs(session: Session, old: Job) -> None:
 
 
 def _name_in_model(session: Session, job: Job) -> None:
-    """Store the job that now measures the importance in the model's row, which `_lock_inputs` has locked."""
+    """Store the job that now measures the importance; `_lock_inputs` has locked the row."""
     model = find_to_read(session, job.owner, job.spec["importance_of"])
     model.importance_job_id = job.id
 

@@ -44,10 +44,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
-    """Return a random sample of the rows of weight above 0, in random order, so that its first rows are a sample, too.
-
-    `rows` limits the rows that are drawn from.
-    """
+    """Draw rows of weight above 0 (among `rows`), in random order, so that the first rows are a sample, too."""
     return table.take(_drawn(table, seed, rows))
 
 
@@ -57,9 +54,7 @@ def _drawn(table: Table, seed: int, rows: Rows | None = None) -> Rows:
 
 
 def draw_classes(table: Table, seed: int) -> Table:
-    """Return a sample with equally many rows of each class, if there are enough: the AUC is best estimated from such
-    rows.
-    """
+    """Draw equally many rows of each class, if there are enough: they estimate the AUC best."""
     half = _max_rows(table) // 2
     drawn = [_draw(table, seed, np.flatnonzero(table.y == y), half) for y in (0, 1)]
     return table.take(np.concatenate(drawn))
@@ -93,10 +88,7 @@ ROUNDED_PDO = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 75.0, 100.0)
 
 @contextmanager
 def read_together(tables: Sequence[Table], seed: int) -> Iterator[None]:
-    """Within this block, the rows that `draw` and `measure_reference` use from tables in one file are read together.
-
-    Of tables in several files the rows of the last one's file are.
-    """
+    """Read the rows for `draw` and `measure_reference` together, for tables in one file (of several: the last)."""
     *_, evaluated = tables
     if not isinstance(evaluated, StoredTable):
         yield
@@ -121,16 +113,15 @@ def _max_reference_rows(table: Table) -> int:
 
 
 def _draw_reference(table: Table, seed: int, n_rows: int) -> list[Rows]:
-    """Return the positions of up to `n_rows` negatives and as many positives; a smaller number gives a
-    prefix of these.
-    """
+    """Return the positions of up to `n_rows` negatives and as many positives; fewer are a prefix of these."""
     return [_draw(table, seed, np.flatnonzero(table.y == y), n_rows) for y in (0, 1)]
 
 
 def measure_reference(
     ranker: Ranker, part: str, table: Table, seed: int, workdir: Path
 ) -> ReferenceRecord | None:
-    """Write the mean contributions of features to the scores of negatives and of positives; returns their record, or
+    """Write the mean contributions of features to the scores of each class.
+
     None if the ranker has no exact contributions, or a class has no rows.
     """
     n_rows = _max_reference_rows(table)
@@ -160,8 +151,8 @@ def measure_reference(
 
 
 def measure_bins(ranker: Ranker, table: Table, seed: int) -> HeldOutBins | None:
-    """Return the rows of a held-out table in the bins of a scorecard, and the AUC of whole points; None for other
-    rankers, and if a class has no rows.
+    """Return the rows in the bins of a scorecard, and the AUC of whole points; None for other rankers, and without a
+    class.
     """
     from core.linear.scorecard import Scorecard
 
@@ -210,13 +201,13 @@ def measure_bins(ranker: Ranker, table: Table, seed: int) -> HeldOutBins | None:
 
 
 def draw_references(part: str, table: Table, seed: int) -> dict[str, Table]:
-    """Return a few negatives and positives of a part, by `class_part`, for the reasons of scores that are not sums."""
+    """Draw a few negatives and positives, by `class_part`, for the reasons of scores that are not sums."""
     drawn = zip(CLASSES, _draw_reference(table, seed, REFERENCE_ROWS), strict=True)
     return {class_part(part, of): table.take(rows) for of, rows in drawn if len(rows)}
 
 
 def class_part(part: str, of: str) -> str:
-    """Return the name under which the sampled rows of one class of a part are stored."""
+    """Return the name under which the sampled rows of one class are stored."""
     return f"{part}_{of}"
 
 
@@ -227,7 +218,7 @@ def as_scored(sample: Table, ranker: Ranker) -> Table:
 
 
 def write_sample(workdir: Path, part: str, sample: Table) -> SampleFile:
-    """Write the rows into a file, in the form of `ModelSample`."""
+    """Write the rows in the form of `ModelSample`."""
     name = f"{part}.sample"
     weight = b"" if sample.weight is None else sample.weight.astype("<f8").tobytes()
     (workdir / name).write_bytes(sample.X.astype("<f8").tobytes("C") + weight)
@@ -235,14 +226,14 @@ def write_sample(workdir: Path, part: str, sample: Table) -> SampleFile:
 
 
 def read_sample(data: bytes, rows: int, n_features: int) -> tuple[Floats, Floats]:
-    """Return the rows, float64 of shape (rows, features), and their weights, float64 of shape (rows,)."""
+    """Return rows, shape (rows, features), and weights."""
     numbers = np.frombuffer(data, dtype="<f8")
     values, weight = np.split(numbers, [rows * n_features])
     return values.reshape(rows, n_features), weight if len(weight) else np.ones(rows)
 
 
 def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:
-    """Return the scores of a table, float64 of shape (rows,), or (rows, labels) for a ranker of several labels.
+    """Return scores, float64 of shape (rows,), or (rows, labels) for a ranker of several labels.
 
     They are computed in blocks: the ranker reads rows, the table is stored by columns, and a whole copy would double
     its memory.
@@ -264,9 +255,9 @@ def write_scores(
     tables: Mapping[Path, StoredTable],
     look: Callable[[Path, Table], None] = lambda path, block: None,
 ) -> dict[Path, Floats]:
-    """Write the scores of several tables in one file, which is read once, to a .npy file each.
+    """Score several tables in one file, which is read once, into a .npy file each, which are returned as memory maps.
 
-    Returns them, mapped to their files. `look` sees each block of rows.
+    `look` sees each block of rows.
     """
     with ExitStack() as opened:
         files = {path: opened.enter_context(path.open("wb")) for path in tables}
@@ -314,7 +305,7 @@ TIMED_ROWS = 100
 
 
 def seconds_a_row(work: Callable[[Table], object], table: Table) -> float:
-    """Return the seconds that some work takes per additional row."""
+    """Return the seconds per additional row."""
     one = table.take(np.arange(1))
     few = table.take(np.arange(min(TIMED_ROWS, len(table.X))))
     work(few)  # loads what it needs
@@ -328,7 +319,7 @@ def seconds_a_row(work: Callable[[Table], object], table: Table) -> float:
 def predict_seconds(
     ranker: Ranker, train: Table, draw_both_classes: Callable[[int], tuple[str, Table] | None]
 ) -> float:
-    """Return the seconds that `measure` will take, predicted from a few rows."""
+    """Predict the duration of `measure` from a few rows."""
     if hasattr(ranker, "feature_importances_"):
         return 0.0
     if _parts(ranker, train.take(np.arange(1))) is not None:
@@ -347,7 +338,7 @@ def measure(
     draw_both_classes: Callable[[int], tuple[str, Table] | None],
     seed: int,
 ) -> ImportanceRecord | None:
-    """Return the importances, measured by the first method that the ranker supports; None if it supports none.
+    """Measure importances by the first method that the ranker supports; None if it supports none.
 
     Runs in the fit process. `train` has a few training rows as the ranker scores them; `draw_both_classes` is
     `SplitData.evaluation_rows`.
@@ -372,7 +363,6 @@ def measure(
 
 
 def _few(table: Table) -> Table:
-    """Return as many rows of each class as `MAX_SCORED` allows for all permutations."""
     n_rows = max(MIN_ROWS_PER_CLASS, MAX_SCORED // (2 * N_PERMUTATIONS * table.X.shape[1]))
     rows = [np.flatnonzero(table.y == y)[:n_rows] for y in (0, 1)]
     few = table.take(np.concatenate(rows))
@@ -380,7 +370,6 @@ def _few(table: Table) -> Table:
 
 
 def _parts(ranker: Ranker, train: Table) -> Floats | None:
-    """Return the contribution of each feature to each score; None if scores are not sums of contributions."""
     if not hasattr(ranker, "contributions"):
         return None
     try:
@@ -396,8 +385,6 @@ def _record(method: str, part: str, values: ArrayLike) -> ImportanceRecord:
 
 @dataclass(frozen=True)
 class Importances:
-    """The importances of a model; `features` are sorted by importance, the largest first."""
-
     model: Model
     row: ModelImportance
     label: str | None
@@ -405,9 +392,7 @@ class Importances:
 
 
 def read_importance(session: Session, owner: str, ref: str, label: str | None) -> Importances:
-    """Return the features sorted by importance, the largest first; with several labels, for the scores of
-    one of them.
-    """
+    """Sort the features by importance, the largest first; with several labels, for the scores of one of them."""
     model = find(session, owner, ref)
     row = repository.find_importance(session, model.id)
     labels = None if model.labels is None else [known["name"] for known in model.labels]

@@ -69,7 +69,7 @@ def value_of(
     *,
     graded: bool,
 ) -> float:
-    """Return the mean over the queries of the metric that is the objective; without queries, its value for one list."""
+    """Return the objective's mean over the queries; without queries, its value for one list."""
     lists = np.zeros(len(y), dtype=np.uint64) if query is None else query
     (found,) = core_metrics.measure_lists(
         y, scores, lists, [list_metric_of(objective)], graded=graded, sample_weight=weight
@@ -87,7 +87,7 @@ def measure(
     objective: Objective | None = None,
     level: float = LEVEL,
 ) -> ListMetrics | None:
-    """Return the list metrics, including the objective's; None without queries, or with too few."""
+    """Return None without queries, or with too few."""
     if query is None or count_informative(y, query, weight) < MIN_QUERIES:
         return None
     names = list(METRICS)
@@ -112,7 +112,6 @@ def measure(
 
 
 def measure_order(table: Table, scores: Floats, level: float = LEVEL) -> GradedOrder:
-    """Return the metrics of graded rows that are one list."""
     found = core_metrics.measure_graded(
         table.y, scores, level=level, sample_weight=table.weight, group=table.group
     )
@@ -125,7 +124,7 @@ def measure_order(table: Table, scores: Floats, level: float = LEVEL) -> GradedO
 
 
 def count_informative(y: Labels, query: Hashes, weight: Floats | None) -> int:
-    """Return the number of queries that have rows of different labels; rows of weight 0 do not count."""
+    """Rows of weight 0 do not count."""
     if weight is not None:
         y, query = y[weight > 0], query[weight > 0]
     if not len(query):
@@ -151,9 +150,7 @@ def check_queries(table: Table, what: str, least: int) -> None:
 
 
 def check_grades(table: Table, what: str) -> None:
-    """Raise Invalid unless the rows have two different grades, if there are queries within one query. `what` names the
-    rows.
-    """
+    """Raise Invalid unless rows (of one query, if any) have two different grades. `what` names the rows."""
     y = table.y if table.weight is None else table.y[table.weight > 0]
     if len(np.unique(y)) < 2:
         raise Invalid(
@@ -173,7 +170,6 @@ def draw_queries(query: Hashes, fraction: float, seed: int) -> npt.NDArray[np.in
 
 
 def read_graded(table: TableFile, names: Sequence[str]) -> Table:
-    """Return graded rows, read from the table's file."""
     columns = Columns(
         names, table["label"], table["weight"], table["group"], query=table.get("query")
     )
@@ -202,7 +198,6 @@ class GradedSplitData(SplitData):
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        """Fit a ranker on the training rows."""
         train = self.train
         ranker.fit(
             train.coded,
@@ -215,7 +210,6 @@ class GradedSplitData(SplitData):
         )
 
     def thinned(self, fraction: float, seed: int) -> GradedSplitData:
-        """Return these rows with a random fraction of the training rows."""
         train, thin = self.train, copy(self)
         if train.query is not None:
             rows = draw_queries(train.query, fraction, seed)
@@ -225,7 +219,6 @@ class GradedSplitData(SplitData):
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> GradedSplitData:
-        """Return an inner split of the training rows."""
         check_one_split(inner, "grades")
         divided = copy(self)
         divided.train, divided.validation = _divide(self.train, inner.fraction, seed)
@@ -233,18 +226,15 @@ class GradedSplitData(SplitData):
         return divided
 
     def table(self, part: str) -> Table | None:
-        """Return the rows of a part; None if there are none."""
         return self.train if part == "train" else self.validation
 
     def value(self, scores: Floats, objective: Objective) -> float:
-        """Return the value of the validation rows' scores in terms of the objective."""
         rows = self._table_of("validation")
         return value_of(rows.y, scores, rows.query, rows.weight, objective, graded=True)
 
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, GradedMetrics]:
-        """Return the metrics of each part."""
         return {
             part: measure_graded_rows(table, score(ranker, table), LEVEL, objective)
             for part, table in (("train", self.train), ("validation", self.validation))
@@ -252,7 +242,6 @@ class GradedSplitData(SplitData):
         }
 
     def _check_parts(self) -> None:
-        """Raise Invalid for parts with too few grades or queries."""
         check_grades(self.train, "the training part")
         check_queries(self.train, "the training part", 1)
         if self.validation is not None:
@@ -263,7 +252,7 @@ class GradedSplitData(SplitData):
 def measure_graded_rows(
     table: Table, scores: Floats, level: float, objective: Objective | None = None
 ) -> GradedMetrics:
-    """Return the metrics of graded rows: within queries, or without queries of all rows as one list."""
+    """Measure within queries, or without queries all rows as one list."""
     y = table.y if table.weight is None else table.y[table.weight > 0]
     grades, counts = np.unique(y, return_counts=True)
     lists = measure(

@@ -52,7 +52,7 @@ class LabelledRows:
     has: npt.NDArray[np.int8]
 
     def measurable(self) -> npt.NDArray[np.bool_]:
-        """Return a boolean for each label: whether it has enough rows of both classes for metrics."""
+        """Return for each label whether it has enough rows of both classes for metrics."""
         weight = self.table.weight
         has = self.has if weight is None else self.has[weight > 0]
         positives = has.sum(axis=0, dtype=np.int64)
@@ -69,7 +69,7 @@ class LabelledRows:
             )
 
     def notes(self, labels: Sequence[str], where: str) -> list[str]:
-        """Return a warning that names the labels without metrics; `where` names these rows, and the consequence."""
+        """Warn of labels without metrics; `where` names these rows, and the consequence."""
         has_auc = zip(labels, self.measurable().tolist(), strict=True)
         without = [label for label, enough in has_auc if not enough]
         if not without:
@@ -88,12 +88,10 @@ class MultilabelSplitData(SplitData):
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        """Fit a ranker on the training rows."""
         table, has = self.train.table, self.train.has
         ranker.fit(table.coded, has, table.weight, groups=table.group, callback=callback)
 
     def thinned(self, fraction: float, seed: int) -> MultilabelSplitData:
-        """Return these rows with a random fraction of the training rows."""
         part = self.train
         rows = selection.draw_rows(np.zeros(len(part.has)), fraction, seed)
         thin = copy(self)
@@ -101,7 +99,6 @@ class MultilabelSplitData(SplitData):
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> MultilabelSplitData:
-        """Return an inner split of the training rows."""
         check_one_split(inner, "several labels")
         divided = copy(self)
         divided.train, divided.validation = self._divide(self.train, inner.fraction, seed)
@@ -109,7 +106,6 @@ class MultilabelSplitData(SplitData):
         return divided
 
     def table(self, part: str) -> Table | None:
-        """Return the rows of a part; None if there are none."""
         rows = self.train if part == "train" else self.validation
         return None if rows is None else rows.table
 
@@ -126,7 +122,6 @@ class MultilabelSplitData(SplitData):
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, MultilabelMetrics]:
-        """Return the metrics of each part, label by label."""
         parts: dict[str, MultilabelMetrics] = {}
         for name, part in (("train", self.train), ("validation", self.validation)):
             if part is not None:
@@ -143,7 +138,6 @@ class MultilabelSplitData(SplitData):
     def _parts(
         self, payload: TrainPayload, names: list[str]
     ) -> tuple[LabelledRows, LabelledRows | None]:
-        """Return the training and the validation rows of a job."""
         spec = payload["spec"]
         validation = spec["validation"]
         whole = read_part(payload["table"], names, self._labels)
@@ -166,9 +160,7 @@ class MultilabelSplitData(SplitData):
         return LabelledRows(train, part.has[rows[0]]), LabelledRows(validation, part.has[rows[1]])
 
     def _check_parts(self) -> None:
-        """Raise Invalid for parts in which no label can have metrics, and note the labels without metrics in
-        validation.
-        """
+        """Raise Invalid if no label of a part can have metrics, and note those without metrics in validation."""
         self.train.check(self._labels, "the training part")
         if self.validation is not None:
             self.validation.check(self._labels, "the validation part")
@@ -179,7 +171,7 @@ class MultilabelSplitData(SplitData):
     def _metrics(
         self, part: LabelledRows, scores: Floats, k: int, objective: Objective | None
     ) -> LabelMetrics:
-        """Return the metrics of one label; without an objective only counts."""
+        """Without an objective, return only counts."""
         positives = int(part.has[:, k].sum())
         metrics: LabelMetrics = {
             "label": self._labels[k],
@@ -206,7 +198,6 @@ class MultilabelSplitData(SplitData):
 
 
 def read_part(table: TableFile, names: Sequence[str], labels: Sequence[str]) -> LabelledRows:
-    """Return the rows with their features and labels, read from the table's file."""
     import pyarrow.parquet as pq
 
     path = Path(table["path"])

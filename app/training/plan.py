@@ -107,19 +107,16 @@ MIN_CHILD_JOBS = 10
 
 
 def scope_of(part: PlanPart) -> Scope:
-    """Return the scope of a part."""
     scope = part["scope"]
     return None if scope is None else (scope[0], scope[1])
 
 
 def fit_of_served(finished: Sequence[Finished]) -> FinishedServed:
-    """Return the finished fit of the served ranker."""
     fits = (each for each in finished if is_fit(each) and scope_of(each["spec"]) is SERVED)
     return cast(FinishedServed, next(fits))
 
 
 def trials_for_served(finished: Sequence[Finished]) -> list[FinishedTrial]:
-    """Return the trials from which the served ranker was chosen."""
     return [each for each in finished if is_trial(each) and scope_of(each["spec"]) is SERVED]
 
 
@@ -127,14 +124,14 @@ class PlanRows(Protocol):
     """The information about rows that planners may request; only `auto` does."""
 
     def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
-        """Return True if the training rows of a scope are distinct enough for these inner splits."""
+        """Return True if the scope's training rows are distinct enough."""
 
     def held_out(self, scope: Scope, inner: InnerSplits, split: int) -> HeldOut:
         """Return the held-out rows of an inner split of a scope."""
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
-        """Return, for a scope, the numbers of training rows, of rows of the rarer class, of features, and the largest
-        number of categories of a feature.
+        """Return the numbers of a scope: training rows, rows of the rarer class, features, and most categories of a
+        feature.
         """
 
     def n_rows(self) -> int:
@@ -144,8 +141,7 @@ class PlanRows(Protocol):
 class Plan:
     """Determines the parts that a job runs next, given the finished ones.
 
-    `ends` returns True for a scope whose search must choose now among its trials, because the job's owner requested an
-    early end.
+    `ends(scope)` is True if the search must choose now, because the job's owner requested an early end.
     """
 
     def __init__(
@@ -164,7 +160,7 @@ class Plan:
         self._tried: dict[tuple[int, int], TrialResult] = {}
 
     def next(self, finished: Sequence[Finished], least_pieces: float = math.inf) -> list[PlanPart]:
-        """Return the parts of the next stage; an empty list when all is done.
+        """Return the parts of the next stage; none when all is done.
 
         `finished` has all parts so far, in order. A fit that is alone in its stage is divided into shards of at least
         `least_pieces` pieces.
@@ -176,7 +172,7 @@ class Plan:
         return parts or self._next_baselines(finished)
 
     def chosen(self, scope: Scope, finished: Sequence[Finished]) -> selection.Chosen:
-        """Return the result of the search in a scope, which must be complete."""
+        """Return the choice of a search, which must be complete."""
         step = self._choose(scope, _by_scope(finished)[scope])
         assert isinstance(step, selection.Chosen)  # the scope's rankers were fitted after it
         return step
@@ -184,7 +180,7 @@ class Plan:
     def _next_of(
         self, scope: Scope, done: Sequence[Finished], least_pieces: float
     ) -> Sequence[PlanPart]:
-        """Return the next parts of a scope: trials, or the fit of the choice."""
+        """Return the trials, or the fit of the choice."""
         if any(is_fit(each) for each in done):
             return []
         step = self._choose(scope, done)
@@ -257,7 +253,6 @@ class Plan:
         return min(seconds, MAX_FINISHING_FRACTION * budget)
 
     def _planner(self, scope: Scope) -> Planner | None:
-        """Return the planner of a scope; None without a search."""
         if scope not in self._planners:
             self._planners[scope] = search.planner_of(
                 self._spec,
@@ -268,7 +263,6 @@ class Plan:
         return self._planners[scope]
 
     def _inner(self, scope: Scope) -> InnerSplits:
-        """Return the inner splits of a scope's trials."""
         planner = self._planner(scope)
         assert planner is not None
         is_auto = search.budget_of(self._spec, 1) is not None
@@ -276,7 +270,7 @@ class Plan:
         return InnerSplits(planner.n_splits, fraction)
 
     def _recall(self, each: FinishedTrial) -> TrialResult:
-        """Return a finished trial as its planner expects it; its scores are read from their file once."""
+        """Return a trial as its planner expects it; its scores are read from their file once."""
         number = each["stage"], each["part"]
         if number not in self._tried:
             self._tried[number] = _tried(each)
@@ -302,9 +296,7 @@ class Plan:
     def _fits_of_baseline(
         self, name: str, tried: Sequence[FinishedBaseline], left: float
     ) -> list[BaselinePart]:
-        """Return the next fits of a baseline: in the first scope with validation rows until the number of rows is
-        chosen, then in the other scopes.
-        """
+        """Return a baseline's next fits: first in one scope until the number of rows is chosen, then in the others."""
         first, *others = self._scopes[1:] or [SERVED]
         if left < MIN_TRY_SECONDS and search.budget_of(self._spec, 1) is not None:
             return []
@@ -330,9 +322,7 @@ class Plan:
     def _baseline_part(
         self, name: str, scope: Scope, rows: int | None, left: float
     ) -> BaselinePart:
-        """Return a baseline's fit on `rows` rows, or on all. It is cancelled if it takes much more than `left` seconds
-        (with `auto`, which counts it within its budget, if it takes more).
-        """
+        """Fit on `rows` rows, or all; cancelled after much more than `left` seconds (with `auto`, after `left`)."""
         seconds = TIMEOUT_FACTOR * max(left, MIN_SECONDS)
         if search.budget_of(self._spec, 1) is not None:
             seconds = left
@@ -347,11 +337,10 @@ class Plan:
 
 
 def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int, int]]:
-    """Return the range of pieces (first, one after the last) of each shard; an empty list if dividing the fit is not
-    worthwhile.
+    """Return the pieces (first, one after the last) of each shard; none if dividing the fit is not worthwhile.
 
-    `members` are the rankers to fit; a rank average of several is not divided. A shard has at least `least_pieces`
-    pieces, so that it is worth a separate job.
+    A rank average of several rankers is not divided. A shard has at least `least_pieces` pieces, so that it is worth a
+    separate job.
     """
     from core.base.checkpoint import SharedRanker
 
@@ -417,7 +406,7 @@ def _stored(scope: Scope) -> list[int] | None:
 
 
 def _file_of(finished: FinishedShard) -> ShardFile:
-    """Return what the part that joins shards needs to know of one shard."""
+    """Return what the part that joins shards needs to know of one."""
     result = finished["result"]
     return {
         "file": result["files"][SHARD_FILE],
@@ -434,13 +423,12 @@ def _by_scope(finished: Sequence[Finished]) -> dict[Scope, list[Finished]]:
 
 
 def _whole(tried: Sequence[TrialResult]) -> list[TrialResult]:
-    """Return the trials of candidates with results for all their splits; `auto` regards the others as untried."""
+    """Return the trials of candidates with results for all splits; `auto` regards the others as untried."""
     left_out = {one.trial.key for one in tried if one.skipped}
     return [one for one in tried if one.trial.key not in left_out]
 
 
 def trial_of(part: TrialPart) -> selection.Trial:
-    """Return the trial that a part describes."""
     record = part["tryout"]
     key = None if record["key"] is None else selection.TrialKey(**record["key"])
     values: dict[str, Any] = {**record, "path": tuple(record["path"]), "key": key}
@@ -448,7 +436,6 @@ def trial_of(part: TrialPart) -> selection.Trial:
 
 
 def _tried(finished: FinishedTrial) -> selection.TrialResult:
-    """Return a finished trial with its scores."""
     result = finished["result"]
     scores = ()
     if SCORES_FILE in result["files"]:
@@ -469,21 +456,17 @@ def _tried(finished: FinishedTrial) -> selection.TrialResult:
 
 
 def fits_a_part(cells: int, fan_out_cells: int) -> int:
-    """Return how many fits on a table of `cells` cells one child job runs.
-
-    A child job costs about a tenth of a second besides its fits: it is claimed, reads the table, and publishes its
-    results.
-    """
+    """Return how many fits of `cells` cells one child job runs: it costs about a tenth of a second besides."""
     return max(1, fan_out_cells // MIN_CHILD_JOBS // max(cells, 1))
 
 
 def pack(fits: Sequence[PlanPart], size: int) -> list[PackedParts]:
-    """Return the specifications of child jobs of `size` fits each, in the order of the plan."""
+    """Return child jobs of `size` fits each, in the order of the plan."""
     return [{"fits": list(fits[start : start + size])} for start in range(0, len(fits), size)]
 
 
 def name_file(number: int, name: str) -> str:
-    """Return the name, among the files of a child job, of a file of its fit `number`."""
+    """Name a file of fit `number` among the files of a child job."""
     return f"{number}/{name}"
 
 
@@ -499,14 +482,12 @@ def unpack(children: Sequence[Mapping[str, Any]]) -> list[Finished]:
 
 
 def as_finished(stage: int, number: int, spec: PlanPart, result: Outcome) -> Finished:
-    """Return a part with its outcome, which must be of the part's kind."""
+    """The outcome must be of the part's kind."""
     return cast(Finished, {"stage": stage, "part": number, "spec": spec, "result": result})
 
 
 def _results_of(child: Mapping[str, Any]) -> Iterator[tuple[PlanPart, Outcome]]:
-    """Yield the fits of a child job, each with its result; for a skipped child job, with the result that it was left
-    out.
-    """
+    """Yield the fits with their results; of a skipped child job, that it was left out."""
     if child["result"] is None:
         yield from ((spec, leave_out(spec)) for spec in child["spec"]["fits"])
         return

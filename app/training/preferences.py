@@ -74,13 +74,10 @@ class ItemPairs:
     weight: Floats | None
 
     def take(self, which: npt.NDArray[np.bool_]) -> ItemPairs:
-        """Return the pairs that the mask of shape (pairs,) selects, in their order."""
         return ItemPairs(self.rows[which], None if self.weight is None else self.weight[which])
 
 
 class PreferenceSplitData(SplitData):
-    """Training and validation pairs."""
-
     def __init__(self, payload: TrainPayload, names: list[str]) -> None:
         spec = payload["spec"]
         validation = spec["validation"]
@@ -98,7 +95,6 @@ class PreferenceSplitData(SplitData):
         self._learn_categories()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        """Fit a ranker on the training pairs."""
         assert isinstance(ranker, PairLearner)  # else the job was refused
         items, pairs = self._table, self.train
         ranker.fit_pairs(
@@ -106,7 +102,6 @@ class PreferenceSplitData(SplitData):
         )
 
     def thinned(self, fraction: float, seed: int) -> PreferenceSplitData:
-        """Return these items with a random fraction of the training pairs."""
         pairs = self.train
         chosen = np.zeros(len(pairs.rows), dtype=bool)
         chosen[selection.draw_rows(chosen, fraction, seed)] = True
@@ -116,7 +111,6 @@ class PreferenceSplitData(SplitData):
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> PreferenceSplitData:
-        """Return an inner split of the training pairs."""
         check_one_split(inner, "pairs")
         divided = copy(self)
         divided._held_out_table = self._table
@@ -126,24 +120,21 @@ class PreferenceSplitData(SplitData):
 
     @property
     def n_learnt(self) -> int:
-        """The number of training pairs."""
         return len(self.train.rows)
 
     def table(self, part: str) -> Table | None:
-        """Return the items of a part; None if there are none."""
         if part == "train":
             return self._table
         return None if self.validation is None else self._held_out_table
 
     def value(self, scores: Floats, objective: Objective) -> float:
-        """Return the weighted fraction of validation pairs that the scores order correctly."""
+        """Return the weighted fraction of validation pairs in the right order."""
         assert self.validation is not None
         return metrics.pair_order(scores, self.validation.rows, self.validation.weight)
 
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, PairMetrics]:
-        """Return the metrics of each part."""
         scores = score(ranker, self._table)
         train = self.train
         measured = margins.measure_listed(
@@ -157,7 +148,7 @@ class PreferenceSplitData(SplitData):
         return parts
 
     def sample(self, part: str, seed: int) -> Table | None:
-        """Return a sample of the items of a part's pairs; None if there is no such part."""
+        """Return a sample of the items of a part's pairs."""
         if part == "train":
             return draw(self._table, seed, np.unique(self.train.rows))
         if self.validation is None:
@@ -165,12 +156,11 @@ class PreferenceSplitData(SplitData):
         return draw(self._held_out_table, seed, np.unique(self.validation.rows))
 
     def training_values(self, feature: int) -> Floats:
-        """Return the values of a feature for the items of the training pairs."""
         values: Floats = self._table.X[np.unique(self.train.rows), feature]
         return values
 
     def _split(self, fraction: float, seed: int) -> None:
-        """Split the pairs into training and validation pairs, by items, groups or pairs."""
+        """Split by items, groups or pairs."""
         check_fraction(fraction)
         pairs, notes = self.train, []
         hashes = hash_units(self._table, seed)
@@ -200,7 +190,6 @@ class PreferenceSplitData(SplitData):
 
 
 def _too_few(by: str, train: ItemPairs, validation: ItemPairs, least: int) -> Invalid:
-    """Return the error for a split that leaves too few pairs."""
     return Invalid(
         f"a split by {by} must leave at least {least} pairs in each part, got {len(train.rows)} for "
         f"training and {len(validation.rows)} for validation",
@@ -209,7 +198,7 @@ def _too_few(by: str, train: ItemPairs, validation: ItemPairs, least: int) -> In
 
 
 def _hold_out_items(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.NDArray[np.bool_]:
-    """Return a boolean array of shape (pairs, 2): whether each item of a pair is held out."""
+    """Return whether each item of a pair is held out, shape (pairs, 2)."""
     occur = hashes[np.unique(pairs.rows)]
     units, items = np.unique(occur, return_counts=True)  # ascending hashes are a random order
     held_out = units[: cut(items, fraction)]
@@ -218,7 +207,7 @@ def _hold_out_items(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.ND
 
 
 def _hold_out_pairs(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.NDArray[np.bool_]:
-    """Return a boolean for each pair: whether it is held out. Pairs of the same two units stay together."""
+    """Return whether each pair is held out. Pairs of the same two units stay together."""
     # A sum, because it does not depend on which item is better.
     both = mix(hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]])
     units, counts = np.unique(both, return_counts=True)
@@ -227,7 +216,7 @@ def _hold_out_pairs(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.ND
 
 
 def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, ItemPairs]:
-    """Return the items, and the pairs of weight above 0, read from their files."""
+    """Pairs of weight 0 are left out."""
     import pyarrow.parquet as pq
 
     items = read_table(Path(table["path"]), Columns(names, None, None, table["group"]))
@@ -242,7 +231,6 @@ def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, ItemPairs
 
 
 def _metrics(scores: Floats, pairs: ItemPairs, measured: MarginsRecord | None) -> PairMetrics:
-    """Return the metrics of pairs as JSON."""
     summary = metrics.summarise_pairs(scores, pairs.rows, pairs.weight)
     return {
         **interval_of(summary.order),

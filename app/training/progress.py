@@ -65,15 +65,12 @@ _MOST_INFLUENTIAL = (
 
 
 class EndEarly(BaseException):
-    """Raised to end a fit early, because the job's owner requested the best result so far. Not an Exception, so that no
-    algorithm catches it.
-    """
+    """Ends a fit early: the owner wants the best result so far. Not an Exception, so that no algorithm catches it."""
 
 
 class LeaderboardRow(TypedDict):
-    """A candidate with results for all its inner splits; its value is the mean of their `splits` values.
-
-    `trial` is 0 for the mean rank of several candidates.
+    """A candidate with results for all its inner splits; its value is the mean of their `splits` values. `trial` is 0
+    for the mean rank of several candidates.
     """
 
     trial: int
@@ -92,8 +89,8 @@ class BestRow(LeaderboardRow):
 
 
 class PartialCandidate(TypedDict):
-    """A candidate with results for `n` of its inner splits; `sums` has a value for each value of its path, and for
-    `auto` there are `merits` as well.
+    """A candidate with results for `n` of its inner splits. `sums` has a value for each value of its path; `auto` has
+    `merits`.
     """
 
     key: str
@@ -104,8 +101,6 @@ class PartialCandidate(TypedDict):
 
 
 class BoardState(TypedDict):
-    """The leaderboard as stored JSON: what is shown of it, and what another process needs to continue."""
-
     best: BestRow | None
     leaderboard: list[LeaderboardRow]
     keepable: bool
@@ -115,7 +110,7 @@ class BoardState(TypedDict):
 
 
 class RunningPart(TypedDict):
-    """What a running part is for: its fold, trial, algorithm and parameters."""
+    """The fold, trial, algorithm and parameters of a running part."""
 
     fold: int | None
     algorithm: str
@@ -128,9 +123,8 @@ class RunningPart(TypedDict):
 
 
 class Leaderboard:
-    """The best candidates of a search so far, updated trial by trial; small enough to be stored frequently.
-
-    The result of `state()` can be stored, and passed to another process, which continues from it.
+    """The best candidates of a search so far; small enough to be stored frequently. Another process can continue from
+    `state()`.
     """
 
     def __init__(self, spec: TrainSpec, state: Mapping[str, object] | None = None) -> None:
@@ -143,7 +137,7 @@ class Leaderboard:
         self.n_known = 0
 
     def add(self, part: PlanPart, result: Outcome, trial: int | None = None) -> None:
-        """Add a finished part; `trial` is its number among the trials, by default the next one."""
+        """`trial` is its number among the trials, by default the next one."""
         self.n_known += 1
         if part["what"] == FIT:
             self._make_ready(part["scope"])
@@ -152,7 +146,6 @@ class Leaderboard:
             self._add_trial(part, cast(TrialOutcome, result), trial or self.n_trials)
 
     def _add_trial(self, part: TrialPart, result: TrialOutcome, trial: int) -> None:
-        """Add the result of a trial; a candidate gets its row after its last inner split."""
         from core.selection.candidates import path_merit
 
         is_auto = self._spec.get("search") is None
@@ -191,7 +184,7 @@ class Leaderboard:
         return (None if scope is None else list(scope)) in self._scopes
 
     def state(self) -> BoardState:
-        """Return the leaderboard as JSON, which another process can continue."""
+        """Return JSON from which another process can continue."""
         best: BestRow | None = None
         if self._rows:
             best = {**self._rows[0], "metric": self._spec["objective"]["metric"]}
@@ -241,7 +234,7 @@ class Leaderboard:
 
 
 class Reporter:
-    """Reports the progress of the parts of a job that run in one process, some of them in parallel.
+    """Reports the progress of the parts of a job in one process, some of them in parallel.
 
     `ended` is set once the job's owner has asked for the best so far.
     """
@@ -262,7 +255,7 @@ class Reporter:
     def begin(
         self, part: PlanPart, fraction: float, callback: Callback | None = None
     ) -> FitProgress:
-        """Begin a part that is a fraction of the whole job; returns its progress. `callback` replaces `send`."""
+        """The part is a fraction of the whole job. `callback` replaces `send`."""
         with self.lock:
             return FitProgress(self, part, fraction, self._what_runs(part), callback or self.send)
 
@@ -272,9 +265,8 @@ class Reporter:
         self.send(0, 0, Report({}, state, self.fraction))
 
     def send(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Pass a report to the job's callback, one at a time.
-
-        Its fraction is the newest: while it waited here, another part may have reported more.
+        """Pass a report to the job's callback, one at a time, with the newest fraction: another part may have reported
+        more.
         """
         with self.lock:
             if isinstance(info, Report):
@@ -283,7 +275,7 @@ class Reporter:
             self._callback(step, of, info)
 
     def tell(self, detail: str) -> None:
-        """Report a detail of the current phase, which has no steps; raises what the callback raises to end the job."""
+        """Report a detail of a phase without steps. The callback may raise to end the job."""
         with self.lock:
             self._callback(0, 0, Report({}, {**self._state, "detail": detail}, self.fraction))
 
@@ -298,13 +290,11 @@ class Reporter:
         return part["what"] == BASELINE and bool(self.board.state()["keepable"])
 
     def ends(self, scope: Sequence[int] | None) -> bool:
-        """Return True if the search of a scope must choose now, because its owner requested an early end."""
         ends = self.ended and self.board.is_ready(scope)
         self._is_search_cut = self._is_search_cut or ends
         return ends
 
     def notes(self) -> list[str]:
-        """Return the warnings for the model's owner."""
         if self.is_cut_short:
             return [
                 "the fit was stopped early on request: the model is the ranker of its last step"
@@ -317,7 +307,6 @@ class Reporter:
         ]
 
     def _what_runs(self, part: PlanPart) -> RunningPart:
-        """Return what a part is for, for the progress report."""
         scope = part["scope"]
         running: RunningPart = {
             "fold": None if scope is None else scope[1] + 1,
@@ -419,9 +408,7 @@ class FitProgress:
 
 
 def _stop_of(part: PlanPart, spec: TrainSpec) -> type[BaseException] | None:
-    """Return the exception that stops the only fit of a job and keeps its result so far; None if there is
-    no such fit.
-    """
+    """Return the exception that stops the only fit of a job and keeps its result so far; None: no such fit."""
     if part["what"] != FIT or folds_of(spec["validation"]) or searches(spec):
         return None
     from core.base.ranker import StopFit
@@ -431,7 +418,7 @@ def _stop_of(part: PlanPart, spec: TrainSpec) -> type[BaseException] | None:
 
 
 def leave_out(part: PlanPart) -> TrialOutcome | BaselineOutcome:
-    """Return the outcome of a trial or a baseline that was skipped because its job ended early."""
+    """Return the outcome of a part that was skipped because its job ended early."""
     why = "the search was stopped early on request"
     if part["what"] != TRIAL:
         return {"skipped": True, "failed": why, "seconds": 0.0, "elapsed": 0.0, "files": {}}
@@ -451,7 +438,7 @@ def leave_out(part: PlanPart) -> TrialOutcome | BaselineOutcome:
 
 
 def shown_parameters(spec: TrainSpec, parameters: Parameters) -> Parameters:
-    """Return the parameters that are shown of a candidate: those that are searched, or those that `auto` has set."""
+    """Return the shown parameters: those that are searched, or that `auto` has set."""
     search = spec.get("search")
     names = search["space"] if search is not None else parameters
     if not searches(spec):
@@ -465,22 +452,19 @@ def shown_parameters(spec: TrainSpec, parameters: Parameters) -> Parameters:
 
 
 def most_important_first(parameters: Mapping[str, Any]) -> Parameters:
-    """Return the parameters sorted by influence, the largest first, so that a truncated list shows those
-    that matter.
-    """
+    """Sort by influence, the largest first, so that a truncated list shows what matters."""
     first = {name: parameters[name] for name in _MOST_INFLUENTIAL if name in parameters}
     return first | dict(parameters)
 
 
 def auto_phase_of(trial: TrialRecord) -> str:
-    """Return the phase of `auto` to which a trial belongs."""
+    """Return the phase of `auto` of a trial."""
     assert trial["key"] is not None  # `auto` names all its trials
     return trial["key"]["phase"]
 
 
 def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial]) -> dict[str, Any]:
-    """Return the part of the progress that a succeeded job keeps of its search: the best of the candidates that are
-    stored with the model. Empty without a search.
+    """Return the progress that a succeeded job keeps of its search: its best candidates. Empty without a search.
 
     `trials` are those by which the ranker that is served was chosen.
     """
@@ -512,9 +496,7 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
 
 
 def _best_on_paths(spec: TrainSpec, chosen: Chosen) -> list[LeaderboardEntry]:
-    """Return the candidates with a value; of those that one fit has produced along a path, the best or the
-    chosen one.
-    """
+    """Return the candidates with a value; of those of one fit along a path, the best or the chosen one."""
     found: dict[str, LeaderboardEntry] = {}
     search, along = spec.get("search"), None
     if search is not None:
@@ -535,7 +517,6 @@ def _best_on_paths(spec: TrainSpec, chosen: Chosen) -> list[LeaderboardEntry]:
 
 
 def _number_of(candidate: LeaderboardEntry, trials: Sequence[FinishedTrial]) -> int:
-    """Return the number of the last trial of a candidate, from 1; 0 for the mean rank of several."""
     number = 0
     for n, each in enumerate(trials, start=1):
         tried = each["spec"]["tryout"]
@@ -547,7 +528,7 @@ def _number_of(candidate: LeaderboardEntry, trials: Sequence[FinishedTrial]) -> 
 
 
 def _shown_of(spec: TrainSpec, candidate: LeaderboardEntry) -> Parameters:
-    """Return the parameters that are shown of a stored candidate; for a mean rank, the number of its members."""
+    """Of a mean rank, show the number of its members."""
     parameters = dict(candidate.parameters)
     if (members := parameters.get("members")) is not None and "weights" in parameters:
         return {"members": len(members)}
@@ -555,7 +536,7 @@ def _shown_of(spec: TrainSpec, candidate: LeaderboardEntry) -> Parameters:
 
 
 def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
-    """Return the best rows, those of a search's last stage first, among which it chooses.
+    """Return the best rows, those of the last stage of a search first: it chooses among these.
 
     A stage has at least twice the rows of the one before; the inner splits of one stage differ by a few.
     """
@@ -565,7 +546,7 @@ def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
 
 
 def _may_be_chosen(part: TrialPart) -> bool:
-    """Return True for a trial of `auto` that may be chosen; the first one only measures the duration of a round."""
+    """The first trial of `auto` only measures the duration of a round."""
     from core.selection.candidates import MEASURE
 
     return auto_phase_of(part["tryout"]) != MEASURE.name

@@ -33,11 +33,11 @@ def compare(
     scores: Floats,
     calibration: CalibrationRecord | None,
 ) -> ProtectedGroupsRecord | None:
-    """Compare the groups of each protected column on the held-out rows, and write what each threshold flags in each
-    group into the work folder. Returns None without protected columns.
+    """Compare the groups of each protected column on the held-out rows; write which each threshold flags.
 
-    `positions` are those of the held-out rows in their table; None if they are all of its rows. A row that was scored
-    in several repeats counts once: each of its scores has a part of its weight, and they are one unit.
+    Returns None without protected columns. `positions` are those of the held-out rows in their table; None if they are
+    all of its rows. A row that was scored in several repeats counts once: each of its scores has a part of its weight,
+    and they are one unit.
     """
     groupings, workdir = payload.get("groupings") or [], Path(payload["workdir"])
     if not groupings:

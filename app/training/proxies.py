@@ -1,19 +1,17 @@
 """How well the features of a model predict a protected column, which is not a feature itself.
 
 A model without the column may still depend on it, through features that stand in for it. So each value of the column is
-predicted: by every feature alone, and by all features together. A feature alone is divided into bins, and a row's score
-is the log odds of its bin; all features together are scored by boosted trees. Both are fitted on four fifths of the
-rows and score the others, so that no row is scored by what was fitted on it.
+predicted: by every feature alone, as the log odds of its bins, and by all features together, with boosted trees. Both
+are fitted on four fifths of the rows and score the others, so that no row is scored by what was fitted on it.
 
 The AUC of these scores has DeLong's interval, widened: DeLong's variance takes the scores as given, but each fold was
 scored by what was fitted on rows of the others. Nadeau & Bengio's factor for K folds is 1 + K / (K − 1). Without it,
 intervals of features that predict nothing cover 0.5 in about 86 % of samples instead of 95 %; where features predict
-well, it is wider than necessary. Each interval has its own level: it is not adjusted for the number of features.
+well, it is wider than necessary. Intervals are not adjusted for the number of features.
 
-Both are AUC of fitted scores, and the best possible scores may have a greater one: on 300 rows, of which 15 % have the
-value, a feature with an AUC of .760 gets about .70 in bins, and .68 by trees, on average.
-
-The label is not used, and nothing is said about whether the model depends on what predicts the column.
+The best possible scores may have a greater AUC: on 300 rows, of which 15 % have the value, a feature with an AUC of
+.760 gets about .70 in bins, and .68 by trees, on average. The label is not used, and nothing is said about whether the
+model depends on what predicts the column.
 
 References
 ----------
@@ -65,8 +63,8 @@ _PRIOR_ROWS = 10.0  # with which the log odds of a bin are drawn towards those o
 
 @dataclass(frozen=True)
 class ProxyRows:
-    """Rows of the training dataset: the features, weights and row groups. X has shape (n_rows, n_features), with the
-    index of its category where a feature has `categories`, and NaN where a value is missing.
+    """Features, weights and groups of training rows. X has shape (n_rows, n_features), with category indices where a
+    feature has `categories`, and NaN for missing values.
     """
 
     X: Floats
@@ -76,7 +74,6 @@ class ProxyRows:
     group: npt.NDArray[np.uint64] | None
 
     def take(self, rows: npt.NDArray[np.intp]) -> ProxyRows:
-        """Return some of the rows."""
         return ProxyRows(
             np.asfortranarray(self.X[rows]),
             self.names,
@@ -87,7 +84,7 @@ class ProxyRows:
 
 
 class _Target(NamedTuple):
-    """One value of a protected column: which rows have a value of the column at all, and which have this one."""
+    """One value of a protected column: which rows have any value, and which have this one."""
 
     column: str
     value: str
@@ -96,9 +93,7 @@ class _Target(NamedTuple):
 
 
 def measure(payload: TrainPayload) -> list[ProxyTest] | None:
-    """Return how well the features predict each protected column of the training dataset that is no feature; None if
-    there is none.
-    """
+    """Test each protected column of the training dataset that is no feature; None if there is none."""
     spec, table = payload["spec"], payload["table"]
     features = [feature["name"] for feature in table["features"]]
     protected = [
@@ -153,8 +148,9 @@ def _clip(n_rows: int) -> int:
 def targets_of(
     column: str, values: Floats, type_: str, categories: tuple[str, ...] | None
 ) -> Iterator[_Target]:
-    """Yield the values of a protected column that are predicted: its most frequent ones, or, of many numbers or of
-    dates, those above the median. Of two values, one is predicted: the less frequent.
+    """Yield the values that are predicted: the most frequent; of many numbers or dates, those above the median.
+
+    Of two values, one is predicted: the less frequent.
     """
     known = ~np.isnan(values)
     distinct, counts = np.unique(values[known], return_counts=True)
@@ -178,7 +174,7 @@ def targets_of(
 
 
 def predict(rows: ProxyRows, target: _Target, seed: int) -> ProxyTest:
-    """Return how well the features predict one value of a protected column, against its other values."""
+    """Test one value of a protected column against its other values."""
     chosen = np.flatnonzero(target.known)
     part, positive = rows.take(chosen), target.positive[chosen]
     n_positive = int(np.count_nonzero(positive))
@@ -216,7 +212,7 @@ def predict(rows: ProxyRows, target: _Target, seed: int) -> ProxyTest:
 
 
 def score_alone(values: Floats, positive: Bools, weight: Floats, folds: Sequence[Bools]) -> Floats:
-    """Return for each row the log odds of its bin of a feature, found on the other folds; shape (n_rows,).
+    """Return each row's log odds of its bin of a feature, found on the other folds; shape (n_rows,).
 
     Bins are the distinct values if they are few, else quantiles: 4 to 16, with ten rows of the rarer class each. Rows
     without a value are a bin of their own.
@@ -242,7 +238,7 @@ def score_alone(values: Floats, positive: Bools, weight: Floats, folds: Sequence
 def _log_odds_of_bins(
     bins: npt.NDArray[np.intp], positive: Bools, weight: Floats, folds: Sequence[Bools]
 ) -> Floats:
-    """Return for each row the smoothed log odds of its bin among the rows of the other folds."""
+    """Return each row's smoothed log odds of its bin in the other folds."""
     n_bins, scores = int(bins.max()) + 1, np.empty(len(bins))
     for fold in folds:
         train = ~fold
@@ -259,7 +255,7 @@ def _log_odds_of_bins(
 def _score_together(
     rows: ProxyRows, positive: Bools, weight: Floats, fold: Bools, seed: int
 ) -> Floats:
-    """Return the scores of the rows of a fold by boosted trees that were trained on the others."""
+    """Score a fold by boosted trees that were trained on the others."""
     train = ~fold
     X, categories = keep_present(rows.X, tuple(rows.categories), np.flatnonzero(train))
     names = tuple(rows.names)
@@ -272,7 +268,6 @@ def _score_together(
 
 
 def _auc(feature: str | None, rows: ProxyRows, positive: Bools, scores: Floats) -> ProxyAuc:
-    """Return the AUC of out-of-fold scores with its widened interval."""
     from core.metrics.groups import check_rows
     from core.metrics.intervals import interval_of_rows
     from core.metrics.window import WHOLE
@@ -289,8 +284,8 @@ def _auc(feature: str | None, rows: ProxyRows, positive: Bools, scores: Floats) 
 
 
 def _widened(value: float, end: float) -> float:
-    """Return the end of an interval of an AUC, farther from the value by the square root of the factor for folds: on
-    the scale of log odds, on which it stays between 0 and 1.
+    """Move the end of an AUC's interval away from the value by the square root of the factor for folds, on the scale of
+    log odds: so it stays between 0 and 1.
     """
     factor = math.sqrt(1.0 + _FOLDS / (_FOLDS - 1.0))
     if 0.0 < value < 1.0 and 0.0 < end < 1.0:

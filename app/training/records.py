@@ -1,8 +1,7 @@
-"""The JSON documents that a training job passes from step to step: specification, payload, parts, their outcomes, the
-result.
+"""The JSON documents of a training job: specification, payload, parts, their outcomes, the result.
 
-All of them are JSON, because they are stored in a job's row or sent through a pipe to the fit process. Stored keys
-never change, because old rows must stay readable. `NotRequired` marks keys that only some kinds or versions have.
+They are stored in a job's row or sent through a pipe to the fit process. Stored keys never change, because old rows
+must stay readable. `NotRequired` marks keys that only some kinds or versions have.
 """
 
 from __future__ import annotations
@@ -61,9 +60,8 @@ class AlgorithmSpec(TypedDict):
 
 
 class BaselineSpec(TypedDict):
-    """The baselines of a job; `skipped` says why there are none.
-
-    `share` is the fraction of the time of the fits that they may take; None: as long as they need.
+    """The baselines of a job; `skipped` says why there are none. `share` is the fraction of the time of the fits that
+    they may take; None: as long as they need.
     """
 
     algorithms: list[str]
@@ -72,9 +70,7 @@ class BaselineSpec(TypedDict):
 
 
 class TrainSpec(TypedDict):
-    """The validated specification of a training job, with all defaults. Stored in the job's row, with all
-    `TrainingParameters`.
-    """
+    """The validated specification of a training job, with all defaults. Stored in the job's row."""
 
     dataset: NotRequired[DatasetLineage]
     validation_dataset: NotRequired[DatasetLineage | None]
@@ -94,8 +90,6 @@ class TrainSpec(TypedDict):
 
 
 class TrainTable(TableFile):
-    """A table and its features."""
-
     features: list[Feature]
 
 
@@ -199,9 +193,8 @@ class PartOutcome(TypedDict):
 
 
 class TrialOutcome(PartOutcome):
-    """The values of a candidate, one for each value of its path; `failed` is the reason if there are none.
-
-    `skipped`: it was left out, for its job ended early.
+    """The values of a candidate, one for each value of its path; `failed` is the reason if there are none. `skipped`:
+    left out, because its job ended early.
     """
 
     values: list[float]
@@ -224,16 +217,12 @@ class FitOutcome(PartOutcome):
 
 
 class ArtifactFile(TypedDict):
-    """The ranker as a file in the work folder."""
-
     file: str
     sha256: str
     bytes: int
 
 
 class SampleFile(TypedDict):
-    """Sampled rows of a part as a file in the work folder."""
-
     file: str
     rows: int
     features: int
@@ -249,9 +238,7 @@ class ImportanceRecord(TypedDict):
 
 
 class ReferenceRecord(TypedDict):
-    """The average rows of both classes, negatives first: mean contributions in a file in the work folder, and their
-    scores.
-    """
+    """The average rows of both classes, negatives first: mean contributions in a file, and their scores."""
 
     file: str
     part: str
@@ -260,9 +247,7 @@ class ReferenceRecord(TypedDict):
 
 
 class ServedOutcome(FitOutcome):
-    """The outcome of the served ranker's fit: its artifact, its metrics by part, and the samples for its
-    interpretation.
-    """
+    """The outcome of the served ranker's fit: artifact, metrics by part, and samples for its interpretation."""
 
     artifact: ArtifactFile
     parts: dict[str, PartMetrics]
@@ -279,10 +264,8 @@ class ServedOutcome(FitOutcome):
 
 
 class BaselineOutcome(PartOutcome):
-    """The outcome of a baseline, fitted on `rows` of `of` rows; `failed` is the reason if it was not fitted, and `late`
-    is set if it took too long.
-
-    `skipped`: it was left out, for its job ended early.
+    """A baseline, fitted on `rows` of `of` rows; `failed` is the reason if it was not fitted, `late`: it took too long,
+    `skipped`: left out, because its job ended early.
     """
 
     rows: NotRequired[int]
@@ -321,22 +304,18 @@ Finished = FinishedTrial | FinishedShard | FinishedFit | FinishedServed | Finish
 
 
 def is_trial(finished: Finished) -> TypeGuard[FinishedTrial]:
-    """Return True for a trial."""
     return finished["spec"]["what"] == TRIAL
 
 
 def is_shard(finished: Finished) -> TypeGuard[FinishedShard]:
-    """Return True for a shard of a fit."""
     return finished["spec"]["what"] == SHARD
 
 
 def is_fit(finished: Finished) -> TypeGuard[FinishedFit]:
-    """Return True for the fit of a scope, including that of the served ranker."""
     return finished["spec"]["what"] == FIT
 
 
 def is_baseline(finished: Finished) -> TypeGuard[FinishedBaseline]:
-    """Return True for a baseline."""
     return finished["spec"]["what"] == BASELINE
 
 
@@ -344,9 +323,7 @@ def is_baseline(finished: Finished) -> TypeGuard[FinishedBaseline]:
 
 
 class ClusterRecord(TypedDict):
-    """A Dask cluster: the address of its scheduler, the file of its key, and the seconds after which a silent process
-    counts as lost.
-    """
+    """A Dask cluster: its scheduler, the file of its key, and the silent seconds after which a process is lost."""
 
     address: str
     secret: str
@@ -388,8 +365,6 @@ class TrainPayload(TypedDict):
 
 
 class PackedParts(TypedDict):
-    """The parts that one child job runs. Stored in its row."""
-
     fits: list[PlanPart]
 
 
@@ -440,9 +415,7 @@ class OutOfFoldRecord(TypedDict):
 
 
 class ProtectedGroupsRecord(TypedDict):
-    """The comparison of the groups of protected columns on the validation rows; what each threshold flags is a file in
-    the work folder.
-    """
+    """The comparison of protected groups on the validation rows; what each threshold flags is in a file."""
 
     level: float
     columns: list[Json]
@@ -467,8 +440,9 @@ class LeaderboardRecord(TypedDict):
 
 
 class BaselineComparison(TypedDict):
-    """The comparison of the chosen ranker with the baselines, by window and by the objective's metric; `beats` refers
-    to this metric, or to the window `decided_on`, and is None without either.
+    """The comparison of the ranker with the baselines, by window and by the objective's metric.
+
+    `beats` refers to this metric, or to the window `decided_on`, and is None without either.
     """
 
     level: float

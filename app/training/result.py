@@ -125,7 +125,7 @@ def put_together(
     finished: Sequence[Finished],
     notes: Sequence[str] = (),
 ) -> TrainResult:
-    """Return the result of the job, which `tasks.complete` writes: small JSON, and files in the work folder."""
+    """Return small JSON, and files in the work folder; `tasks.complete` writes them."""
     spec, workdir = payload["spec"], Path(payload["workdir"])
     served = fit_of_served(finished)["result"]
     for name, path in served["files"].items():
@@ -226,7 +226,7 @@ def put_together(
 
 
 def _reference(served: ServedOutcome, workdir: Path) -> ReferenceRecord | None:
-    """Return the record of the average rows, and copy their file."""
+    """Copy the file of the average rows, and return their record."""
     record = served.get("reference")
     if record is not None:
         shutil.copyfile(served["files"][record["file"]], workdir / record["file"])
@@ -234,7 +234,6 @@ def _reference(served: ServedOutcome, workdir: Path) -> ReferenceRecord | None:
 
 
 def _write_profile(payload: TrainPayload, served: ServedOutcome, workdir: Path) -> str:
-    """Write the distributions of the features in the training table; return the name of the file."""
     names = [feature["name"] for feature in served["features"]]
     table = payload["table"]
     profile = profile_table(table["path"], names, payload["order"], table["weight"])
@@ -243,9 +242,7 @@ def _write_profile(payload: TrainPayload, served: ServedOutcome, workdir: Path) 
 
 
 def _parameters(spec: TrainSpec, ranked: LeaderboardRecord | None, chosen: Chosen) -> Parameters:
-    """Return the parameters of the served ranker; for `auto`, its own parameters, the cost of scoring a row, and the
-    members.
-    """
+    """Return the served ranker's parameters; for `auto`, its own, the cost of scoring a row, and the members."""
     if ranked is None:
         return {**spec["algorithm"].get("defaults", {}), **chosen.members[0].parameters}
     cost = {"score_microseconds": chosen.score_microseconds}
@@ -253,13 +250,13 @@ def _parameters(spec: TrainSpec, ranked: LeaderboardRecord | None, chosen: Chose
 
 
 def _bipartite(data: BipartiteTable | SplitData) -> BipartiteTable:
-    """Return the same object: folds and baselines exist only for rows with one label."""
+    """Narrow the type: folds and baselines exist only for rows with one label."""
     assert isinstance(data, BipartiteTable)
     return data
 
 
 def _in_files(data: BipartiteTable | SplitData) -> StoredTable | None:
-    """Return the validation rows if their metrics are computed in files, else None."""
+    """Return the validation rows if their metrics are computed in files."""
     return in_files(data.served.validation) if isinstance(data, BipartiteTable) else None
 
 
@@ -270,7 +267,7 @@ def compare_baselines(
     finished: Sequence[Finished],
     chosen: Floats,
 ) -> tuple[BaselinesRecord | None, list[str]]:
-    """Return the comparison of the chosen ranker with the baselines (None if the job has none), and its warnings."""
+    """Return the comparison (None if the job has no baselines) and its warnings."""
     asked = spec.get("baselines")  # jobs of earlier versions have no such entry
     if asked is None or not (asked["algorithms"] or asked["skipped"]):
         return None, []
@@ -326,7 +323,6 @@ def compare_baselines(
 def _describe_search(
     spec: TrainSpec, searched: SearchSpec, plan: Plan, finished: Sequence[Finished]
 ) -> Search:
-    """Return the description of a search: the candidates for the served ranker, and the choice of each fold."""
     seconds = sum(each["result"]["elapsed"] for each in trials_for_served(finished))
     folds_chosen: list[FoldChosen] = [
         {
@@ -340,7 +336,7 @@ def _describe_search(
 
 
 def _note_monotone(proof: MonotoneProof | None) -> list[str]:
-    """Return a warning if the constraints could not be proven on the fitted model."""
+    """Warn if the constraints could not be proven on the fitted model."""
     if proof is None or proof["verdict"] == "proven":
         return []
     return [
@@ -350,7 +346,7 @@ def _note_monotone(proof: MonotoneProof | None) -> list[str]:
 
 
 def _search_notes(selection: Search | None, finished: Sequence[Finished]) -> list[str]:
-    """Return the warnings of the trials about their inner splits, each once."""
+    """Return the warnings about inner splits, each once."""
     if selection is None:
         return []
     notes = dict.fromkeys(
@@ -360,7 +356,7 @@ def _search_notes(selection: Search | None, finished: Sequence[Finished]) -> lis
 
 
 def _note_empty(names: list[str]) -> list[str]:
-    """Return a warning about features without values, if there are any."""
+    """Warn of features without values."""
     if not names:
         return []
     shown = ", ".join(repr(name) for name in names[:10])
@@ -372,7 +368,7 @@ def _note_empty(names: list[str]) -> list[str]:
 
 
 def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
-    """Return a warning if held-out rows are equal to training rows, in every feature."""
+    """Warn of held-out rows that equal training rows in every feature."""
     if not isinstance(data, BipartiteTable):
         return []
     repeated, n_held_out = data.count_repeated()
@@ -386,7 +382,7 @@ def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
 
 
 def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
-    """Return the warnings about baselines that failed or were trained on a sample."""
+    """Warn of baselines that failed or were trained on a sample."""
     notes = []
     for baseline in [] if compared is None else compared["baselines"]:
         name, rows, of_rows = baseline["algorithm"], baseline["rows"], baseline["of_rows"]
@@ -403,7 +399,7 @@ def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
 
 
 def _note_areas(measured: RocMetrics) -> list[str]:
-    """Return warnings where the intervals of the validation's areas may be unreliable."""
+    """Warn where the intervals of the validation's areas may be unreliable."""
     areas = [measured["auc"], *measured["pauc"]]
     return area_warnings(
         [WHOLE, *((area["fpr_min"], area["fpr_max"]) for area in measured["pauc"])],
@@ -415,9 +411,8 @@ def _note_areas(measured: RocMetrics) -> list[str]:
 
 @dataclass(frozen=True)
 class OutOfFoldRows:
-    """The out-of-fold rows, sorted by repeat, fold and row: each row once per repeat.
-
-    `score` is on the scale of the fold's own ranker, `aligned` on that of the ranker that is served.
+    """The out-of-fold rows by repeat, fold and row. `score` is on the scale of the fold's ranker, `aligned` of the
+    served one.
     """
 
     held_out: HeldOutRows
@@ -429,7 +424,7 @@ class OutOfFoldRows:
 def gather(
     data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Finished]
 ) -> OutOfFoldRows:
-    """Return the out-of-fold scores of all folds' rankers."""
+    """Gather the scores of all folds' rankers."""
     files = {scope_of(each["spec"]): each["result"]["files"] for each in finished if is_fit(each)}
     scores = [np.load(files[fold][SCORES_FILE]) for fold in folds]
     all_quantiles = [np.load(files[fold][QUANTILES_FILE]) for fold in folds]
@@ -444,14 +439,13 @@ def gather(
 
 
 def quantiles_of(scores: Floats) -> Floats:
-    """Return evenly spaced quantiles of scores, float64 of shape (1001,)."""
+    """Return evenly spaced quantiles, shape (1001,)."""
     quantiles: Floats = np.quantile(scores, np.linspace(0.0, 1.0, _N_QUANTILES))
     return quantiles
 
 
 def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
-    """Return one ranker's scores converted to the scale of another ranker, by quantiles of both rankers' scores of the
-    same rows.
+    """Convert one ranker's scores to the scale of another, by quantiles of both rankers' scores of the same rows.
 
     A score is mapped to where an equal fraction of the other's scores lies below. Both rankers were trained on these
     rows, so overfitting changes the distance between known and new rows alike in both. Beyond the ends the map is
@@ -472,9 +466,7 @@ def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
 def evaluate_out_of_fold(
     gathered: OutOfFoldRows, objective: Objective, workdir: Path
 ) -> RocMetrics:
-    """Return the metrics of the out-of-fold scores, which take the place of a validation part, and write
-    their curve.
-    """
+    """Return the metrics that take the place of a validation part's, and write their curve."""
     held_out, folds = gathered.held_out, gathered.folds
     windows = windows_of(objective)
     area, *partial = core_metrics.cross_validated_areas(
@@ -526,8 +518,9 @@ def evaluate_out_of_fold(
 def effective_rows(
     gathered: OutOfFoldRows, totals: core_metrics.ClassTotals
 ) -> tuple[float, float]:
-    """Return the effective numbers of positives and negatives, reduced by the variance between the rankers of the
-    repeats.
+    """Return how many independent positives and negatives would have rates of the same variance.
+
+    Repeats add no rows, but their rankers differ, so rates vary more than with one ranker (`rate_inflation`).
     """
     held_out, folds = gathered.held_out, gathered.folds
 
@@ -552,9 +545,7 @@ def effective_rows(
 def _calibrate_out_of_fold(
     gathered: OutOfFoldRows, seed: int, workdir: Path, *, by_time: bool
 ) -> CalibrationRecord:
-    """Fit a calibration on the out-of-fold scores, on the scale of the served ranker. `by_time`: folds are time
-    windows.
-    """
+    """Fit a calibration on the scale of the served ranker. `by_time`: folds are time windows."""
     held_out = gathered.held_out
     return calibrations.learn(
         workdir,
@@ -574,7 +565,7 @@ def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None
 
 
 def write_out_of_fold(gathered: OutOfFoldRows, workdir: Path) -> OutOfFoldRecord:
-    """Write all out-of-fold rows as Parquet; `row` counts from 0 in the order of the dataset."""
+    """Write Parquet; `row` counts from 0 in the order of the dataset."""
     held_out, folds = gathered.held_out, gathered.folds
     weight = np.ones(len(gathered.score)) if held_out.weight is None else held_out.weight
     columns = {
@@ -604,7 +595,7 @@ def write_out_of_fold(gathered: OutOfFoldRows, workdir: Path) -> OutOfFoldRecord
 def write_held_out(
     row: npt.NDArray[np.int64] | None, y: npt.NDArray[np.int8], scores: Floats, workdir: Path
 ) -> HeldOutRecord:
-    """Write the validation rows as Parquet; `row` counts from 0 in the order of their dataset."""
+    """Write Parquet; `row` counts from 0 in the order of the validation dataset."""
     path = workdir / HELD_OUT_FILE
     pq.write_table(pa.table({"row": row, "y": y, "score": scores}), path, compression="zstd")
     with path.open("rb") as file:
@@ -613,7 +604,6 @@ def write_held_out(
 
 
 def _fold_aucs(gathered: OutOfFoldRows) -> list[FoldAuc]:
-    """Return the AUC of each fold."""
     held_out, folds = gathered.held_out, gathered.folds
     aucs: list[FoldAuc] = []
     for repeat, fold in np.unique(np.stack([folds.repeat, folds.fold], axis=1), axis=0).tolist():

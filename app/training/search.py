@@ -78,7 +78,7 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
 
 
 def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Parameters:
-    """Return the validated parameters of `auto`. Raises Invalid."""
+    """Validate the parameters of `auto`. Raises Invalid."""
     for parameter in given:
         if parameter not in AUTO_PARAMETERS:
             raise invalid(
@@ -102,7 +102,7 @@ def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Param
 
 
 def _positive(given: Mapping[str, Any], name: str, default: float | None, limit: float) -> float:
-    """Return a parameter of `auto` that must be above 0 and at most `limit`. Raises Invalid."""
+    """Read a parameter above 0 and at most `limit`. Raises Invalid."""
     value = given.get(name, default)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value <= limit:
@@ -115,7 +115,6 @@ def _positive(given: Mapping[str, Any], name: str, default: float | None, limit:
 
 
 def searches(spec: TrainSpec) -> bool:
-    """Return True if the job chooses among candidates."""
     return spec.get("search") is not None or spec["algorithm"]["name"] == AUTO
 
 
@@ -125,7 +124,7 @@ def planner_of(
     counts: Callable[[], tuple[int, int, int, int]],
     can_split: Callable[[int, float], bool],
 ) -> Planner | None:
-    """Return the planner of one scope of a job; None if there is nothing to choose.
+    """Return the planner of one scope; None if there is nothing to choose.
 
     Each of the `n_scopes` scopes has an equal part of `auto`'s budget. `counts` returns the numbers of training rows,
     of rows of the rarer class and of features, and the largest number of categories; `can_split` returns whether the
@@ -155,7 +154,7 @@ def planner_of(
 
 
 def budget_of(spec: TrainSpec, n_scopes: int) -> float | None:
-    """Return the seconds of `auto`'s budget for each scope of a job; None for other algorithms."""
+    """Return the seconds of `auto` for each scope; None for other algorithms."""
     algorithm = spec["algorithm"]
     if algorithm["name"] != AUTO:
         return None
@@ -164,7 +163,7 @@ def budget_of(spec: TrainSpec, n_scopes: int) -> float | None:
 
 
 def check_size(spec: TrainSpec, n_scopes: int) -> None:
-    """Raise Invalid for a search that needs more than `MAX_FITS` fits in all scopes."""
+    """Raise Invalid for a search of more than `MAX_FITS` fits in all scopes."""
     n_fits = _count(spec) * n_scopes
     if n_fits > MAX_FITS:
         raise invalid(
@@ -175,7 +174,7 @@ def check_size(spec: TrainSpec, n_scopes: int) -> None:
 
 
 def count_fits(spec: TrainSpec) -> float:
-    """Return the approximate number of fits of a search in one scope, in units of a fit on all its training rows."""
+    """Count fits of a search in one scope approximately, in units of a fit on all training rows."""
     if (search := spec.get("search")) is None:
         return 0.0
     n_splits = search.get("folds") or 1
@@ -189,7 +188,6 @@ def is_affordable(search: SearchSpec, algorithm: AlgorithmSpec, n_scopes: int) -
 
 
 def _count(spec: TrainSpec) -> int:
-    """Return the number of trials in one scope, each counted as a whole fit; 0 without a search."""
     if spec.get("search") is None:
         return 0
     planner = _planner_of(spec)
@@ -197,7 +195,7 @@ def _count(spec: TrainSpec) -> int:
 
 
 def trials_of(spec: TrainSpec, n_scopes: int) -> int | None:
-    """Return the number of trials of a search in all scopes; None if it is not known in advance, as for `auto`."""
+    """Count the trials in all scopes; None if it is not known in advance, as for `auto`."""
     if spec.get("search") is None:
         return None
     planner = _planner_of(spec)
@@ -208,7 +206,6 @@ def trials_of(spec: TrainSpec, n_scopes: int) -> int | None:
 
 
 def fraction_of(spec: TrainSpec) -> float:
-    """Return the fraction of the training rows in the validation part of an inner holdout."""
     search = spec.get("search")
     return FRACTION if search is None else search.get("fraction", FRACTION)
 
@@ -216,7 +213,6 @@ def fraction_of(spec: TrainSpec) -> float:
 def describe(
     spec: TrainSpec, chosen: Chosen, seconds: float, folds_chosen: list[documents.FoldChosen]
 ) -> Search:
-    """Return the description of a search that is stored with the model: candidates and choice."""
     search = _search_of(spec)
     return {
         **search,
@@ -246,7 +242,6 @@ def searched(search: SearchSpec, chosen: Chosen) -> Parameters:
 
 
 def _candidate(search: SearchSpec, row: LeaderboardRow) -> SearchTrial:
-    """Return a candidate of a search as JSON."""
     return {
         "parameters": _searched(search, row.parameters),
         "value": row.value,
@@ -274,7 +269,6 @@ def _search_of(spec: TrainSpec) -> SearchSpec:
 
 
 def _planner(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> CandidateSearch:
-    """Return the planner of a search."""
     shared = {key: value for key, value in parameters.items() if key not in search["space"]}
     options: dict[str, Any] = {"n_splits": search.get("folds") or 1}
     if search["method"] == GRID:

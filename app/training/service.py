@@ -1,6 +1,4 @@
-"""Submission of training jobs: validation of a request, with all defaults, before a row is written. Also reading of
-stored results of validation.
-"""
+"""Submission of training jobs: validation of a request, with all defaults. Also reading of results of validation."""
 
 from __future__ import annotations
 
@@ -93,9 +91,7 @@ MIN_SECONDS_OF_FOLD = 2.5
 
 @dataclass(frozen=True)
 class TrainRequest(TrainingParameters):
-    """The parameters of a request for a training job, with the API's defaults, before they are validated against the
-    database.
-    """
+    """The parameters of a training job with the API's defaults, not yet validated against the database."""
 
     dataset_id: str
     algorithm: Mapping[str, Any]
@@ -113,10 +109,7 @@ class TrainRequest(TrainingParameters):
 
 
 def check(session: Session, settings: Settings, owner: str, request: TrainRequest) -> TrainSpec:
-    """Return the complete, validated specification of a requested job. Raises Invalid, NotFound or Conflict.
-
-    It changes nothing, and locks nothing.
-    """
+    """Complete and validate a requested job, without changes or locks. Raises Invalid, NotFound or Conflict."""
     objective = request.objective.copy()
     check_objective(objective)
     algorithm = resolve_algorithm(
@@ -171,9 +164,7 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
 
 
 def _check_protected_features(named: Sequence[str], dataset: Dataset) -> list[str]:
-    """Return the protected columns that the job takes as features. Raises Invalid for a name that is not a protected
-    column of the dataset.
-    """
+    """Return the protected columns that are features. Raises Invalid for a name that is not a protected column."""
     protected = protected_columns(dataset)
     known = {column["name"]: column["role"] for column in dataset.columns}
     for index, name in enumerate(named):
@@ -198,7 +189,6 @@ def _check_protected_features(named: Sequence[str], dataset: Dataset) -> list[st
 def _describe_protected(
     dataset: Dataset, also: Collection[str], author: str | None
 ) -> list[ProtectedColumn]:
-    """Return the protected columns of the dataset, with the decision on each; when it was made is that of the job."""
     types = {column["name"]: column["type"] for column in dataset.columns}
     return [
         {
@@ -213,9 +203,7 @@ def _describe_protected(
 
 
 def _values_of_job(request: TrainRequest) -> Parameters:
-    """Return the values of the algorithm parameters that the job sets (`JOB_LEVEL_PARAMETERS`): seed, label noise, and
-    the window of the objective.
-    """
+    """Return the values of `JOB_LEVEL_PARAMETERS`: seed, label noise, and the window of the objective."""
     fpr_min, fpr_max = window_of(request.objective)
     return {
         "random_state": request.seed,
@@ -228,9 +216,7 @@ def _values_of_job(request: TrainRequest) -> Parameters:
 def _check_learner(
     algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset, also: Collection[str]
 ) -> Objective:
-    """Raise Invalid unless the algorithm, with these parameters and this objective, can be trained on the dataset.
-    Returns the objective; for pairs it is another one.
-    """
+    """Return the objective (for pairs another one). Raises Invalid unless the algorithm can be trained for it."""
     if algorithm["name"] == AUTO:
         check_auto(dataset)
     elif dataset.kind == DatasetKind.PREFERENCES:
@@ -247,7 +233,7 @@ def _check_learner(
 def _find_validation_dataset(
     session: Session, owner: str, dataset_id: str, dataset: Dataset, also: Collection[str]
 ) -> Dataset:
-    """Return the dataset for validating a model of `dataset`. Raises Invalid if it does not fit."""
+    """Raises Invalid if it does not fit."""
     pointer = "/validation/dataset_id"
     other = ready_dataset(session, owner, dataset_id, {"pointer": pointer})
     check_pairs_ready(other, pointer)
@@ -276,13 +262,13 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
 
 
 def _timeout(settings: Settings, spec: TrainSpec) -> float:
-    """Return the default timeout of a job in seconds: the service's, or twice the budget of `auto`."""
+    """Return the service's default, or twice the budget of `auto`."""
     budget: float = spec["algorithm"]["parameters"].get("budget_seconds", 0.0)
     return max(settings.job_timeout_seconds, 2.0 * float(budget))
 
 
 def _check_seconds(settings: Settings, name: str, seconds: float | None) -> None:
-    """Raise Invalid for a duration that exceeds the service's limit."""
+    """Raise Invalid above the service's limit."""
     most = settings.max_job_seconds
     if seconds is not None and seconds > most:
         raise invalid(
@@ -303,7 +289,7 @@ def check_auto(dataset: Dataset) -> None:
 
 
 def check_target(name: str, dataset: Dataset) -> None:
-    """Raise Invalid unless the algorithm supports labels of the dataset's kind: of two values, several, or grades."""
+    """Raise Invalid unless the algorithm supports the dataset's labels: of two values, several, or grades."""
     if dataset.kind not in kinds_of(name):
         able = ", ".join(other for other in ALGORITHMS if dataset.kind in kinds_of(other))
         raise invalid(
@@ -314,13 +300,13 @@ def check_target(name: str, dataset: Dataset) -> None:
 
 
 def is_listed(dataset: Dataset) -> bool:
-    """Return True if rankers trained on the dataset are evaluated by list metrics: within queries, or of grades."""
+    """Return True if rankers of the dataset are evaluated by list metrics: within queries, or of grades."""
     return dataset.query is not None or dataset.kind == DatasetKind.GRADED
 
 
 def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset) -> None:
-    """Raise Invalid unless the algorithm, with these parameters, supports the dataset's queries or grades, and the
-    objective is a list metric.
+    """Raise Invalid unless the algorithm supports queries or grades as the dataset has them, and the objective is for
+    lists.
     """
     if not is_listed(dataset):
         return
@@ -355,9 +341,7 @@ def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset
 
 
 def check_curve(objective: Objective, dataset: Dataset) -> None:
-    """Raise Invalid unless the model will have a single curve, from which the objective's threshold or metric can be
-    read.
-    """
+    """Raise Invalid unless the model will have a single curve for the objective's threshold or metric."""
     if dataset.kind == DatasetKind.MULTILABEL and not declaration_of(objective).takes_labels:
         able = " or ".join(name for name, it in OBJECTIVES.items() if it.takes_labels)
         raise invalid(
@@ -368,7 +352,7 @@ def check_curve(objective: Objective, dataset: Dataset) -> None:
 
 
 def count_validation_rows(validation: Validation, dataset: Dataset) -> int | None:
-    """Return the approximate number of the dataset's rows in the validation part; None if there are none."""
+    """Return the approximate number of the dataset's rows in the validation part."""
     rows = dataset.rows or 0
     if validation["method"] == HOLDOUT:
         return max(1, round(validation["fraction"] * rows))
@@ -379,9 +363,7 @@ def count_validation_rows(validation: Validation, dataset: Dataset) -> int | Non
 
 
 def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int | None) -> None:
-    """Raise Invalid for a count of first rows that is not defined on the validation rows, or larger than
-    their number.
-    """
+    """Raise Invalid for a count of first rows that is not defined on the validation rows, or exceeds them."""
     metric, count, declared = objective["metric"], objective.get("count"), declaration_of(objective)
     if dataset.weight is not None and (count is not None or declared.counts_rows):
         way_out = "set share" if declared.has("share") else "use average_precision"
@@ -409,9 +391,7 @@ def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int 
 def check_categories(
     algorithm: AlgorithmSpec, dataset: Dataset, also: Collection[str] = ()
 ) -> None:
-    """Raise Invalid unless the algorithm, with these parameters, supports the dataset's categorical features, if there
-    are any. `also` are protected columns that are features, too.
-    """
+    """Raise Invalid unless the algorithm supports the categorical features. Protected columns `also` are features."""
     categorical = [
         column["name"]
         for column in feature_columns(dataset, also)
@@ -434,8 +414,9 @@ def check_categories(
 def check_constraints(
     algorithm: AlgorithmSpec, dataset: Dataset, by_time: str | None, also: Collection[str]
 ) -> None:
-    """Raise Invalid for monotone constraints on columns that are not numeric features, and for bins of columns that
-    cannot have them; the column of times is not a feature, and of the protected columns only those in `also` are.
+    """Raise Invalid for monotone constraints on columns that are not numeric features, and for impossible bins.
+
+    The column of times is no feature, and of the protected columns only those in `also` are.
     """
     parameters = algorithm["parameters"]
     if not any(parameters.get(name) for name in ("monotone", "bins", "special_values")):
@@ -463,9 +444,7 @@ def check_constraints(
 
 
 def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Objective:
-    """Return the objective of pairs. Raises Invalid unless the algorithm, with these parameters, can be trained on
-    pairs.
-    """
+    """Return the objective of pairs. Raises Invalid unless the algorithm can be trained on pairs."""
     estimator = ALGORITHMS[algorithm["name"]]
     if not hasattr(estimator, "fit_pairs"):
         able = ", ".join(name for name, other in ALGORITHMS.items() if hasattr(other, "fit_pairs"))
@@ -487,7 +466,7 @@ def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Object
 
 
 def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | None:
-    """Return a copy of the search. Raises Invalid if the dataset's rows cannot be split as it requires."""
+    """Raise Invalid if the dataset's rows cannot be split as the search requires."""
     if searched is None:
         return None
     if searched.get("folds") is not None and dataset.kind != DatasetKind.BIPARTITE:
@@ -532,8 +511,7 @@ def default_validation(
 
 
 def resolve_validation(validation: Validation, dataset: Dataset) -> Validation:
-    """Return the validation with its time_column. By default the newest rows are the validation rows if the dataset has
-    dates.
+    """Set the time_column. By default the newest rows are the validation rows if the dataset has dates.
 
     Not so where rows of a group or a query stay together: rows of a group that was trained on do not validate, and few
     rows might be left. But so for decisions, which have a time, whatever their group. Never with several repeats, since
@@ -552,7 +530,6 @@ def resolve_validation(validation: Validation, dataset: Dataset) -> Validation:
 
 
 def _default_time(dataset: Dataset) -> str | None:
-    """Return the column by which the rows of a dataset are split by default."""
     if dataset.source is not None and (name := dataset.source.get("time_column")) is not None:
         features = {each["name"] for each in dataset.columns if each["role"] == "feature"}
         return name if name in features else None
@@ -562,8 +539,8 @@ def _default_time(dataset: Dataset) -> str | None:
 
 
 def check_validation(validation: Validation, dataset: Dataset, also: Collection[str] = ()) -> None:
-    """Raise Invalid for a validation in folds or by time that the dataset does not allow. `also` are protected columns
-    that are features, too.
+    """Raise Invalid for folds or a split by time that the dataset does not allow. Protected columns `also` are
+    features.
     """
     method, by_time = validation["method"], validation.get("time_column")
     for asked, pointer, value in (
@@ -594,7 +571,6 @@ def check_validation(validation: Validation, dataset: Dataset, also: Collection[
 
 
 def _check_time_column(name: str, dataset: Dataset, also: Collection[str]) -> None:
-    """Raise Invalid unless the column can order the rows by time."""
     pointer = "/validation/time_column"
     column = next((column for column in dataset.columns if column["name"] == name), None)
     if column is None:
@@ -619,7 +595,7 @@ def _check_time_column(name: str, dataset: Dataset, also: Collection[str]) -> No
 
 
 def _check_fits(dataset: Dataset, other: Dataset, also: Collection[str]) -> None:
-    """Raise Invalid unless the other dataset has the same kind, every feature, and the same two label values."""
+    """Raise Invalid unless the other dataset has the same kind, every feature, and the same label values."""
     pointer = "/validation/dataset_id"
     if other.kind != dataset.kind:
         raise invalid(
@@ -642,7 +618,7 @@ def _check_fits(dataset: Dataset, other: Dataset, also: Collection[str]) -> None
 
 
 def read_out_of_fold(session: Session, owner: str, ref: str) -> tuple[Model, ModelOutOfFold]:
-    """Return the model and the database row of its out-of-fold scores. Raises NotFound or Conflict."""
+    """Raises NotFound or Conflict."""
     model = find(session, owner, ref)
     out_of_fold = session.get(ModelOutOfFold, model.id)
     if model.validation["method"] != "cross_validation":
@@ -660,7 +636,7 @@ def read_out_of_fold(session: Session, owner: str, ref: str) -> tuple[Model, Mod
 
 
 def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, ModelBaselines]:
-    """Return the model and its comparison with baselines. Raises NotFound."""
+    """Raises NotFound."""
     model = find(session, owner, ref)
     baselines = session.get(ModelBaselines, model.id)
     if baselines is None:
@@ -669,7 +645,7 @@ def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, Model
 
 
 def read_leaderboard(session: Session, owner: str, ref: str) -> tuple[Model, ModelLeaderboard]:
-    """Return the model and its leaderboard of `auto`. Raises NotFound."""
+    """Raises NotFound."""
     model = find(session, owner, ref)
     leaderboard = session.get(ModelLeaderboard, model.id)
     if leaderboard is None:

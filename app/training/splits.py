@@ -64,7 +64,7 @@ Fold = tuple[int, int]
 
 
 def folds_of(validation: Validation) -> list[Fold]:
-    """Return the folds of a job, repeat by repeat; an empty list without cross-validation."""
+    """Return the folds, repeat by repeat; none without cross-validation."""
     if validation["method"] != CROSS_VALIDATION:
         return []
     repeats, folds = validation.get("repeats", 1), validation["folds"]
@@ -100,7 +100,6 @@ class Units:
 
     @classmethod
     def of(cls, table: Table, seed: int) -> Units:
-        """Return the units of a table, sorted by hash."""
         from core.base.splits import has_few_kinds, part_kinds, sort_keys
 
         hashes = hash_units(table, seed)
@@ -136,8 +135,8 @@ class Units:
 def split_rows(table: Table, validation: Validation, seed: int) -> list[RowSplit]:
     """Return the splits of a job's `validation`, by time if the table has times.
 
-    A holdout is one split; cross-validation is `folds` of them for each of the `repeats`, repeat by repeat.
-    Raises Invalid when a part lacks a class.
+    A holdout is one split; cross-validation is `folds` of them for each of the `repeats`, repeat by repeat. Raises
+    Invalid when a part lacks a class.
     """
     if validation["method"] == HOLDOUT:
         if table.time is None:
@@ -154,12 +153,10 @@ def split_rows(table: Table, validation: Validation, seed: int) -> list[RowSplit
 
 
 def split(table: Table, fraction: float, seed: int) -> RowSplit:
-    """Return the training and the validation rows of a split, both in the order of the table.
+    """Return the training and validation rows of a split by content, in the order of the table.
 
-    Rows with equal hashes stay together: those of a group or, without groups, those with equal features. These units
-    are divided into two strata, with and without a positive row, sorted by hash, and split where the fraction of the
-    stratum is closest to `fraction`. So the split depends only on seed and content, not on the order of rows or
-    columns. Raises Invalid if a part would have too few rows of a class.
+    Both strata (see the module) are split where the fraction is closest to `fraction`. Raises Invalid if a part would
+    have too few rows of a class.
     """
     check_fraction(fraction)
     units = Units.of(table, seed)
@@ -172,7 +169,6 @@ def split(table: Table, fraction: float, seed: int) -> RowSplit:
 
 
 def _split_by_content(table: Table, folds: int, seed: int) -> list[RowSplit]:
-    """Return the splits into folds of units."""
     from core.base.splits import even_parts
 
     units = Units.of(table, seed)
@@ -183,7 +179,6 @@ def _split_by_content(table: Table, folds: int, seed: int) -> list[RowSplit]:
 
 
 def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[RowSplit]:
-    """Return the splits for the given fold of each row."""
     row_splits = []
     for k in range(folds):
         test = fold == k
@@ -193,7 +188,6 @@ def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[RowSpli
 
 
 def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: float) -> RowSplit:
-    """Return the split with the latest fraction of the rows for validation."""
     check_fraction(fraction)
     times, counts = np.unique(time, return_counts=True)
     n_later = cut(counts[::-1], fraction)
@@ -202,7 +196,6 @@ def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: floa
 
 
 def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) -> list[RowSplit]:
-    """Return the splits by expanding time windows."""
     from core.base.splits import even_parts
 
     _, index, counts = np.unique(time, return_inverse=True, return_counts=True)
@@ -226,7 +219,7 @@ def _before_and_after(
 
 
 def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
-    """Return the split. Raises Invalid if a part lacks rows of a class."""
+    """Raise Invalid if a part lacks rows of a class."""
     of = "" if which is None else f" of {which}"
     try:
         check_classes(table.y[row_split.train], f"the training part{of}")
@@ -255,14 +248,14 @@ def check_one_split(inner: InnerSplits, of: str) -> None:
 
 
 def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
-    """Return the training and the validation part as tables, both with only the categories of the former."""
+    """Return both parts as tables with only the categories of the training part."""
     learnt = table.part(train).known_to()
     return learnt, table.part(validation).coded_as(learnt)
 
 
 def cut(mass: npt.NDArray[Any], fraction: float) -> int:
-    """Return the number of units, from the first, whose mass is closest to `fraction` of the whole, with at least one
-    unit on each side.
+    """Return how many units, from the first, have a mass closest to `fraction` of the whole; each side has at least
+    one.
 
     mass: (n_units,) of integers above 0.
     """
@@ -288,13 +281,12 @@ def cut(mass: npt.NDArray[Any], fraction: float) -> int:
 
 
 def are_alike(table: Table) -> bool:
-    """Return True if all rows have the same features."""
     hashes = hash_rows(table)
     return bool((hashes == hashes[0]).all())
 
 
 def note_kinds(table: Table) -> str | None:
-    """Return the warning that equal rows are in both parts of the split; None if they are not."""
+    """Warn that equal rows are in both parts of the split."""
     from core.base.splits import has_few_kinds
 
     if table.group is not None:
@@ -309,7 +301,7 @@ def note_kinds(table: Table) -> str | None:
 
 
 def hash_units(table: Table, seed: int) -> Hashes:
-    """Return a hash for each row that is equal within a unit: of its group, or, without groups, of its features."""
+    """Hash each row by its unit: its group, or, without groups, its features."""
     hashes = hash_rows(table) if table.group is None else table.group.copy()
     for start in range(
         0, len(hashes), ROWS_AT_ONCE
@@ -320,7 +312,7 @@ def hash_units(table: Table, seed: int) -> Hashes:
 
 
 def no_such_validation(what: str, method: str) -> Invalid:
-    """Return the error for a validation method that data with `what` does not support."""
+    """Return the error for a method that data with `what` does not support."""
     return Invalid(
         f"validation.method must be holdout, dataset or none with {what}, got {method!r}",
         code="unsupported",
@@ -328,7 +320,7 @@ def no_such_validation(what: str, method: str) -> Invalid:
 
 
 def hold_out_units(table: Table, fraction: float, seed: int) -> RowSplit:
-    """Return the training rows and a random held-out fraction of the rows, in which units are not divided."""
+    """Hold out a random fraction of the rows; units are not divided."""
     check_fraction(fraction)
     hashes = hash_units(table, seed)
     units, counts = np.unique(hashes, return_counts=True)  # a random order
@@ -337,7 +329,7 @@ def hold_out_units(table: Table, fraction: float, seed: int) -> RowSplit:
 
 
 def hash_rows(table: Table) -> Hashes:
-    """Return a hash of the features of each row: equal rows have equal hashes, in any table."""
+    """Hash the features: equal rows have equal hashes, in any table."""
     from app.ingest.profile import add_column  # numba, which the API does without
 
     hashes = np.zeros(len(table.X), dtype=np.uint64)
@@ -348,9 +340,8 @@ def hash_rows(table: Table) -> Hashes:
 
 
 class SplitData(ABC):
-    """A table in memory, divided into a training part and, unless there is none, a validation part.
-
-    `notes` is what the model's owner should know about the parts. A part's name is `train` or `validation`.
+    """A table in memory, divided into the parts `train` and, unless there is none, `validation`. `notes` is what the
+    model's owner should know about them.
     """
 
     notes: Sequence[str] = ()
@@ -383,7 +374,6 @@ class SplitData(ABC):
 
     @property
     def n_learnt(self) -> int:
-        """The number of training rows, or of training pairs."""
         return len(self._table_of("train").X)
 
     @property
@@ -392,25 +382,25 @@ class SplitData(ABC):
         return self._table_of("validation").coded
 
     def sample(self, part: str, seed: int) -> Table | None:
-        """Return a sample of the rows of a part, drawn by `interpretation.draw`; None if there is no such part."""
+        """Return a sample drawn by `interpretation.draw`; None if there is no such part."""
         table = self.table(part)
         return None if table is None else draw(table, seed)
 
     def evaluation_rows(self, seed: int) -> tuple[str, Table] | None:
-        """Return the name of a part (`validation` if there is one) and a sample of its rows of both classes, drawn by
-        `interpretation.draw_classes`; None if rows do not have exactly one label.
+        """Return a part (`validation` if there is one) and a sample of its rows of both classes (`draw_classes`).
+
+        None if rows do not have exactly one label.
         """
         return None
 
     def missing(self) -> list[tuple[bool, bool]]:
-        """Return for each feature whether some, and whether all, of its values in the training part are missing."""
+        """Return for each feature whether some, and all, of its training values are missing."""
         return [
             _missing_among(self.training_values(feature))
             for feature in range(len(self._table_of("train").names))
         ]
 
     def training_values(self, feature: int) -> Floats:
-        """Return the values of a feature in the training part, float64 of shape (rows,)."""
         return self._table_of("train").column(feature)
 
     def _table_of(self, part: str) -> Table:

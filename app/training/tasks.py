@@ -162,7 +162,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def _ready(session: Session, owner: str, dataset_id: str | None) -> Dataset:
-    """Return the job's dataset. Raises Conflict if it was deleted or is not ready."""
+    """Raises Conflict if the dataset was deleted or is not ready."""
     dataset = find_to_read(session, owner, dataset_id)
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
         raise Conflict(
@@ -173,14 +173,11 @@ def _ready(session: Session, owner: str, dataset_id: str | None) -> Dataset:
 
 
 def spec_of(claim: Claim) -> TrainSpec:
-    """Return the specification of a claimed training job."""
     return cast(TrainSpec, claim.spec)
 
 
 def _table_of(dataset: Dataset, time_column: str | None, also: Collection[str]) -> TrainTable:
-    """Return the blob key of a table and the roles of its columns. The column that orders the rows by time is not a
-    feature; of the protected columns only those in `also` are.
-    """
+    """Return the blob key and roles of a table. The time column is no feature; protected columns only if in `also`."""
     features: list[Feature] = [
         {"name": column["name"], "type": column["type"]}
         for column in feature_columns(dataset, also)
@@ -202,8 +199,7 @@ def _check_fits(dataset: Dataset, other: Dataset, also: Collection[str]) -> None
 
 
 def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult:
-    """Run the parts of the plan and return the result, or a request for child jobs. Only computes, on the files that
-    the payload names.
+    """Run the plan; return the result, or a request for child jobs. Only computes, on the files of the payload.
 
     A first stage of many fits (each counted with all cells of the table) is run by child jobs, and so are the stages
     after it; a large fit of many pieces is divided into child jobs, too. Baselines run where the fits run with which
@@ -236,7 +232,6 @@ def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult
 
 
 def _with_holdout(payload: TrainPayload) -> TrainPayload:
-    """Return the payload with a holdout in place of folds."""
     spec = payload["spec"].copy()
     spec["validation"] = {"method": HOLDOUT, "fraction": HOLDOUT_FRACTION}
     if (rows := spec.get("evaluated_rows")) is not None:
@@ -247,7 +242,7 @@ def _with_holdout(payload: TrainPayload) -> TrainPayload:
 def _run(
     payload: TrainPayload, context: FitContext, reporter: Reporter, notes: Sequence[str]
 ) -> TrainResult | FanOutResult:
-    """Run stage after stage of the plan; `notes` are the first warnings of the model."""
+    """Run stage after stage; `notes` are the first warnings of the model."""
     from app.training.result import put_together
 
     workdir, ended = Path(payload["workdir"]), payload.get("ended", False)
@@ -291,8 +286,7 @@ def _run_stage(
     workdir: Path,
     left: float,
 ) -> list[Finished]:
-    """Run the parts of a stage in this process and return them with their outcomes: several trials in parallel, other
-    parts one after the other.
+    """Run a stage in this process: several trials in parallel, other parts one after the other.
 
     `left` is the fraction of all work that is left; baselines do not count in it. Once the job's owner has asked for
     the best so far, parts that the job can do without are left out.
@@ -338,19 +332,17 @@ def _run_stage(
 
 
 class _Clock:
-    """Divides the duration of a stage among its parts; the first stage includes the imports and the reading of the
-    table since the start of the attempt.
+    """Divides the duration of a stage among its parts, so that they add up to the time of the job.
 
-    So the times of a job's parts add up to the time of the job, whichever of them ran at once.
+    The first stage includes the imports and the reading of the table since the start of the attempt.
     """
 
     def __init__(self, started: float | None) -> None:
         self._latest = time.monotonic() if started is None else started
 
     def divide(self, finished: list[Finished], uncounted: float) -> list[Finished]:
-        """Return the finished parts of a stage, each with its part of the duration as `elapsed`.
-
-        `uncounted` are the seconds since the attempt's start that a budget does not count.
+        """Set each part's share of the duration as `elapsed`. `uncounted` are seconds since the start that a budget
+        does not count.
         """
         now = time.monotonic() - uncounted
         seconds, self._latest = max(now - self._latest, 0.0), now
@@ -369,7 +361,7 @@ class Published(NamedTuple):
 
 
 def publish(blobs: Publisher, claim: Claim, result: TrainResult) -> Published:
-    """Store the artifact, and construct the model's rows, outside a transaction because curves may have many points."""
+    """Store the artifact and construct the rows outside a transaction: curves may have many points."""
     workdir, artifact = Path(result["workdir"]), result["artifact"]
     stored = blobs.publish(workdir / artifact["file"], ARTIFACTS, artifact["sha256"])
     model_id = new_id("mdl")
@@ -383,9 +375,7 @@ def publish(blobs: Publisher, claim: Claim, result: TrainResult) -> Published:
 
 
 def complete(session: Session, claim: Claim, result: TrainResult, published: Published) -> None:
-    """Write the model, its metrics and curves, and the end of the job; queue the job that measures what this one had no
-    time for.
-    """
+    """Write the model and the end of the job; queue the job that measures what there was no time for."""
     spec, artifact = spec_of(claim).copy(), result["artifact"]
     spec["validation"] = result.get("validation", spec["validation"])
     dataset = dataset_repository.find(session, claim.owner, claim.dataset_id or "")
@@ -441,9 +431,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
 
 
 def _decided(spec: TrainSpec, job: Job | None) -> list[ProtectedColumn]:
-    """Return the protected columns of the training dataset, with the time of the decision on those that are
-    features.
-    """
+    """Return the protected columns, with the time of the decision on those that are features."""
     at = None if job is None else job.created_at
     return [
         {**column, "decided_at": at if column["feature"] else None}
@@ -452,7 +440,7 @@ def _decided(spec: TrainSpec, job: Job | None) -> list[ProtectedColumn]:
 
 
 def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path) -> list[Base]:
-    """Return the database rows of a part's metrics: the measurement and, if there are any, the margins."""
+    """Return the measurement and, if there are any, the margins."""
     stored: dict[str, Any] = {**metrics}
     curve, measured = stored.pop("curve", None), stored.pop("margins", None)
     if "pauc" in stored:
@@ -471,7 +459,6 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
 def _rows_to_interpret(
     blobs: Publisher, claim: Claim, model_id: str, result: TrainResult
 ) -> list[Base]:
-    """Return the database rows for the model's interpretation: samples, importances and average rows."""
     own = claim.dataset_id or ""
     other = spec_of(claim)["validation"].get("dataset_id")
     dataset_of = {"train": own, VALIDATION: other or own}
@@ -545,7 +532,6 @@ def row_of_importance(
 def _rows_of_validation(
     blobs: Publisher, claim: Claim, model_id: str, result: TrainResult
 ) -> list[Base]:
-    """Return the database rows on the model's validation; store the scores of its rows as a blob."""
     rows: list[Base] = []
     if (scored := result["out_of_fold"]) is not None:
         file = Path(result["workdir"]) / scored["file"]
@@ -585,7 +571,7 @@ def _rows_of_validation(
 
 
 def _rows_of_calibration(claim: Claim, model_id: str, result: TrainResult) -> list[Base]:
-    """Return the database row of the model's first calibration as a list; empty without one."""
+    """Return one row in a list; empty without a calibration."""
     if (learnt := result.get("calibration")) is None:
         return []
     spec = spec_of(claim)
@@ -603,9 +589,7 @@ def _rows_of_calibration(claim: Claim, model_id: str, result: TrainResult) -> li
 
 
 def _optimised_for(spec: TrainSpec) -> Objective:
-    """Return what the algorithm itself optimizes: the window if it has one, the pairs if it is trained on pairs, else
-    the whole curve.
-    """
+    """Return what the algorithm itself optimizes: its window, or the pairs it is trained on, else the whole curve."""
     objective, parameters = spec["objective"], spec["algorithm"]["parameters"]
     if objective["metric"] == "tpr" and "fpr_max" in parameters:
         fpr_min, fpr_max = parameters["fpr_min"], parameters["fpr_max"]
@@ -616,7 +600,7 @@ def _optimised_for(spec: TrainSpec) -> Objective:
 
 
 def _lock_inputs(session: Session, old: Job) -> None:
-    """Lock the datasets for a retry that trains on them. Raises Conflict if one was deleted."""
+    """Lock the datasets for a retry. Raises Conflict if one was deleted."""
     lock_inputs(session, old, (old.spec.get("validation") or {}).get("dataset_id"))
 
 

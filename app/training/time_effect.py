@@ -47,8 +47,8 @@ class TimedRows:
 
     @classmethod
     def draw(cls, table: Table, by_time: RowSplit, seed: int) -> TimedRows | None:
-        """Return a sample of the rows of a split; None for rows without times, with groups or in a file, and if a part
-        has too few rows of a class.
+        """Draw rows of a split; None for rows without times, with groups or in a file, or with too few of a class in a
+        part.
         """
         if table.time is None or table.group is not None or isinstance(table, StoredTable):
             return None
@@ -59,8 +59,7 @@ class TimedRows:
         return cls(table.take(rows[order]), is_newest).thinned(most, seed)
 
     def thinned(self, most: int, seed: int) -> TimedRows | None:
-        """Return at most so many of the rows, with as many of the rarer class as possible up to one half; None if a
-        part has too few rows of a class.
+        """Keep at most so many rows, up to half of them of the rarer class; None if a part has too few rows of a class.
 
         The draw depends on the classes, not on the time: rows that are exchangeable stay so.
         """
@@ -76,7 +75,6 @@ class TimedRows:
         return thin if thin.has_classes(thin.is_newest) else None
 
     def has_classes(self, is_held_out: npt.NDArray[np.bool_]) -> bool:
-        """Return True if both parts have enough rows of both classes."""
         try:
             for part in (is_held_out, ~is_held_out):
                 check_classes(self.table.y[part], "a part")
@@ -91,10 +89,10 @@ def compare_with_random_splits(
     seed: int,
     limit: float | None = None,
 ) -> RandomSplits | None:
-    """Compare the AUC on the newest rows with those on random rows. `auc_of` fits a ranker on a split of a table, and
-    returns its AUC. None if too few random splits have both classes in both parts, or for lack of time.
+    """Compare the AUC on the newest rows with those on random rows; `auc_of` fits a ranker on a split.
 
-    If the fits would take longer than `limit` seconds, they have fewer rows. Errors of `auc_of` are raised.
+    None if too few random splits have both classes in both parts, or for lack of time. If the fits would take longer
+    than `limit` seconds, they have fewer rows. Errors of `auc_of` are raised.
     """
     started = time.perf_counter()
     newest = auc_of(timed.table, _split_of(timed.is_newest))
@@ -121,7 +119,7 @@ def _split_of(is_held_out: npt.NDArray[np.bool_]) -> RowSplit:
 
 
 def _compared(newest: metrics.Interval, aucs: list[float], rows: int) -> RandomSplits:
-    """Return the comparison of an AUC with those of random splits, and its two-sided p-value."""
+    """The p-value is two-sided."""
     of_newest: NewestArea = {"value": newest.value, "low": newest.low, "high": newest.high}
     lower = sum(auc <= newest.value for auc in aucs)
     higher = sum(auc >= newest.value for auc in aucs)

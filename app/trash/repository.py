@@ -16,9 +16,8 @@ Kind = Literal["dataset", "model", "evaluation", "comparison"]
 
 
 class TrashEntry(NamedTuple):
-    """A resource in the trash.
+    """A resource in the trash. `name` is its own, or what it was made with: a model, or a comparison's dataset.
 
-    `name` is a dataset's or a model's own, else that of what it was made with: a model, or the dataset of a comparison.
     `version` belongs to that name.
     """
 
@@ -51,7 +50,7 @@ _TABLES: Mapping[Kind, type[Trashable]] = MappingProxyType(
 
 
 def _entries_of(kind: Kind, *conditions: ColumnElement[bool]) -> Select[Any]:
-    """Return the statement that selects rows of one table as the fields of `TrashEntry`."""
+    """Select the fields of `TrashEntry`."""
     table, columns = _TABLES[kind], _TABLES[kind].__table__.c
     of = next(of for of in ("", "model_", "dataset_") if f"{of}name" in columns)
     fields = {
@@ -68,7 +67,7 @@ def _entries_of(kind: Kind, *conditions: ColumnElement[bool]) -> Select[Any]:
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[TrashEntry]:
-    """Return a page of the owner's trash, the last deleted entry first."""
+    """The last deleted entry is the first."""
     found = union_all(
         *(_entries_of(kind, table.in_trash_of(owner)) for kind, table in _TABLES.items())
     ).subquery()
@@ -89,7 +88,7 @@ def _in_trash(table: type[Trashable], owner: str, id_: str) -> ColumnElement[boo
 
 
 def find(session: Session, owner: str, id_: str) -> TrashEntry | None:
-    """Return the entry with this id in the owner's trash, locked until the transaction ends; None if there is none."""
+    """Lock the entry until the transaction ends."""
     kind = next((_KINDS[prefix] for prefix in _KINDS if is_id(id_, prefix)), None)
     if kind is None:
         return None
@@ -99,26 +98,22 @@ def find(session: Session, owner: str, id_: str) -> TrashEntry | None:
 
 
 def restore(session: Session, owner: str, entry: TrashEntry) -> None:
-    """Restore an entry of the trash."""
     table = _TABLES[entry.kind]
     session.execute(update(table).where(_in_trash(table, owner, entry.id)).values(deleted_at=None))
 
 
 def delete_for_good(session: Session, owner: str, entry: TrashEntry) -> None:
-    """Delete the row of an entry permanently."""
     table = _TABLES[entry.kind]
     session.execute(delete(table).where(_in_trash(table, owner, entry.id)))
 
 
 class OwnedEntry(NamedTuple):
-    """The id of a resource in the trash, and its owner."""
-
     id: str
     owner: str
 
 
 def find_old(session: Session, age_seconds: float, limit: int) -> list[OwnedEntry]:
-    """Return up to `limit` resources that have been in the trash for `age_seconds`, and that no legal hold covers."""
+    """Return what has been there for `age_seconds`, without a legal hold."""
     old = [
         select(table.__table__.c.id, table.__table__.c.owner).where(
             table.deleted_at < db_now() - age_seconds,

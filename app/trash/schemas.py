@@ -34,5 +34,4 @@ class TrashPage(PageOf[TrashItem]):
 
 
 def item_of(entry: TrashEntry) -> TrashItem:
-    """Return the response for an entry of the trash."""
     return TrashItem(**entry._asdict(), expires_at=entry.deleted_at + DAYS * DAY_SECONDS)

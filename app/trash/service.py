@@ -19,12 +19,12 @@ DAY_SECONDS = 86400.0
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[TrashEntry]:
-    """Return a page of the owner's trash, the last deleted entry first."""
+    """The last deleted entry is the first."""
     return repository.list_page(session, owner, limit=limit, after=after)
 
 
 def _find_to_change(session: Session, owner: str, id_: str) -> TrashEntry:
-    """Return an entry. Raises NotFound, and Forbidden for a model that the caller may not change."""
+    """Raises NotFound, and Forbidden for a model that the caller may not change."""
     entry = repository.find(session, owner, id_)
     if entry is None:
         raise NotFound(f"there is no {id_[:100]!r} in the trash")
@@ -39,7 +39,7 @@ def _named(entry: TrashEntry) -> str:
 
 
 def restore(session: Session, owner: str, id_: str) -> TrashEntry:
-    """Restore a resource unchanged; returns its entry. Its bytes and its version number were never reused."""
+    """Its bytes and its version number were never reused."""
     entry = _find_to_change(session, owner, id_)
     repository.restore(session, owner, entry)
     describe(session, f"{_named(entry)}: in the trash → restored")
@@ -47,7 +47,7 @@ def restore(session: Session, owner: str, id_: str) -> TrashEntry:
 
 
 def delete(session: Session, owner: str, id_: str) -> None:
-    """Delete a resource in the trash permanently; the sweeper later removes its bytes."""
+    """The sweeper later removes the bytes."""
     holds.lock(session, owner)
     holds.check(session, owner, dataset_id=id_, model_id=id_)
     entry = _find_to_change(session, owner, id_)
@@ -59,5 +59,5 @@ def delete(session: Session, owner: str, id_: str) -> None:
 
 
 def find_old(session: Session, limit: int) -> list[OwnedEntry]:
-    """Return up to `limit` resources that have been in the trash for the maximum time."""
+    """Return what has been there for the maximum time."""
     return repository.find_old(session, DAYS * DAY_SECONDS, limit)

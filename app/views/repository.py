@@ -13,7 +13,7 @@ from app.platform.tables import SavedView
 def list_page(
     session: Session, owner: str, of_list: str | None, *, limit: int, after: str | None
 ) -> Page[SavedView]:
-    """Return a page of the owner's views, the last saved first; of one list only, if it is given."""
+    """The last saved first; of one list, if given."""
     statement = select(SavedView).where(SavedView.readable_by(owner))
     if of_list is not None:
         statement = statement.where(SavedView.of_list == of_list)
@@ -22,7 +22,7 @@ def list_page(
 
 
 def find(session: Session, owner: str, of_list: str, name: str) -> SavedView | None:
-    """Return a view as the database has it now; None if there is none."""
+    """Return the view as the database has it now."""
     statement = select(SavedView).where(
         SavedView.readable_by(owner), SavedView.of_list == of_list, SavedView.name == name
     )
@@ -30,7 +30,6 @@ def find(session: Session, owner: str, of_list: str, name: str) -> SavedView | N
 
 
 def count(session: Session, owner: str) -> int:
-    """Return the number of the owner's views."""
     statement = select(func.count()).select_from(SavedView).where(SavedView.readable_by(owner))
     return session.scalar(statement) or 0
 
@@ -38,7 +37,7 @@ def count(session: Session, owner: str) -> int:
 def save(
     session: Session, owner: str, of_list: str, name: str, query: str, author: str | None
 ) -> None:
-    """Insert a view, or replace the one of this name."""
+    """Insert or replace."""
     values = {
         "query": query,
         "author": author,
@@ -54,7 +53,7 @@ def save(
 
 
 def remove(session: Session, owner: str, of_list: str, name: str) -> bool:
-    """Delete a view; returns False if there was none."""
+    """Return False if there was none."""
     statement = delete(SavedView).where(
         SavedView.readable_by(owner), SavedView.of_list == of_list, SavedView.name == name
     )

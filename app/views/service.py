@@ -19,14 +19,14 @@ MAX_FIELDS = 50
 def list_page(
     session: Session, owner: str, of_list: str | None, *, limit: int, after: str | None
 ) -> Page[SavedView]:
-    """Return a page of the owner's views, the last saved first; of one list only, if it is given."""
+    """The last saved first; of one list, if given."""
     return repository.list_page(session, owner, of_list, limit=limit, after=after)
 
 
 def save(
     session: Session, owner: str, of_list: str, name: str, query: str, author: str | None
 ) -> tuple[SavedView, bool]:
-    """Save a view, or replace the one of this name; returns it, and whether it is new.
+    """Return the view, and whether it is new.
 
     Raises Invalid for a text that is no query and for a name that nobody could see or address, and Conflict if the
     owner has `MAX_VIEWS` views.
@@ -60,6 +60,6 @@ def save(
 
 
 def delete(session: Session, owner: str, of_list: str, name: str) -> None:
-    """Delete a view. Raises NotFound if there is none of this name."""
+    """Raises NotFound."""
     if not repository.remove(session, owner, of_list, name):
         raise NotFound(f"there is no saved view {shown(name)} of {of_list}")

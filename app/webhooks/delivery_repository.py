@@ -23,7 +23,7 @@ MAX_RESPONSE = 1024
 
 @dataclass(frozen=True, slots=True)
 class DueTarget:
-    """A webhook that is not disabled, and to which deliveries are due. It fails if the last attempt failed."""
+    """A webhook with due deliveries that is not disabled. It fails if the last attempt failed."""
 
     id: str
     owner: str
@@ -31,7 +31,7 @@ class DueTarget:
 
 
 def due_targets(session: Session) -> list[DueTarget]:
-    """Return the webhooks to which deliveries are due: one look into an index for each webhook."""
+    """Look into an index once for each webhook."""
     now = read_clock(session)
     statement = select(Webhook.id, Webhook.owner, Webhook.failing_since.is_not(None)).where(
         Webhook.disabled_at.is_(None), _earliest() <= now
@@ -40,7 +40,7 @@ def due_targets(session: Session) -> list[DueTarget]:
 
 
 def _earliest() -> ScalarSelect[float]:
-    """Return when the first queued delivery of a webhook is due, as one look into an index."""
+    """Look into an index once."""
     return (
         select(Delivery.due_at)
         .where(Delivery.target == Webhook.id, Delivery.state == DeliveryState.QUEUED)
@@ -51,9 +51,7 @@ def _earliest() -> ScalarSelect[float]:
 
 
 def fail_untargeted(session: Session) -> int:
-    """Let the due deliveries fail whose webhook is disabled or deleted: it was so while their event was committed.
-    Returns their number.
-    """
+    """Fail due deliveries without an enabled webhook: it was lost while their event was committed."""
     now = read_clock(session)
     is_active = (
         select(Webhook.id)
@@ -71,7 +69,7 @@ def fail_untargeted(session: Session) -> int:
 
 
 def exists(session: Session, event_id: str, webhook_id: str) -> bool:
-    """Return True if the delivery still exists: its webhook or owner may have been deleted."""
+    """The webhook or owner may have been deleted."""
     statement = select(Delivery.target).where(
         Delivery.event_id == event_id, Delivery.target == webhook_id
     )
@@ -80,9 +78,7 @@ def exists(session: Session, event_id: str, webhook_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WebhookCounts:
-    """Webhooks of all owners by state. `late_seconds` is how long the oldest delivery has been due to a webhook that
-    works; 0.0 if none is due.
-    """
+    """Webhooks of all owners by state. `late_seconds`: how long a delivery to a working one has been due."""
 
     working: int
     failing: int
@@ -91,7 +87,7 @@ class WebhookCounts:
 
 
 def count_webhooks(session: Session) -> WebhookCounts:
-    """Count the webhooks. Looks into an index once for each."""
+    """Look into an index once for each."""
     now = read_clock(session)
     is_disabled, is_failing = Webhook.disabled_at.is_not(None), Webhook.failing_since.is_not(None)
     works = ~is_disabled & ~is_failing
@@ -106,7 +102,7 @@ def count_webhooks(session: Session) -> WebhookCounts:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A webhook that is not disabled, as a delivery needs it. The secrets are encrypted."""
+    """An enabled webhook. The secrets are encrypted."""
 
     id: str
     owner: str
@@ -117,7 +113,7 @@ class Target:
 
 
 def find_targets(session: Session, ids: Collection[str]) -> dict[str, Target]:
-    """Return the webhooks with these ids that exist and are not disabled, by id."""
+    """Leave out disabled ones."""
     is_valid = func.coalesce(Webhook.previous_valid_until > db_now(), False)
     statement = select(
         Webhook.id,
@@ -141,9 +137,7 @@ def log_attempt(
     error: str | None = None,
     response: str | None = None,
 ) -> None:
-    """Store the result of an attempt: an HTTP status with the start of the body, or the code of an error. `seconds` is
-    how long it took; it ended now.
-    """
+    """Store an attempt that ended now: a status with the start of the body, or an error; `seconds` long."""
     session.add(
         DeliveryAttempt(
             event_id=event_id,
@@ -161,7 +155,7 @@ def log_attempt(
 
 
 def note_success(session: Session, webhook_id: str) -> None:
-    """Note that the last attempt at a webhook succeeded."""
+    """Note that the last attempt succeeded."""
     session.execute(
         update(Webhook)
         .where(Webhook.id == webhook_id, Webhook.failing_since.is_not(None))
@@ -170,7 +164,7 @@ def note_success(session: Session, webhook_id: str) -> None:
 
 
 def note_failure(session: Session, webhook_id: str) -> None:
-    """Note that the last attempt at a webhook failed. `failing_since` stays that of the first one in a row."""
+    """`failing_since` stays that of the first failure in a row."""
     session.execute(
         update(Webhook)
         .where(Webhook.id == webhook_id, Webhook.failing_since.is_(None))
@@ -179,7 +173,7 @@ def note_failure(session: Session, webhook_id: str) -> None:
 
 
 def has_failed_for(session: Session, webhook_id: str, seconds: float) -> bool:
-    """Return True if all attempts at a webhook have failed for at least `seconds`."""
+    """Return True if all attempts have failed for at least `seconds`."""
     statement = select(Webhook.id).where(
         Webhook.id == webhook_id, Webhook.failing_since <= db_now() - seconds
     )
@@ -187,9 +181,7 @@ def has_failed_for(session: Session, webhook_id: str, seconds: float) -> bool:
 
 
 def disable(session: Session, webhook_id: str, reason: WebhookDisabled) -> bool:
-    """Disable a webhook, and let its queued deliveries fail; they can be replayed. Returns False if it was disabled
-    already or does not exist.
-    """
+    """Fail queued deliveries, which can be replayed. Returns False if it was disabled, or does not exist."""
     changed = session.scalar(
         update(Webhook)
         .where(Webhook.id == webhook_id, Webhook.disabled_at.is_(None))

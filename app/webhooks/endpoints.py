@@ -71,9 +71,7 @@ async def rotate_webhook(*, webhook_id: str, new: CreationDep) -> Response:
 
 
 async def _answer(new: Creation, create: Callable[[Session], tuple[WebhookRow, str]]) -> Response:
-    """Return the response with a webhook and its secret. The answer stored for the `Idempotency-Key` omits the
-    secret.
-    """
+    """The answer stored for the `Idempotency-Key` omits the secret."""
     if new.only_check:
         return await new.rehearse(create)
     secret = None

@@ -10,8 +10,6 @@ from app.platform.sql import Json
 
 
 def body_of(type_: str, at: float, data: Json) -> bytes:
-    """Return the JSON that is sent and signed: type, timestamp (RFC 3339, UTC) and data. It is the same at each
-    attempt. `at` is the time of the event, in seconds since 1970.
-    """
+    """Return what is sent and signed: type, timestamp (RFC 3339, UTC) and data; the same at each attempt."""
     moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
     return orjson.dumps({"type": type_, "timestamp": moment.replace("+00:00", "Z"), "data": data})

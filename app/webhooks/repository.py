@@ -22,19 +22,17 @@ _AS_IT_IS = {"synchronize_session": False}
 
 
 def add(session: Session, row: Webhook) -> None:
-    """Insert a webhook."""
     session.add(row)
     session.flush()
 
 
 def count(session: Session, owner: str) -> int:
-    """Return the number of the owner's webhooks."""
     statement = select(func.count()).select_from(Webhook).where(Webhook.readable_by(owner))
     return session.scalars(statement).one()
 
 
 def find(session: Session, owner: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
-    """Return a webhook; with `lock`, as it is now and locked until the transaction ends. None if there is none."""
+    """With `lock`, read it anew, locked until the transaction ends."""
     statement = select(Webhook).where(Webhook.readable_by(owner), Webhook.id == webhook_id)
     if lock:
         statement = statement.with_for_update().execution_options(populate_existing=True)
@@ -42,18 +40,17 @@ def find(session: Session, owner: str, webhook_id: str, *, lock: bool = False) -
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Webhook]:
-    """Return a page of the owner's webhooks, newest first."""
     statement = select(Webhook).where(Webhook.readable_by(owner))
     return fetch_page(session, statement, Webhook.created_at, Webhook.id, limit=limit, after=after)
 
 
 def lock_all(session: Session) -> Sequence[Webhook]:
-    """Return the webhooks of all owners, locked until the transaction ends."""
+    """Lock those of all owners until the transaction ends."""
     return session.scalars(select(Webhook).order_by(Webhook.id).with_for_update()).all()
 
 
 def remove(session: Session, row: Webhook) -> None:
-    """Delete a webhook with its queued deliveries. Housekeeping deletes the others."""
+    """Delete queued deliveries, too. Housekeeping deletes the others."""
     session.execute(
         sql_delete(Delivery).where(
             Delivery.target == row.id, Delivery.state == DeliveryState.QUEUED
@@ -65,7 +62,7 @@ def remove(session: Session, row: Webhook) -> None:
 
 
 def give_up_queued(session: Session, webhook_id: str) -> None:
-    """Let the queued deliveries of a webhook fail. Who is sending one loses its lease."""
+    """Fail queued deliveries. Who is sending one loses its lease."""
     session.execute(
         update(Delivery)
         .where(Delivery.target == webhook_id, Delivery.state == DeliveryState.QUEUED)
@@ -75,7 +72,7 @@ def give_up_queued(session: Session, webhook_id: str) -> None:
 
 
 def count_recent(session: Session, owner: str, type_: str, seconds: float) -> int:
-    """Return the number of the owner's events of a type within the last `seconds`."""
+    """Count events of the last `seconds`."""
     statement = select(func.count()).where(
         OutboxEvent.readable_by(owner),
         OutboxEvent.at > db_now() - seconds,
@@ -87,7 +84,7 @@ def count_recent(session: Session, owner: str, type_: str, seconds: float) -> in
 def list_deliveries(
     session: Session, webhook_id: str, state: str | None, *, limit: int, after: str | None
 ) -> Page[Delivery]:
-    """Return a page of the deliveries to a webhook, the newest event first."""
+    """The newest event is the first."""
     statement = select(Delivery).where(Delivery.target == webhook_id)
     if state is not None:
         statement = statement.where(Delivery.state == state)
@@ -97,9 +94,7 @@ def list_deliveries(
 
 
 def find_delivery(session: Session, webhook_id: str, event_id: str) -> Delivery | None:
-    """Return the delivery of an event to a webhook as it is now, locked until the transaction ends; None if there is
-    none.
-    """
+    """Lock it until the transaction ends."""
     return session.scalars(
         select(Delivery)
         .where(Delivery.target == webhook_id, Delivery.event_id == event_id)
@@ -109,7 +104,7 @@ def find_delivery(session: Session, webhook_id: str, event_id: str) -> Delivery 
 
 
 def replay(session: Session, delivery: Delivery) -> None:
-    """Make a locked delivery due now, with the schedule of a new one. Who is sending it loses its lease."""
+    """Make a delivery due now. Who is sending it loses its lease."""
     delivery.state = DeliveryState.QUEUED
     delivery.earlier_attempts = delivery.attempt
     delivery.lease_token += 1
@@ -119,7 +114,6 @@ def replay(session: Session, delivery: Delivery) -> None:
 
 
 def events_of(session: Session, owner: str, ids: Sequence[str]) -> dict[str, OutboxEvent]:
-    """Return the owner's events with these ids, by id."""
     statement = select(OutboxEvent).where(OutboxEvent.readable_by(owner), OutboxEvent.id.in_(ids))
     return {event.id: event for event in session.scalars(statement)}
 
@@ -127,7 +121,7 @@ def events_of(session: Session, owner: str, ids: Sequence[str]) -> dict[str, Out
 def attempts_of(
     session: Session, webhook_id: str, event_ids: Sequence[str], most: int
 ) -> dict[str, list[DeliveryAttempt]]:
-    """Return the last `most` attempts at each of these deliveries, the newest first, by the id of the event."""
+    """Return the last `most` attempts by event, the newest first."""
     statement = (
         select(DeliveryAttempt)
         .join(
@@ -149,15 +143,13 @@ def attempts_of(
 
 
 def prune_orphans(session: Session, limit: int) -> int:
-    """Delete up to `limit` deliveries to webhooks that do not exist, of all owners; returns their number."""
+    """Delete deliveries without a webhook, of all owners."""
     orphaned = ~exists().where(Webhook.id == Delivery.target)
     return delete_some(session, Delivery, orphaned, limit=limit)
 
 
 def prune_events(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` events, of all owners, that are older than `age_seconds` or have no delivery, with their
-    deliveries, unless one is queued. Returns their number.
-    """
+    """Delete old events, and those without deliveries, unless one is queued."""
     of_event = Delivery.event_id == OutboxEvent.id
     queued = exists().where(of_event, Delivery.state == DeliveryState.QUEUED)
     is_old = OutboxEvent.at < db_now() - age_seconds

@@ -148,7 +148,6 @@ class WebhookDeliveryPage(PageOf[WebhookDelivery]):
 
 
 def show(row: WebhookRow) -> Webhook:
-    """Return the response for a webhook."""
     return Webhook.from_row(
         row,
         events=row.events or None,
@@ -158,7 +157,6 @@ def show(row: WebhookRow) -> Webhook:
 
 
 def show_delivery(logged: LoggedDelivery) -> WebhookDelivery:
-    """Return the response for a delivery."""
     delivery, event = logged.delivery, logged.event
     return WebhookDelivery(
         event_id=event.id,

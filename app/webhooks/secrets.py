@@ -21,12 +21,12 @@ SECRET_BYTES = 32
 
 
 def new_secret() -> str:
-    """Return a new secret: `whsec_` and 32 random bytes as base64."""
+    """Return `whsec_` and 32 random bytes as base64."""
     return PREFIX + base64.b64encode(os.urandom(SECRET_BYTES)).decode()
 
 
 def cipher_of(settings: Settings) -> Cipher:
-    """Return the cipher of stored secrets. Raises Conflict without keys."""
+    """Raises Conflict without keys."""
     try:
         keys = settings.read_secrets_keys()
     except BadKeys:  # it was valid at the start of this process; the doctor says more
@@ -42,9 +42,7 @@ def cipher_of(settings: Settings) -> Cipher:
 
 
 def renew(session: Session, keys: Sequence[bytes]) -> int:
-    """Encrypt the secrets that an older key encrypts with the newest one; returns the number of webhooks. So an old key
-    can be removed some time after a new one was added. A secret that no key decrypts stays as it is.
-    """
+    """Encrypt secrets of older keys with the newest one, so that old keys can be removed. Undecryptable ones stay."""
     newest, every, renewed = Cipher(keys[:1]), Cipher(keys), 0
     for row in repository.lock_all(session):
         before = row.secret, row.previous_secret
@@ -68,9 +66,7 @@ def _renewed(newest: Cipher, every: Cipher, encrypted: str) -> str:
 def signing_secrets(
     cipher: Cipher, secret: str, previous: str | None, *, previous_is_valid: bool
 ) -> list[str]:
-    """Return the secrets that sign a delivery now, the newest first, from the encrypted ones. Raises Undecryptable if
-    none can be decrypted.
-    """
+    """Decrypt what signs a delivery now, the newest first. Raises Undecryptable if nothing can be decrypted."""
     found = []
     for encrypted in (secret, previous if previous_is_valid else None):
         if encrypted is not None:

@@ -63,7 +63,7 @@ class SendError(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended: the status of the answer, or the error without which there would be one."""
+    """The status of the answer, or an error."""
 
     status: int | None = None
     error: SendError | None = None
@@ -74,7 +74,7 @@ class Outcome:
 
     @property
     def is_success(self) -> bool:
-        """Whether the receiver has taken the delivery. A redirect is a failure."""
+        """A redirect is a failure."""
         return self.status is not None and 200 <= self.status < 300
 
 
@@ -89,14 +89,14 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Return all addresses that the resolver of this machine knows for a name. Raises OSError."""
+    """Raises OSError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 @cache
 def _default_tls() -> ssl.SSLContext:
-    """Return the context that trusts the certificate authorities of the system, or of the file SSL_CERT_FILE."""
+    """Trust the system's authorities, or those of SSL_CERT_FILE."""
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -105,8 +105,6 @@ def _default_tls() -> ssl.SSLContext:
 
 @dataclass
 class Sender:
-    """Sends deliveries, as the operator's settings allow. Used by many threads at once."""
-
     networks: Networks = ()
     proxy: HttpUrl | None = None
     resolve: Resolve = resolve
@@ -114,7 +112,7 @@ class Sender:
     seconds: float = ATTEMPT_SECONDS
 
     def send(self, url: str, event_id: str, body: bytes, secrets: Sequence[str]) -> Attempt:
-        """Make one attempt: POST the body, signed with each secret. No error is raised: it is in the outcome."""
+        """POST the body, signed with each secret. Errors are in the outcome."""
         attempt = Attempt(self, time.monotonic() + self.seconds)
         attempt.outcome = attempt.run(url, event_id, body, secrets)
         return attempt
@@ -122,7 +120,7 @@ class Sender:
 
 @dataclass
 class Attempt:
-    """One attempt. `lookup` may still run when the attempt has timed out: the resolver cannot be interrupted."""
+    """`lookup` may still run after a timeout: the resolver cannot be interrupted."""
 
     sender: Sender
     deadline: float
@@ -132,7 +130,6 @@ class Attempt:
     _is_internal: bool = False
 
     def run(self, url: str, event_id: str, body: bytes, secrets: Sequence[str]) -> Outcome:
-        """Return the outcome of the attempt."""
         try:
             parts = check_url(url, self.sender.networks, proxied=self.sender.proxy is not None)
         except ValueError:
@@ -162,14 +159,14 @@ class Attempt:
                 self._sock.close()
 
     def _left(self) -> float:
-        """Return the seconds that are left. Raises TimeoutError."""
+        """Raises TimeoutError."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
         return left
 
     def _connect(self, url: HttpUrl) -> None:
-        """Connect to the receiver, or through the proxy, and shake hands."""
+        """Connect, perhaps through the proxy, and shake hands."""
         networks, proxy = self.sender.networks, self.sender.proxy
         if proxy is None:
             addresses = self._addresses(url.host, url.port)
@@ -207,7 +204,7 @@ class Attempt:
                 raise _Failed(SendError.TLS) from None
 
     def _addresses(self, host: str, port: int) -> list[Address]:
-        """Return all addresses of a host; none if there are none. Raises TimeoutError."""
+        """Raises TimeoutError."""
         try:
             return [ip_address(host)]
         except ValueError:
@@ -227,7 +224,7 @@ class Attempt:
         return [ip_address(each) for each in found]
 
     def _open(self, addresses: Sequence[Address], port: int) -> socket.socket:
-        """Return a connection to the first address that takes one. Raises OSError."""
+        """Use the first address that takes a connection. Raises OSError."""
         tried = addresses[:MAX_ADDRESSES]
         for number, address in enumerate(tried):
             try:
@@ -255,7 +252,7 @@ class Attempt:
             raise _Failed(SendError.PROXY)
 
     def _exchange(self, target: str, headers: list[tuple[str, str]], body: bytes) -> Outcome:
-        """Send the request and read the answer. After its head, the status alone decides, whatever the body does."""
+        """Once the head is read, the status alone decides."""
         sock = self._sock
         assert sock is not None
         connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
@@ -273,7 +270,7 @@ class Attempt:
         )
 
     def _next_head(self, sock: socket.socket, connection: h11.Connection) -> h11.Response:
-        """Return the head of the final answer. Raises _Failed, TimeoutError and OSError."""
+        """Raises _Failed, TimeoutError and OSError."""
         total = 0
         try:
             while not isinstance(event := connection.next_event(), h11.Response):
@@ -291,7 +288,7 @@ class Attempt:
         return event
 
     def _read_body(self, sock: socket.socket, connection: h11.Connection) -> bytes:
-        """Return the start of the body. It is read up to `MAX_ANSWER_BYTES`, so that most receivers can end theirs."""
+        """Read up to `MAX_ANSWER_BYTES`, so that most receivers can end theirs."""
         kept, total = bytearray(), 0
         try:
             while True:
@@ -322,7 +319,7 @@ class Attempt:
 def signature_headers(
     event_id: str, timestamp: int, body: bytes, secrets: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """Return the headers of Standard Webhooks: id, time and one signature for each secret."""
+    """Standard Webhooks: id, time and one signature for each secret."""
     content = f"{event_id}.{timestamp}.".encode() + body
     signatures = (
         hmac.digest(base64.b64decode(secret.removeprefix(PREFIX)), content, hashlib.sha256)
@@ -339,7 +336,7 @@ def signature_headers(
 
 
 def _seconds_of(retry_after: bytes | None) -> float | None:
-    """Return the seconds of a Retry-After header; None without one, or if it is neither seconds nor a date."""
+    """Return None if it is neither seconds nor a date."""
     if retry_after is None or len(retry_after) > 40:
         return None
     text = retry_after.decode("latin-1").strip()

@@ -56,8 +56,8 @@ def create(
 ) -> tuple[Webhook, str]:
     """Create a webhook for types of events (None: all); returns it and its secret.
 
-    Raises Invalid for a URL to which this service does not send, Conflict above `MAX_WEBHOOKS`, and if the
-    service has no keys to encrypt secrets with.
+    Raises Invalid for a URL to which this service does not send, Conflict above `MAX_WEBHOOKS`, and if the service has
+    no keys to encrypt secrets with.
     """
     _check_url(settings, url)
     access_rows.take_turn(session, caller.owner)  # for the number of webhooks
@@ -98,8 +98,8 @@ def update(
     description: str | None = None,
     enabled: bool | None = None,
 ) -> Webhook:
-    """Change a webhook; None leaves a value as it is (for `types`, "keep"). A disabled webhook receives nothing, and
-    its queued deliveries fail. Raises NotFound and Invalid.
+    """None (for `types`, "keep") leaves a value. Queued deliveries of a disabled webhook fail. Raises NotFound and
+    Invalid.
     """
     if url is not None:
         _check_url(settings, url)
@@ -125,7 +125,7 @@ def update(
 
 
 def delete(session: Session, owner: str, webhook_id: str) -> None:
-    """Delete a webhook, and its queued deliveries. Raises NotFound."""
+    """Delete queued deliveries, too. Raises NotFound."""
     allow_over_quota(session)
     row = find(session, owner, webhook_id, lock=True)
     describe_changes(session, f"Webhook {row.id} deleted", _audited(row), {})
@@ -135,10 +135,9 @@ def delete(session: Session, owner: str, webhook_id: str) -> None:
 def rotate(
     session: Session, settings: Settings, owner: str, webhook_id: str
 ) -> tuple[Webhook, str]:
-    """Replace the secret of a webhook; returns the webhook and its new secret.
+    """Replace the secret of a webhook; returns both. Deliveries have two signatures for `OVERLAP_SECONDS`.
 
-    Deliveries are also signed with the previous secret for `OVERLAP_SECONDS`; a secret before that one is no longer
-    used. Raises NotFound, and Conflict if the service has no keys to encrypt secrets with.
+    Raises NotFound, and Conflict if the service has no keys to encrypt secrets with.
     """
     allow_over_quota(session)  # a secret that leaked must be replaced at once
     row = find(session, owner, webhook_id, lock=True)
@@ -152,7 +151,7 @@ def rotate(
 
 
 def ping(session: Session, owner: str, webhook_id: str) -> LoggedDelivery:
-    """Queue a test event for a webhook. Raises NotFound, Conflict if it is disabled, and TooMany."""
+    """Queue a test event. Raises NotFound, Conflict if it is disabled, and TooMany."""
     row = _find_enabled(session, owner, webhook_id)
     if repository.count_recent(session, owner, events.PING, PING_SECONDS) >= MAX_PINGS:
         raise TooMany(
@@ -166,9 +165,7 @@ def ping(session: Session, owner: str, webhook_id: str) -> LoggedDelivery:
 
 
 def replay(session: Session, owner: str, webhook_id: str, event_id: str) -> LoggedDelivery:
-    """Send an event to a webhook again, now, with the same id. Raises NotFound, and Conflict for a disabled webhook or
-    a delivery with `MAX_ATTEMPTS` attempts.
-    """
+    """Send an event again, with the same id. Raises NotFound, and Conflict if disabled, or after `MAX_ATTEMPTS`."""
     row = _find_enabled(session, owner, webhook_id)
     found = _find_delivery(session, owner, row.id, event_id)
     if found.delivery.attempt >= MAX_ATTEMPTS:
@@ -183,7 +180,7 @@ def replay(session: Session, owner: str, webhook_id: str, event_id: str) -> Logg
 
 
 def find(session: Session, owner: str, webhook_id: str, *, lock: bool = False) -> Webhook:
-    """Return a webhook. Raises NotFound, also for one of another owner."""
+    """Raises NotFound."""
     found = None
     if is_id(webhook_id, "wh"):
         found = repository.find(session, owner, webhook_id, lock=lock)
@@ -193,7 +190,7 @@ def find(session: Session, owner: str, webhook_id: str, *, lock: bool = False) -
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Webhook]:
-    """Return a page of the owner's webhooks, newest first."""
+    """Newest first."""
     return repository.list_page(session, owner, limit=limit, after=after)
 
 
@@ -206,7 +203,7 @@ def list_deliveries(
     limit: int,
     after: str | None,
 ) -> Page[LoggedDelivery]:
-    """Return a page of the deliveries to a webhook, the newest event first. Raises NotFound."""
+    """The newest event is the first. Raises NotFound."""
     find(session, owner, webhook_id)
     page = repository.list_deliveries(session, webhook_id, state, limit=limit, after=after)
     return Page(_logged(session, owner, webhook_id, page.data), page.has_more, page.next)
@@ -255,7 +252,7 @@ def _check_url(settings: Settings, url: str) -> None:
 
 
 def _audited(row: Webhook) -> dict[str, object]:
-    """Return what the audit log says about a webhook. Paths may contain secrets, so it has only their hash."""
+    """Paths may contain secrets, so the audit log has only their hash."""
     parts = urlsplit(row.url)
     path = hashlib.sha256(f"{parts.path}?{parts.query}".encode()).hexdigest()[:8]
     return {
