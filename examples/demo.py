@@ -168,13 +168,13 @@ def print_curl_lines(row: dict[str, Any]) -> None:
     """Print the requests above as a shell would send them to `make serve`."""
     step("The same with curl, after `make serve`")
     job = '{"dataset_id": "ds_…", "name": "deposits", "algorithm": {"name": "rankboost", "weak_ranker": "tree"}}'
-    url, auth = "http://127.0.0.1:8000", '-H "Authorization: Bearer $KEY"'
+    url, auth = "$RANKWRIGHT_URL", '-H "Authorization: Bearer $RANKWRIGHT_API_KEY"'
     query = urlencode({"name": "bank-marketing", "label": "subscribed", "positive": "yes"})
     rows = json.dumps({"rows": [row]})
     for line in (
-        "KEY=$(cat .rankwright/api-key)",
+        "export RANKWRIGHT_URL=http://127.0.0.1:8000 RANKWRIGHT_API_KEY=$(cat .rankwright/api-key)",
         f"curl {auth} -H 'Content-Type: application/vnd.apache.parquet' -H 'Prefer: wait=10' \\\n"
-        f"     --data-binary @{TABLE.relative_to(ROOT)} {shlex.quote(f'{url}/v1/datasets?{query}')}",
+        f'     --data-binary @{TABLE.relative_to(ROOT)} "{url}/v1/datasets?{query}"',
         f"curl {auth} --json '{job}' -H 'Prefer: wait=60' {url}/v1/jobs",
         f"curl {auth} --json {shlex.quote(rows)} {url}/v1/models/deposits/score",
     ):
