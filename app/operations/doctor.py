@@ -346,7 +346,7 @@ def check_audit(
         return
     if keys.newest is None:
         detail = "not sealed, so changes of it in the database cannot be detected"
-        yield warn("audit log", detail, "set RANKWRIGHT_AUDIT_KEY_FILE: see docs/security.md")
+        yield warn("audit log", detail, "set RANKWRIGHT_AUDIT_KEY_FILE: see docs/siem.md")
         return
     try:
         noted = read_head(open_store(settings, REQUEST_PATIENCE), keys)
@@ -367,9 +367,7 @@ def check_audit(
                 flawless = False
             continue
         flawless = False
-        yield fail(
-            "audit log", flaw.detail, "see docs/security.md, Audit log: who can write to it?"
-        )
+        yield fail("audit log", flaw.detail, "see docs/siem.md, Seals")
     if flawless:
         how = "all" if deep else "the newest (--deep checks all)"
         yield ok(
