@@ -72,11 +72,15 @@ def add_validation(
         methods=["POST"],
         name=f"validate_{name}",
         response_model=answer,
-        summary=f"Check {'an' if name[0] in 'aeiou' else 'a'} {name.replace('_', ' ')}",
+        summary=f"Check {_with_article(name.replace('_', ' '))}",
         description=f"Check a request to `{method} {router.prefix}{path}` without creating anything. It returns "
         f"the same errors as that request would.{more}",
         **described,
     )
+
+
+def _with_article(name: str) -> str:
+    return name if name.endswith("s") else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def validated(

@@ -39,11 +39,14 @@ INFO: dict[str, Any] = {
         "list."
     ),
     "description": (
-        "Upload a table, submit a training job, read the model's ROC curve, and request scores. Times "
+        "Upload a table, submit a training job, read the model's ROC curve, and request scores. Send "
+        "`Authorization: Bearer` with an API key, or a token of your identity provider, with every "
+        "request; each operation names the scope that it needs. Times "
         "are RFC 3339 in UTC. Rates are between 0 and 1. Responses never contain NaN or infinity; "
         "`null` replaces them. Every error is `application/problem+json`. The response repeats the "
         "`X-Request-ID` of the request, or contains a new one."
     ),
+    "license_info": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
     "openapi_tags": [
         {"name": "datasets", "description": "Upload, inspect and version tables."},
         {
@@ -212,6 +215,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         summary=app.summary,
         description=app.description,
         tags=app.openapi_tags,
+        license_info=app.license_info,
         routes=app.routes,
         servers=[{"url": DEFAULT_URL, "description": "`rankwright serve` on this machine."}],
     )

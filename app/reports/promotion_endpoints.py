@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 
 @router.put(
     "/{name}/aliases/{alias}",
-    summary="Move an alias",
+    summary="Create or move an alias",
     responses={201: {"model": Alias, "description": "The alias was created."}},
 )
 @needs("train")

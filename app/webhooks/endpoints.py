@@ -137,6 +137,7 @@ def delete_webhook(webhook_id: str, context: ContextDep, caller: CallerDep) -> N
     status_code=202,
     response_model=WebhookDelivery,
     summary="Send a test event",
+    response_description="The event will be sent.",
 )
 @needs("admin")
 async def ping_webhook(*, webhook_id: str, new: CreationDep) -> Response:
@@ -181,7 +182,10 @@ def list_webhook_deliveries(
 
 
 @router.post(
-    "/{webhook_id}/deliveries/{event_id}/replay", status_code=202, summary="Replay a delivery"
+    "/{webhook_id}/deliveries/{event_id}/replay",
+    status_code=202,
+    summary="Replay a delivery",
+    response_description="The event will be sent again.",
 )
 @needs("admin")
 def replay_webhook_delivery(

@@ -1452,7 +1452,7 @@ class PutAlias(TypedDict, total=False):
 
 @keywords(PutAlias)
 def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias]) -> ApiRequest[types.Alias]:
-    """Move an alias.
+    """Create or move an alias.
 
     Point the alias to a version of this name. To roll back, use `…/restore`.
 
@@ -3500,7 +3500,7 @@ class ValidateDecisions(Text, total=False):
 
 @keywords(ValidateDecisions)
 def validate_decisions(**fields: Unpack[ValidateDecisions]) -> ApiRequest[types.DecisionTableCheck]:
-    """Check a decisions.
+    """Check decisions.
 
     Check a request to `POST /v1/decisions` without creating anything. It returns the same errors as that request would.
 
@@ -3593,7 +3593,7 @@ ValidateOutcomes = Text
 
 @keywords(ValidateOutcomes)
 def validate_outcomes(**fields: Unpack[ValidateOutcomes]) -> ApiRequest[types.Valid]:
-    """Check an outcomes.
+    """Check outcomes.
 
     Check a request to `POST /v1/outcomes` without creating anything. It returns the same errors as that request would.
 
