@@ -115,15 +115,12 @@ def margin_distribution(
     )
 
 
-def margin_distribution_of(
-    groups: ScoreGroups, l1_norm: float, n_thetas: int = DEFAULT_THETAS
-) -> MarginDistribution:
+def margin_distribution_of(groups: ScoreGroups, l1_norm: float) -> MarginDistribution:
     scores = groups.empty()
     for start, stop in spans(0, len(groups)):
         scores[start:stop] = groups.scores_at(slice(start, stop))
-    return _margin_distribution(
-        scores, groups.flagged_positive, groups.flagged_negative, l1_norm, n_thetas
-    )
+    positive, negative = groups.flagged_positive, groups.flagged_negative
+    return _margin_distribution(scores, positive, negative, l1_norm, DEFAULT_THETAS)
 
 
 def _margin_distribution(

@@ -42,6 +42,7 @@ from core.probability.score_test import (
     without_line,
 )
 
+_LEVEL = 0.95  # of each interval
 MAX_PERIODS = 100
 """Periods of one calibration: time grows at least with their square, and they share the cells of the test."""
 
@@ -88,14 +89,11 @@ def number_periods(period: FloatArray) -> NDArray[np.intp]:
     return number
 
 
-def levels_of(
-    rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], level: float = 0.95
-) -> Periods | None:
+def levels_of(rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp]) -> Periods | None:
     """Return the levels of periods and their forecast; None with fewer than two periods, or too few rows or groups.
 
     odds: (n,); log odds by a calibration that was fitted on all of the rows.
     period: (n,), intp; the period of each row, as `number_periods` returns it.
-    level: float in (0, 1); level of each interval.
     """
     n_periods = int(period.max()) + 1
     if n_periods < 2:
@@ -105,7 +103,7 @@ def levels_of(
         return None
     estimates, variances = _estimates(rows, odds, period, n_periods)
     forecast, step = _forecast(estimates, variances)
-    halves = normal_quantile(level) * np.sqrt(variances)
+    halves = normal_quantile(_LEVEL) * np.sqrt(variances)
     levels = [
         Interval(float(value), float(value - half), float(value + half))
         for value, half in zip(estimates, halves, strict=True)

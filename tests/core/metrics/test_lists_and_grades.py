@@ -322,3 +322,38 @@ def test_one_list_and_lists_that_agree_have_honest_intervals() -> None:
     perfect = measure_lists([1, 0] * 20, [2.0, 1.0] * 20, np.repeat(np.arange(20), 2), [ListAuc()])
     assert perfect[0].interval.high == 1.0
     assert 0.8 < perfect[0].interval.low < 0.9
+
+
+def test_relevant_is_the_least_grade_that_counts() -> None:
+    """For metrics of two classes, grades from `relevant` on are positives."""
+    rng = np.random.default_rng(5)
+    query = np.repeat(np.arange(40), 6)
+    grade, noise = rng.integers(0, 4, 240), rng.normal(size=(2, 240))
+    scores = list(grade + noise)
+    metrics = [list_metric_named(name) for name in ("map", "mrr", "precision@2")]
+    for relevant in (1, 2, 3):
+        y = (grade >= relevant).astype(int)
+        found = list_values(grade, scores[0], query, metrics, graded=True, relevant=relevant)
+        np.testing.assert_array_equal(found, list_values(y, scores[0], query, metrics))
+        graded = compare_lists(grade, scores, query, metrics, graded=True, relevant=relevant)
+        assert [each.differences for each in graded] == [
+            each.differences for each in compare_lists(y, scores, query, metrics)
+        ]
+
+
+def test_p_values_of_lists_are_adjusted_unless_one_asks_not_to() -> None:
+    rng = np.random.default_rng(6)
+    query, y = np.repeat(np.arange(60), 5), rng.integers(0, 2, 300)
+    scores = [y * strength + rng.normal(size=300) for strength in (0.5, 0.8, 1.0)]
+    metrics = [ListAuc(), ListReciprocalRank()]
+    plain = compare_lists(y, scores, query, metrics, adjust="none")
+    holm = compare_lists(y, scores, query, metrics)
+    raw = [each.p_value for found in plain for each in found.differences]
+    assert [each.p_value for found in holm for each in found.differences] == raw
+    assert [each.adjusted_p_value for found in plain for each in found.differences] == raw
+    order, expected, most = np.argsort(raw), np.empty(len(raw)), 0.0
+    for place, k in enumerate(order):
+        most = max(most, min(1.0, raw[k] * (len(raw) - place)))
+        expected[k] = most
+    adjusted = [each.adjusted_p_value for found in holm for each in found.differences]
+    np.testing.assert_allclose(adjusted, expected)

@@ -832,3 +832,27 @@ def test_time_that_is_left_goes_into_copies_of_other_seeds() -> None:
     for own in groups.values():
         assert len({seed for seed, _ in own}) == len(own)
         assert sum(weight for _, weight in own) <= 1.0 + 1e-9  # they share one member's weight
+
+
+def test_what_auto_finds_keeps_weights_and_directions() -> None:
+    """Rows of weight 0, whose labels are wrong, change nothing that counts; each candidate is monotone."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(600, 2))
+    y = X[:, 0] + 0.5 * np.sin(3 * X[:, 1]) + rng.normal(size=600) > 0
+    weight = np.repeat([1.0, 0.0], 300)
+    y[300:] = ~y[300:]
+    readings = count()
+    searched = auto_ranker(
+        X,
+        y,
+        budget_seconds=1.0,
+        sample_weight=weight,
+        monotone={0: "increasing"},
+        clock=lambda: min(next(readings) / 1000, 0.95),
+    )
+    lower, higher = X[:300].copy(), X[:300].copy()
+    higher[:, 0] += rng.exponential(size=300)
+    score = searched.ranker.decision_function
+    assert (score(higher) >= score(lower)).all()
+    assert auc(y[:300], score(lower)) > 0.7
+    assert auc(y[300:], score(X[300:])) < 0.4

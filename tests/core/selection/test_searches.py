@@ -423,3 +423,26 @@ def test_groups_reach_the_fits_of_a_search() -> None:
     direct = RankBoost(early_stopping_rounds=3).fit(X, y, groups=group)
     assert (fits[1].decision_function(X) == direct.decision_function(X)).all()
     assert (fits[0].decision_function(X) != direct.decision_function(X)).any()
+
+
+def test_a_search_maximises_the_partial_area_of_its_window_and_reports_its_steps() -> None:
+    X, y = noisy_table()
+    planner = GridSearch("rankboost", {"n_rounds": [1, 30]}, n_splits=3)
+    steps: list[tuple[int, int]] = []
+    whole = search_ranker(X, y, planner)
+    top = search_ranker(
+        X, y, planner, fpr_max=0.1, callback=lambda step, of, _info: steps.append((step, of))
+    )
+    end = search_ranker(X, y, planner, fpr_min=0.9)
+    values = [[row.value for row in searched.chosen.candidates] for searched in (whole, top, end)]
+    assert (
+        values[1][0] < values[0][0] < values[2][0]
+    )  # a partial area grows with its window's place
+    assert steps
+    assert all(0 < step <= of for step, of in steps)
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search_ranker(X, y, planner, callback=stop)
