@@ -18,6 +18,7 @@ from app.operations.dispatching import dispatcher_of
 from app.platform import tracing
 from app.platform.blobs import BlobStore
 from app.platform.database import Database, open_database
+from app.platform.forking import request_from, spawn_module
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
 from app.platform.metrics import WorkerMetrics, describe_process
@@ -48,7 +49,7 @@ QUIET_SECONDS = 10.0
 def main(arguments: list[str]) -> int:
     """Run the worker; returns its exit code. With `--dispatcher` it is also the dispatcher, which saves the memory of
     a process. With `--gate FD` it waits until the other end of that pipe is closed; with `--pulse FD` it writes to that
-    pipe as long as it is responsive.
+    pipe as long as it is responsive; with `--forks FD` the parent starts its fit processes (`forking.ForkServer`).
     """
     with_dispatcher = "--dispatcher" in arguments
     arguments = [word for word in arguments if word != "--dispatcher"]
@@ -85,7 +86,9 @@ def main(arguments: list[str]) -> int:
             except OSError as error:
                 log.error("cannot listen on %s:%d for metrics: %s", *address, error.strerror)
                 return 1
-        slots = Slots(db, blobs, settings, worker_id, metrics)
+        forks = pipes.get("--forks")
+        start_fit = spawn_module if forks is None else request_from(forks)
+        slots = Slots(db, blobs, settings, worker_id, metrics, start_fit)
         celery = make_app(settings.celery_broker_url, slots)
         presence = Presence(slots)
         slots.start()

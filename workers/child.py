@@ -30,14 +30,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from errno import ENOMEM
-from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from app.platform import failpoints, trace, tracing
 from app.platform.processes import die_with_parent
-from workers.fit_process import Message, private_bytes
+from workers.fit_process import Message, private_bytes, warm_up
 
 OOM_SCORE = 500  # of 1000
 PROGRESS_SECONDS = 1.0  # the parent writes one a second at most
@@ -54,18 +53,6 @@ IDLE_SECONDS = 0.5
 """Without a job for so long, the process counts as idle."""
 LARGE_BYTES = 64 * 1024**2
 """A job that leaves more than this behind is followed by a collection at once."""
-# Imported while idle: what an upload needs, and a training job of the default algorithm with its baselines. No kernels:
-# a job loads those that it calls in some milliseconds each, and all of them take as much memory as the libraries.
-WARM_MODULES = (
-    "app.jobs.execution",
-    "app.training.tasks",
-    "app.datasets.tasks",
-    "core.linear.smooth",
-    "core.linear.svm",
-    "core.boosting.rankboost",
-    "core.metrics.intervals",
-)
-
 # Elsewhere RLIMIT_DATA does not cover what numpy allocates; the parent's watch remains.
 _HAS_LIMIT = sys.platform.startswith("linux")
 
@@ -498,17 +485,6 @@ def _prepare(inbox: Inbox) -> None:
             warm_up(lambda: not inbox.is_empty())
         except Exception:  # the first job is slower, and reports the error
             log.warning("a fit process starts without being warmed up", exc_info=True)
-
-
-def warm_up(job_waits: Callable[[], bool]) -> None:
-    """Import the modules that the first job needs, one by one, until `job_waits` returns True."""
-    from app.preload import import_sklearn
-
-    import_sklearn()
-    for name in WARM_MODULES:
-        if job_waits():
-            return
-        import_module(name)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,15 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from socket import socketpair
 from typing import Any
 
-from app.platform.processes import child_environment, describe_exit, python_command
+from app.platform.forking import Starter, spawn_module
+from app.platform.processes import child_environment, describe_exit
 from app.platform.settings import Settings
 
 Message = dict[str, Any]
@@ -33,6 +35,8 @@ _SECRETS = (
     "PG",
     "OTEL_",
 )
+WARM_MODULES = ("app.jobs.execution", "app.training.tasks", "app.datasets.tasks")
+"""What every job needs. Not numba, which with LLVM takes 70 MB: the first job imports it in a third of a second."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -42,22 +46,14 @@ class FitProcessDied(Exception):
 
 class FitProcess:
     """A running `workers.child`. Start it from a thread that lives as long as the slot: the kernel ends the process
-    with that thread.
-
-    `subprocess` and a socket pair, because multiprocessing re-imports the main module and hangs at exit when a
-    child was killed, and a forked child would inherit the threads of numba and BLAS.
+    with that thread, unless `start` has the supervisor fork it, which then ends it with the worker.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, start: Starter = spawn_module) -> None:
         ours, theirs = socketpair()
         with theirs:
-            self._process = subprocess.Popen(
-                python_command("workers.child", str(theirs.fileno()), str(os.getpid())),
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=environment_of_fit(child_environment(), threads),
-                process_group=0,
-            )
+            environment = environment_of_fit(child_environment(), threads)
+            self._process = start("workers.child", theirs.fileno(), environment)
         self.connection = Connection(ours.detach())
         self.pid = self._process.pid
         self._memory_at_start = 0
@@ -193,3 +189,16 @@ def environment_of_fit(inherited: Mapping[str, str], threads: int) -> dict[str, 
         | {"NUMBA_THREADING_LAYER": "workqueue"}
         | dict.fromkeys(names, str(threads))
     )
+
+
+def warm_up(job_waits: Callable[[], bool] = lambda: False) -> None:
+    """Import the modules that the first job needs, one by one, until `job_waits` returns True. A fit process calls this
+    while it is idle; one that is forked shares what its parent has imported.
+    """
+    from app.preload import import_sklearn
+
+    import_sklearn()
+    for name in WARM_MODULES:
+        if job_waits():
+            return
+        import_module(name)

@@ -26,6 +26,7 @@ from app.platform import resources, trace, tracing
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import OutOfSpace, Unavailable
+from app.platform.forking import Starter, spawn_module
 from app.platform.metrics import WorkerMetrics
 from app.platform.processes import note_step, note_wait
 from app.platform.settings import Settings
@@ -55,12 +56,14 @@ class Slots:
         settings: Settings,
         worker_id: str,
         metrics: WorkerMetrics | None = None,
+        start_fit: Starter = spawn_module,
     ) -> None:
         self.db = db
         self.blobs = blobs
         self.settings = settings
         self.worker_id = worker_id
         self.metrics = metrics or WorkerMetrics(CollectorRegistry())
+        self.start_fit = start_fit
         self.memory_bytes = memory_per_fit(settings)
         self.stopping = threading.Event()
         self.ready = threading.Event()  # a slot has been ready for work
@@ -220,7 +223,7 @@ class _Slot(threading.Thread):
         if self.process is not None and self.process.alive:
             return None if self._slots.stopping.is_set() else self.process
         self._drop_process()
-        self.process = FitProcess(threads_per_fit(self._slots.settings))
+        self.process = FitProcess(threads_per_fit(self._slots.settings), self._slots.start_fit)
         # While the process starts: the services, which the first job needs.
         importlib.import_module("workers.attempt")
         while not self._slots.stopping.is_set():  # it reports that it is ready, or dies

@@ -34,7 +34,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 _PR_SET_PDEATHSIG = 1
 
@@ -288,6 +288,13 @@ def describe_exit(code: int) -> str:
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
+class HasFileno(Protocol):
+    """What `select` takes."""
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+
+
 class SignalWaiter:
     """Collects signals for `wait`. Create it in the main thread, one at a time."""
 
@@ -315,9 +322,11 @@ class SignalWaiter:
         self._reader.close()
         self._writer.close()
 
-    def wait(self, timeout: float | None = None) -> set[signal.Signals]:
-        """Return the signals since the last call. Waits for one, or until the time is over."""
-        select.select([self._reader], [], [], timeout)
+    def wait(self, timeout: float | None = None, *others: HasFileno) -> set[signal.Signals]:
+        """Return the signals since the last call. Waits for one, until one of `others` is readable, or until the time
+        is over.
+        """
+        select.select([self._reader, *others], [], [], timeout)
         with contextlib.suppress(BlockingIOError):
             received = self._reader.recv(4096)
             return {signal.Signals(number) for number in received} & set(self._numbers)

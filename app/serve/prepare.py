@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from app.platform.audit_keys import make_key
 from app.platform.encryption import make_keys
@@ -34,28 +34,41 @@ class Prepared(NamedTuple):
     link: str | None
 
 
-def prepare(settings: Settings, *, link: bool) -> Prepared:
-    """Run `main` in a separate process; returns its result. Raises ServeError."""
-    done = subprocess.run(
-        python_command("app.serve.prepare", *(["--link"] if link else [])),
-        # For people: successes are not logged here, unless they ask for it.
-        env={"RANKWRIGHT_LOG_LEVEL": "WARNING"}
-        | child_environment()
-        | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        process_group=0,  # a Ctrl-C must not interrupt a migration
-        check=False,
-    )
-    try:
-        answer = json.loads(done.stdout)
-    except ValueError:
-        raise ServeError(
-            f"the tables could not be prepared (exit code {done.returncode})"
-        ) from None
-    if "error" in answer:
-        raise ServeError(answer["error"])
-    return Prepared(answer["key"], answer["link"])
+class Preparation:
+    """Runs `main` in a separate process while the caller does other work, and at the latest waits for it at the end of
+    the `with` block.
+    """
+
+    def __init__(self, settings: Settings, *, link: bool) -> None:
+        self._process = subprocess.Popen(
+            python_command("app.serve.prepare", *(["--link"] if link else [])),
+            # For people: successes are not logged here, unless they ask for it.
+            env={"RANKWRIGHT_LOG_LEVEL": "WARNING"}
+            | child_environment()
+            | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            process_group=0,  # a Ctrl-C must not interrupt a migration
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def result(self) -> Prepared:
+        """Wait for the process and return its result. Raises ServeError."""
+        said, _ = self._process.communicate()
+        try:
+            answer = json.loads(said)
+        except ValueError:
+            raise ServeError(
+                f"the tables could not be prepared (exit code {self._process.returncode})"
+            ) from None
+        if "error" in answer:
+            raise ServeError(answer["error"])
+        return Prepared(answer["key"], answer["link"])
 
 
 def main(arguments: list[str]) -> None:

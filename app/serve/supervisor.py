@@ -11,19 +11,17 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from app.platform import processes, resources
+from app.platform import forking, processes, resources
 from app.platform.errors import OutOfSpace
 from app.platform.logging import line_of
 from app.platform.processes import (
@@ -36,12 +34,11 @@ from app.platform.processes import (
 from app.platform.settings import Settings
 from app.platform.state_folder import OpenToOthers, make_private
 from app.serve import ServeError, broker
-from app.serve.prepare import prepare
+from app.serve.prepare import Preparation
 from core.kernels.folders import n_compiled
 
 ADDRESS = "address"
 TICK_SECONDS = 0.05
-READY_SECONDS = 0.05
 ANSWER_SECONDS = 30.0
 WAIT_SECONDS = 10.0  # between two messages about what is waited for
 GRACE_SECONDS = 10.0
@@ -50,6 +47,14 @@ DEATHS_AT_START = 5
 FIRST_BACKOFF = 0.1
 MAX_BACKOFF_SECONDS = 10.0
 STEADY_SECONDS = 30.0
+FOR_API_AND_WORKER = (
+    "app.operations.dispatching",
+    "app.platform.broker",
+    "app.platform.database",
+    "workers.attempt",
+    "workers.slots",
+    "workers.tasks",
+)
 _METRICS = "rankwright-api-metrics-"
 _NEW_SECONDS = 60.0
 
@@ -78,13 +83,18 @@ def serve(host: str, port: int, settings: Settings) -> None:
         listeners = stack.enter_context(listen(host, port, settings.processes))
         print_line(f"rankwright stores its state in {state_dir}")
         address = address_of(host, listeners[0])
+        terminal = sys.stdout.isatty()
+        preparation = stack.enter_context(Preparation(settings, link=terminal))
         supervisor = Supervisor(settings, listeners, signals, stops, environment)
         stack.callback(supervisor.stop)
+        import_for(settings, *FOR_API_AND_WORKER)
         supervisor.start_broker(state_dir)
         supervisor.start_worker()
         supervisor.start_api(state_dir / "metrics")
-        terminal = sys.stdout.isatty()
-        prepared = prepare(settings, link=terminal)
+        # After those two were forked, which do not need it, and while they import what only they need.
+        if settings.warm_up:
+            import_for_fits()
+        prepared = preparation.result()
         supervisor.open_gate()
         resources.keep_reserve(state_dir, spare=resources.RESERVE_BYTES)
         if prepared.key is not None:
@@ -113,12 +123,30 @@ def serve_api(host: str, port: int, settings: Settings) -> None:
         listeners = stack.enter_context(listen(host, port, settings.processes))
         supervisor = Supervisor(settings, listeners, signals, stops, child_environment())
         stack.callback(supervisor.stop)
+        import_for(settings)
         supervisor.start_api(folder)
         supervisor.open_gate()
         address = address_of(host, listeners[0])
         if supervisor.watch_until_ready(f"{address}/health/live"):
             print_line(f"{settings.processes} processes respond at {address}")
             supervisor.watch()
+
+
+def import_for(settings: Settings, *modules: str) -> None:
+    """Import modules that several processes need, and those of the API if there are several of them, so that the
+    processes share them.
+    """
+    if forking.can_fork():
+        with forking.importing():
+            for name in (*modules, *(["app.main"] if settings.processes > 1 else [])):
+                import_module(name)
+
+
+def import_for_fits() -> None:
+    """Import the modules that every fit process needs."""
+    if forking.can_fork():
+        with forking.importing():
+            import_module("workers.fit_process").warm_up()
 
 
 @contextmanager
@@ -279,6 +307,7 @@ class Supervisor:
         self._guardian_fd, self._held_fd = os.pipe()
         # Services import while the tables are prepared, and begin when the writing end is closed.
         self._gate_fd, self._closed_gate_fd = os.pipe()
+        self._fits: forking.ForkServer | None = None
         self._broker: Service | None = None
         self._worker: Service | None = None
         self._api: list[Service] = []
@@ -304,9 +333,16 @@ class Supervisor:
             time.sleep(0.005)
 
     def start_worker(self) -> None:
-        """Start the worker, which is also the dispatcher and waits at the gate."""
-        command = python_command("workers", "--dispatcher", "--gate", str(self._gate_fd))
-        self._worker = self._service("worker", command, self._gate_fd, has_pulse=True)
+        """Start the worker, which is also the dispatcher and waits at the gate. Its fit processes are forked here if
+        possible, because it has threads.
+        """
+        options, descriptors = ["--gate", str(self._gate_fd)], [self._gate_fd]
+        if forking.can_fork():
+            self._fits = forking.ForkServer()
+            descriptors.append(channel := self._fits.channel.fileno())
+            options += ["--forks", str(channel)]
+        command = python_command("workers", "--dispatcher", *options)
+        self._worker = self._service("worker", command, *descriptors, has_pulse=True)
         self._worker.start()
 
     def start_api(self, metrics_folder: Path) -> None:
@@ -348,15 +384,14 @@ class Supervisor:
         any job, it is sufficient that the API responds: scoring needs no worker.
         """
         start = _ReadyCheck(url)
-        # In a thread, because an answer may be slow, and dead processes and Ctrl-C must not wait for it.
-        threading.Thread(target=start.await_ready, daemon=True).start()
         next_word = time.monotonic() + WAIT_SECONDS
         while self._watch_once(TICK_SECONDS):
             for service in self._all():
                 if service.deaths >= DEATHS_AT_START:
                     raise ServeError(f"the {service.name} does not start")
+            start.look()
             waits_for, answers = start.seen
-            if start.ready.is_set():
+            if start.is_ready:
                 if self._all_answer():
                     return True
                 waits_for, answers = "the other API processes", True
@@ -406,6 +441,8 @@ class Supervisor:
             for service in services:
                 if not service.kill():
                     print_line(f"the {service.name} did not stop in time and was killed")
+        if self._fits is not None:
+            self._fits.close()
         for descriptor in (self._gate_fd, self._closed_gate_fd):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -421,7 +458,7 @@ class Supervisor:
             left = deadline - time.monotonic()
             if left <= 0:
                 return
-            if self._signals.wait(left) & self._stops:
+            if self._wait_for_signals(left) & self._stops:
                 self._grace = HURRIED_GRACE_SECONDS
                 return
 
@@ -431,7 +468,7 @@ class Supervisor:
         """
         pauses = [service.seconds_to_look() for service in self._all()]
         waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
-        if self._signals.wait(min(waits, default=None)) & self._stops:
+        if self._wait_for_signals(min(waits, default=None)) & self._stops:
             print_line("stopping")
             return False
         for service in self._all():
@@ -439,8 +476,18 @@ class Supervisor:
                 print_line(f"the {service.name} does not respond; killing it")
                 service.kill_group()
             if (death := service.restart_if_due()) is not None:
+                if self._fits is not None and service is self._worker:
+                    self._fits.kill()
                 print_line(f"the {service.name} {death}; it will be restarted")
         return True
+
+    def _wait_for_signals(self, timeout: float | None) -> set[signal.Signals]:
+        """Wait for signals, and meanwhile start the fit processes that the worker requests."""
+        if self._fits is None:
+            return self._signals.wait(timeout)
+        found = self._signals.wait(timeout, self._fits)
+        self._fits.serve()
+        return found
 
     def _all(self) -> list[Service]:
         found = (self._broker, self._worker, *self._api)
@@ -482,9 +529,9 @@ class Service:
         self.deaths = 0  # in a row: of one that ran for STEADY_SECONDS only the last counts
         self._command = list(command)
         self._environment = dict(environment)
-        self._pass_fds = [*pass_fds, guardian_fd]
+        self._pass_fds = list(pass_fds)
         self._guardian_fd = guardian_fd
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: forking.Process | None = None
         self._backoff = FIRST_BACKOFF
         self._started_at = 0.0
         self._start_at = 0.0
@@ -501,7 +548,6 @@ class Service:
 
     def start(self) -> None:
         """Start the process."""
-        watchdog = [sys.executable, "-I", "-S", processes.__file__]
         command, pass_fds = self._command, self._pass_fds
         if self._has_pulse:
             if self._pulse is not None:
@@ -509,13 +555,11 @@ class Service:
             self._pulse = PulseReader()
             command = [*command, "--pulse", str(self._pulse.writer)]
             pass_fds = [*pass_fds, self._pulse.writer]
-        self._process = subprocess.Popen(
-            [*watchdog, str(os.getpid()), str(self._guardian_fd), *command],
-            pass_fds=pass_fds,
-            stdin=subprocess.DEVNULL,
-            env=self._environment,
-            process_group=0,
-        )
+        if not forking.can_fork_to(command):
+            watchdog = [sys.executable, "-I", "-S", processes.__file__]
+            command = [*watchdog, str(os.getpid()), str(self._guardian_fd), *command]
+            pass_fds = [*pass_fds, self._guardian_fd]
+        self._process = forking.start(command, environment=self._environment, pass_fds=pass_fds)
         if self._pulse is not None:
             self._pulse.close_writer()
         self._started_at = time.monotonic()
@@ -552,7 +596,7 @@ class Service:
     def terminate(self) -> None:
         """Send SIGTERM to the process."""
         if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+            os.kill(self._process.pid, signal.SIGTERM)
 
     def kill(self) -> bool:
         """Kill the rest of the group; returns True if the process had ended by itself."""
@@ -573,33 +617,63 @@ class Service:
 
 
 class _ReadyCheck:
-    """Polls a URL of the API until it returns 200; for `/health/staffed`, until all components work.
+    """Asks a URL of the API until it returns 200; for `/health/staffed`, until all components work.
 
-    `seen` has what is still missing, and whether all components for scoring work.
+    `is_ready` then is True. `seen` has what is still missing, and whether all components for scoring work.
     """
 
     def __init__(self, url: str) -> None:
-        self.ready = threading.Event()
+        self.is_ready = False
         self.seen = ("the API", False)
-        self._url = url
-        # Never by a proxy, which the environment may name.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        self._url = urlsplit(url)
+        self._connection: socket.socket | None = None
+        self._answer = b""
+        self._asked_at = 0.0
 
-    def await_ready(self) -> None:
-        """Poll until the response is 200."""
-        while True:
-            try:
-                with self._opener.open(self._url, timeout=ANSWER_SECONDS):
-                    self.ready.set()
-                    return
-            except urllib.error.HTTPError as error:
-                with contextlib.suppress(ValueError, LookupError, TypeError):
-                    parts = json.loads(error.read())["parts"]
-                    away = {name: part for name, part in parts.items() if not part["ok"]}
-                    words = "; ".join(
-                        f"the {name}: {part['detail']}" for name, part in away.items()
-                    )
-                    self.seen = (words, away.keys() <= {"broker", "worker", "dispatcher", "disk"})
-            except OSError:
-                self.seen = ("the API", False)
-            time.sleep(READY_SECONDS)
+    def look(self) -> None:
+        """Ask, or look for the answer. This never waits, because dead processes and Ctrl-C must not wait for it."""
+        try:
+            if self._connection is None:
+                self._ask()
+            elif self._is_complete(self._connection):
+                self._read()
+                self.close()
+        except OSError:
+            self.seen = ("the API", False)
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection, if any."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _ask(self) -> None:
+        place = self._url.hostname, self._url.port
+        self._connection = socket.create_connection(place, ANSWER_SECONDS)  # of our own listener
+        self._connection.sendall(
+            f"GET {self._url.path} HTTP/1.1\r\nHost: {self._url.netloc}\r\nConnection: close\r\n\r\n".encode()
+        )
+        self._connection.setblocking(False)
+        self._answer, self._asked_at = b"", time.monotonic()
+
+    def _is_complete(self, connection: socket.socket) -> bool:
+        with contextlib.suppress(BlockingIOError):
+            while part := connection.recv(65536):
+                self._answer += part
+            return True
+        if time.monotonic() > self._asked_at + ANSWER_SECONDS:
+            raise TimeoutError
+        return False
+
+    def _read(self) -> None:
+        head, _, body = self._answer.partition(b"\r\n\r\n")
+        words = head.split(maxsplit=2)
+        if words[1:2] == [b"200"]:
+            self.is_ready = True
+            return
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            parts = json.loads(body)["parts"]
+            away = {name: part for name, part in parts.items() if not part["ok"]}
+            missing = "; ".join(f"the {name}: {part['detail']}" for name, part in away.items())
+            self.seen = (missing, away.keys() <= {"broker", "worker", "dispatcher", "disk"})
