@@ -144,7 +144,7 @@ def _run(
     _close_all_but({0, 1, 2, *pass_fds})
     os.environ.clear()
     os.environ.update(environment)
-    _set_title(f"rankwright: {' '.join(words)}")
+    _show([*_PYTHON, *words], environment)
     if "numpy" in sys.modules:
         _become_independent()
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -159,15 +159,19 @@ def _close_all_but(kept: set[int]) -> None:
                 os.close(descriptor)
 
 
-def _set_title(title: str) -> None:
-    """Show a title as this process's command line. It is written over the arguments and the environment that the parent
-    was started with, which libc no longer uses after `os.environ` was replaced.
+def _show(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Have the system show a command line and an environment as those of this process, such as in `ps`, in place of
+    those that the parent was started with. What exceeds the space of the parent's is cut off.
+
+    libc no longer uses that memory after `os.environ` has been replaced.
     """
     fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
-    first, last = int(fields[45]), int(fields[48])  # arg_start and env_end of proc(5)
-    if first:  # 0: hidden from us
-        ctypes.memset(first, 0, last - first)
-        ctypes.memmove(first, (text := title.encode()), min(len(text), last - first - 1))
+    # arg_start, arg_end, env_start and env_end of proc(5); 0 where they are hidden
+    places = map(int, fields[45:49])
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    for words, first, last in zip((command, variables), places, places, strict=True):
+        text = b"".join(os.fsencode(word) + b"\0" for word in words)[: max(last - first - 1, 0)]
+        ctypes.memmove(first, text.ljust(last - first, b"\0"), last - first)
 
 
 def _become_independent() -> None:

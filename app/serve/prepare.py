@@ -55,7 +55,8 @@ class Preparation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate()
+        with self._process:  # waits for it
+            pass
 
     def result(self) -> Prepared:
         """Wait for the process and return its result. Raises ServeError."""

@@ -366,7 +366,7 @@ class Supervisor:
                 options = ["--number", str(number), "--metrics-folder", str(metrics_folder)]
             descriptor = self._listeners[number % len(self._listeners)].fileno()
             sockets = ["--fd", str(descriptor), "--gate", str(self._gate_fd)]
-            command = python_command("app.cli", "api", *sockets, *options)
+            command = python_command("app.cli", "api", *options, *sockets)
             service = self._service(name, command, descriptor, self._gate_fd, has_pulse=True)
             self._api.append(service)
             service.start()

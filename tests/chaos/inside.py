@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import runpy
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.chaos import mutants
 
@@ -48,14 +50,28 @@ def orders_path(folder: Path, role: str) -> Path:
 
 
 def take_orders() -> None:
-    """Arm this process, if it belongs to a deployment and there are orders for it."""
+    """Arm this process, if it belongs to a deployment and there are orders for it, and those that it forks."""
     if (folder := os.environ.get(FOLDER)) is None:
         return
+    _arm(Path(folder), sys.orig_argv)
+    for name in os.environ.get(MUTANTS, "").split(","):
+        if name:
+            mutants.install(name)
+    run_module = runpy.run_module
+
+    def run_armed(name: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        from app.platform import failpoints
+
+        _arm(Path(folder), ["-m", *sys.argv])
+        failpoints.armed = failpoints.parse(os.environ.get(FAULTS, ""))
+        return run_module(name, *arguments, **options)
+
+    runpy.run_module = run_armed  # type: ignore[assignment]
+
+
+def _arm(folder: Path, command: Sequence[str]) -> None:
     os.environ.pop(FAULTS, None)  # the orders of the parent process were its own
-    chosen = [name for name in os.environ.get(MUTANTS, "").split(",") if name]
-    role = role_of(sys.orig_argv)
-    path = orders_path(Path(folder), role or "")
+    role = role_of(command)
+    path = orders_path(folder, role or "")
     if role is not None and path.exists() and (orders := json.loads(path.read_text())):
         os.environ[FAULTS] = random.choice(orders)
-    for name in chosen:
-        mutants.install(name)

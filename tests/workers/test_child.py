@@ -196,12 +196,13 @@ def test_it_imports_until_a_job_comes() -> None:
     """In a process of its own: other tests have imported everything here."""
     program = """
 import sys
-from workers.child import warm_up
+from workers.fit_process import warm_up
 for looks in (0, 100):
     left = iter([False] * looks)
     warm_up(lambda: next(left, True))
-    for module in ("core.boosting.rankboost", "app.datasets.tasks"):
+    for module in ("app.training.tasks", "app.datasets.tasks"):
         assert (module in sys.modules) is (looks > 0)
+    assert "numba" not in sys.modules
     assert "scipy.stats._stats_py" not in sys.modules
 from scipy.stats import norm
 import scipy.stats

@@ -88,14 +88,14 @@ class Serve:
         return found
 
     def family(self) -> dict[str, int]:
-        """The pids of everything it started, by name; the fit processes of the worker included."""
+        """The pids of everything it started, by name."""
         found = {}
         for pid in children_of(self.process.pid):
             try:
                 line = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it has just ended
-            names = {"workers": "worker", "api": "api"}
+            names = {"workers": "worker", "workers.child": "fit", "api": "api"}
             name = next((names[word] for word in line if word in names), "broker")
             if "--number" in line:
                 name += " " + line[line.index("--number") + 1]
@@ -239,7 +239,7 @@ def test_a_second_one_is_refused(served: Serve, tmp_path: Path) -> None:
 
 
 def test_the_broker_listens_on_its_socket_alone(served: Serve) -> None:
-    named = {"broker", "worker", "api 1", "api 2", "worker/0"}
+    named = {"broker", "worker", "api 1", "api 2", "fit"}
     eventually(lambda: named <= set(served.family()))  # a test may have killed some of them
     family = served.family()
     assert not tcp_sockets(family["broker"])
