@@ -294,7 +294,7 @@ def request_from(channel: int) -> Starter:
 
     def request(module: str, descriptor: int, environment: Mapping[str, str]) -> Process:
         reader, writer = os.pipe()
-        data = json.dumps({"module": module, "environment": environment}).encode()
+        data = json.dumps({"module": module, "environment": dict(environment)}).encode()
         try:
             socket.send_fds(parent, [data], [descriptor, writer])
         finally:
