@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import prometheus_client
 
@@ -18,7 +19,7 @@ from app.operations.dispatching import dispatcher_of
 from app.platform import tracing
 from app.platform.blobs import BlobStore
 from app.platform.database import Database, open_database
-from app.platform.forking import request_from, spawn_module
+from app.platform.forking import request_from
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
 from app.platform.metrics import WorkerMetrics, describe_process
@@ -34,6 +35,7 @@ from app.platform.settings import Settings
 from app.platform.stores import open_store
 from core.kernels.folders import folders, writable_folder
 from workers.compile import compiled_so_far
+from workers.fit_process import FitProcess
 from workers.slots import Presence, Slots
 from workers.tasks import consume, make_app
 
@@ -87,7 +89,7 @@ def main(arguments: list[str]) -> int:
                 log.error("cannot listen on %s:%d for metrics: %s", *address, error.strerror)
                 return 1
         forks = pipes.get("--forks")
-        start_fit = spawn_module if forks is None else request_from(forks)
+        start_fit = FitProcess if forks is None else partial(FitProcess, start=request_from(forks))
         slots = Slots(db, blobs, settings, worker_id, metrics, start_fit)
         celery = make_app(settings.celery_broker_url, slots)
         presence = Presence(slots)

@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
@@ -26,7 +27,6 @@ from app.platform import resources, trace, tracing
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import OutOfSpace, Unavailable
-from app.platform.forking import Starter, spawn_module
 from app.platform.metrics import WorkerMetrics
 from app.platform.processes import note_step, note_wait
 from app.platform.settings import Settings
@@ -56,7 +56,7 @@ class Slots:
         settings: Settings,
         worker_id: str,
         metrics: WorkerMetrics | None = None,
-        start_fit: Starter = spawn_module,
+        start_fit: Callable[[int], FitProcess] = FitProcess,
     ) -> None:
         self.db = db
         self.blobs = blobs
@@ -223,7 +223,7 @@ class _Slot(threading.Thread):
         if self.process is not None and self.process.alive:
             return None if self._slots.stopping.is_set() else self.process
         self._drop_process()
-        self.process = FitProcess(threads_per_fit(self._slots.settings), self._slots.start_fit)
+        self.process = self._slots.start_fit(threads_per_fit(self._slots.settings))
         # While the process starts: the services, which the first job needs.
         importlib.import_module("workers.attempt")
         while not self._slots.stopping.is_set():  # it reports that it is ready, or dies

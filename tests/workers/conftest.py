@@ -109,14 +109,15 @@ def warm_processes() -> Iterator[Callable[[int], FitProcess]]:
 
 @pytest.fixture
 def make_slots(
-    warm_processes: Callable[[int], FitProcess], monkeypatch: pytest.MonkeyPatch
+    warm_processes: Callable[[int], FitProcess],
 ) -> Iterator[Callable[..., Slots]]:
     """Starts slots on a shop, with fit processes of their own or with warm ones; they are stopped after the test."""
     started: list[Slots] = []
 
     def make(shop: Shop, *, own: bool = False) -> Slots:
-        monkeypatch.setattr("workers.slots.FitProcess", FitProcess if own else warm_processes)
-        slots = Slots(shop.db, shop.blobs, shop.settings, f"wrk_{len(started)}")
+        start_fit = FitProcess if own else warm_processes
+        worker_id = f"wrk_{len(started)}"
+        slots = Slots(shop.db, shop.blobs, shop.settings, worker_id, start_fit=start_fit)
         slots.start()
         started.append(slots)
         return slots

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.skipif(
 MODULE = """
 import gc, json, os, signal, sys
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -57,7 +59,7 @@ with SignalWaiter([signal.SIGTERM, signal.SIGHUP]):
 """
 
 
-def told_by(tmp_path: Path, kind: str) -> tuple[dict[str, object], int]:
+def told_by(tmp_path: Path, kind: str) -> tuple[dict[str, Any], int]:
     """What a child says of itself, and the descriptor that it was to inherit."""
     (tmp_path / "telling.py").write_text(MODULE)
     paths = [str(Path(__file__).parents[3]), str(tmp_path)]
