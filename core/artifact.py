@@ -181,7 +181,7 @@ def _read_header(metadata: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _read_arrays(data: bytes, layout: dict[str, Any]) -> Arrays:
-    """Return the arrays of an artifact, validated; raise ArtifactError if they are incomplete or of other types."""
+    """Validate the arrays; raise ArtifactError if they are incomplete or of other types."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as load_arrays
 

@@ -286,7 +286,6 @@ class ForestStack(Stack):
 
 
 def _pieces(array: npt.NDArray[Any], start: Integers, numbers: Integers) -> npt.NDArray[Any]:
-    """Return the concatenated parts array[start[k] : start[k + 1]] for each k of `numbers`."""
     pieces = [array[start[number] : start[number + 1]] for number in numbers.tolist()]
     return np.concatenate([array[:0], *pieces])
 

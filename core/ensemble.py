@@ -295,7 +295,7 @@ class RankAverage(Ranker):
                 raise InvalidParameter(f"weights must be from 1e-9 to 1e9, got {weight!r} at {k}")
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Fit all members, in parallel if that pays, and their rank functions; drop members without a fit in time."""
+        """Fit members, in parallel if that pays, and rank functions; drop members without a fit in time."""
         templates = self._templates()
         X = rows = data.X
         if data.n_categories.any() or hasattr(self, "feature_names_in_"):

@@ -82,7 +82,7 @@ def identify_fit(ranker: Ranker, X: Floats | ColumnTable, *columns: npt.NDArray[
 
 
 def _identify(table: ColumnTable) -> bytes:
-    """Return a hash of the rows of a column-wise table; raise ArtifactError if its source has no identity."""
+    """Hash the rows; raise ArtifactError if the source has no identity."""
     if table.source.identity is None:
         raise ArtifactError("the source of the columns has no identity")
     columns = json.dumps([table.names, table.categories]).encode()

@@ -551,8 +551,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _refitting(self) -> Iterator[Self]:
         """Yield an unfitted copy to fit in the block; on success this ranker takes over its fitted state.
 
-        If the block raises, this ranker stays as it was. Parameters of the copy are plain Python values, see
-        `plain_value`; this ranker keeps those that it was given.
+        If the block raises, this ranker stays as it was. The copy's parameters are plain values (`plain_value`).
         """
         fresh = self._unfitted()
         yield fresh
@@ -563,10 +562,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return type(self)(**{name: plain_value(value) for name, value in parameters})
 
     def _take_state_of(self, fresh: Self) -> None:
-        """Replace the fitted state, in one step, by that of another ranker of this class.
-
-        Parameters stay, and so does what scikit-learn sets on an estimator, such as its requests for metadata.
-        """
+        """Replace the fitted state in one step. Parameters stay, and so do scikit-learn's requests for metadata."""
         fresh._mark_fitted()
         earlier: frozenset[str] = getattr(self, "_fitted", frozenset())
         own = {name: value for name, value in vars(self).items() if name not in earlier}
@@ -783,7 +779,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             )
 
     def _matrix(self, X: Any, *, reset: bool) -> Floats:
-        """Return X checked and converted to float64; at fit (`reset`) store its columns."""
+        """Convert to checked float64; at fit (`reset`) store the columns."""
         if isinstance(X, ColumnTable):
             raise InvalidData("X must be in memory, got a table that is read by columns")
         try:
@@ -935,7 +931,6 @@ class PathEstimator(Ranker):
         return list(self._path)
 
     def _start_path(self) -> tuple[float, ...]:
-        """Return the parameter values of `fit_path`; empty for `fit`."""
         self._path = []
         values: tuple[float, ...] = self.__dict__.pop("_path_values", ())
         return values

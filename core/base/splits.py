@@ -306,7 +306,6 @@ def draw_part(
 def _draw_rows(
     classes: list[npt.NDArray[np.bool_]], fraction: float, rng: np.random.Generator
 ) -> npt.NDArray[np.bool_] | None:
-    """Return a random mask of single rows (see `draw_part`), using 6 bytes a row."""
     drawn = np.zeros(len(classes[0]), dtype=np.bool_)
     for own in classes:
         n_rows = int(np.count_nonzero(own))
@@ -323,10 +322,10 @@ def _draw_rows(
 def _strata(
     positive: npt.NDArray[np.bool_], unit: Integers | None
 ) -> list[tuple[Integers, Integers]]:
-    """Return the strata from which `draw_part` and `draw_folds` draw: units with a positive row, and the other units.
+    """Divide the units into those with a positive row and the others; the parts and folds of both are drawn separately.
 
-    A stratum is (units, sizes). The size of a unit is its number of positive rows in the first stratum and of all rows
-    in the second. Without `unit` each row is a unit. With several labels, one stratum has all units.
+    Each stratum is (units, sizes). The size of a unit is its number of positive rows in the first stratum and of all
+    rows in the second. Without `unit` each row is a unit. With several labels, one stratum has all units.
     """
     if positive.ndim > 1:
         sizes = np.ones(len(positive), dtype=np.int64) if unit is None else np.bincount(unit)
@@ -375,7 +374,7 @@ def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Wor
 def _add_columns(
     X: Floats | ColumnTable, positive: npt.NDArray[np.bool_], weight: Floats
 ) -> _Words:
-    """Return the sum of each row's hashed values; a column is identified by its values, not by its index."""
+    """Sum each row's hashed values; a column is identified by its values, not by its index."""
     is_stored, heaviest = isinstance(X, ColumnTable), float(weight.max())
     mass = None if is_stored else _masses(positive, weight, heaviest)
     sums = np.zeros(len(positive), dtype=np.uint64)
@@ -393,7 +392,7 @@ def _add_columns(
 
 
 def _masses(positive: npt.NDArray[np.bool_], weight: Floats, heaviest: float) -> _Words:
-    """Return row weights as integers, times 3 for one class, so that a row of weight k hashes as k rows.
+    """Convert weights to integers, times 3 for one class, so that a row of weight k hashes as k rows.
 
     heaviest: the greatest weight of all rows, of which these may be some.
     """

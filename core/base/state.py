@@ -121,7 +121,7 @@ class _Reader:
         self.sizes = {name: int(n) for name, n in known.items() if isinstance(n, int | np.integer)}
 
     def length(self, term: str | int, given: int = -1) -> int:
-        """Return the value of a size or sum of sizes; an unknown name is set so that the sum is `given`."""
+        """An unknown name is set so that the sum is `given`."""
         if isinstance(term, int) or term in self.sizes:
             return term if isinstance(term, int) else self.sizes[term]
         total, sign, unknown = 0, 1, None
@@ -163,7 +163,7 @@ class _Reader:
                 self.sizes[rule.size] = int(rule.counts(values).sum())
 
     def _holds(self, rule: Any, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return which values obey a rule; NaN obeys no bound."""
+        """NaN obeys no bound."""
         match rule:
             case Ge(low):
                 return np.asarray(values >= low)
@@ -449,7 +449,7 @@ def _to_json(value: Any) -> Any:
 
 
 def _from_json(name: str, value: Any, kind: Any) -> Any:
-    """Return a JSON value as the annotated type: lists become tuples; booleans and numbers are not mixed."""
+    """Convert lists to tuples; booleans and numbers are not mixed."""
     for member in _members(kind):
         of = get_args(member)
         if get_origin(member) is Literal:

@@ -283,7 +283,6 @@ def _recode(
 def _look_up(
     indices: npt.NDArray[np.float64], new_index: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return new_index[i] for each index i; NaN stays NaN."""
     missing = np.isnan(indices)
     looked_up = np.full(len(indices), np.nan)
     looked_up[~missing] = new_index[indices[~missing].astype(np.intp)]

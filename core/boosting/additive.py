@@ -137,9 +137,8 @@ class Additive(ContributionRanker):
         return self._shapes.score(X, self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return each feature's contribution to each row's score; a pair's value is split between its columns.
-
-        The row and column means of a pair's table are 0, so the contributions are exact Shapley values.
+        """A pair's value is split between its columns: as row and column means of its table are 0, the Shapley values
+        are exact.
         """
         return self._shapes.contributions(X)
 

@@ -47,7 +47,7 @@ _CUBE = numba.float64[:, :, ::1]
 
 @numba.njit(error_model="numpy", **INNER)
 def _newton(gradient, curvature):  # type: ignore[no-untyped-def]
-    """Return the Newton step -gradient / curvature of a set of rows, clipped to ± `MAX_STEP`; 0 without curvature."""
+    """Clip -gradient / curvature to ± `MAX_STEP`; 0 without curvature."""
     if curvature <= 0.0:
         return 0.0
     return min(max(gradient / curvature, -MAX_STEP), MAX_STEP)
@@ -55,7 +55,7 @@ def _newton(gradient, curvature):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _shorten(steps, column, odds):  # type: ignore[no-untyped-def]
-    """Shorten a column's steps so that no row's odds leave the range `ODDS`; return whether a nonzero step remains.
+    """Shorten a column's steps to keep odds within `ODDS`; return whether a nonzero step remains.
 
     All steps up have one bound, and all steps down, so that monotone steps stay monotone.
     """
@@ -92,10 +92,7 @@ def _shorten(steps, column, odds):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def _cut(gradients, curvatures, masses, n_bins, direction, smoothing, least, key, start, steps):  # type: ignore[no-untyped-def]
-    """Write the best piecewise-constant step of a column over some random splits; return False if there is none.
-
-    gradients, curvatures, masses, steps: (n_slots,) float64, one value per bin, and those of the missing last.
-    """
+    """Write the best piecewise-constant step over random splits (bins, then missing); return False without one."""
     gradient = curvature = mass = 0.0
     for b in range(n_bins):
         gradient += gradients[b]
@@ -135,7 +132,7 @@ def _cut(gradients, curvatures, masses, n_bins, direction, smoothing, least, key
     error_model="numpy",
 )
 def _cut_twice(gradients, curvatures, masses, smoothing, least, steps):  # type: ignore[no-untyped-def]
-    """Write the best step of a pair of columns, one value per quadrant of two splits; return False if there is none.
+    """Write the best step of a pair of columns, one value per quadrant of two splits; return False without one.
 
     A side of both cuts with less than the least mass has no step. Arrays as in `_cut`, (CELLS · CELLS,).
     """
@@ -175,7 +172,6 @@ def _cut_twice(gradients, curvatures, masses, smoothing, least, steps):  # type:
 
 @numba.njit(**INNER)
 def _quadrants(sums, a, b, corner):  # type: ignore[no-untyped-def]
-    """Write the sums over the four quadrants into which split a of one column and split b of another divide a table."""
     n = CELLS
     corner[0] = sums[a, b]
     corner[1] = sums[a, n] - sums[a, b]
@@ -394,11 +390,10 @@ def screen_pairs(  # type: ignore[no-untyped-def]
 
 
 class _Stage(Resumable):
-    """One stage of the fit: boosting rounds of all bags over given columns, with the current and the best functions.
+    """Boosting rounds of all bags over given columns, with the current and the best functions.
 
-    best: (n_bags, n_columns, n_slots), float64; the functions of the columns after the round of the lowest loss of the
-        rows left out.
-    first: number of rounds before this stage.
+    best: (n_bags, n_columns, n_slots), the functions after the round of the lowest loss on held-out rows. first: the
+    number of rounds before this stage.
     """
 
     changing = ("odds", "shapes", "best", "best_loss", "best_round", "first", "ended")
@@ -546,7 +541,7 @@ class Bags(Resumable):
         super().set_state(state)
 
     def _start_pairs(self) -> bool:
-        """Choose pairs of columns from the first stage's residuals, start the second; return False if there is none."""
+        """Choose pairs from the first stage's residuals, and start the second; return False without pairs."""
         shapes = self.columns.best.mean(axis=0)
         weight = self.weight / self.weight.max()
         shares = np.array([np.bincount(c, weight, self.n_slots) for c in self.codes])
@@ -600,7 +595,7 @@ class Bags(Resumable):
         return bound
 
     def _cells(self, column: int, shape: Floats, shares: Floats) -> Integers:
-        """Return the cell of each bin of a column: cells of about equal weight, categories sorted by fitted value."""
+        """Make cells of about equal weight, with categories sorted by fitted value."""
         n = int(self.bins.n_bins[column])
         order = np.arange(n)
         if self.bins.is_categorical[column]:
@@ -634,7 +629,6 @@ class Bags(Resumable):
         return offset, self._store(shapes, tables)
 
     def _store(self, shapes: Floats, tables: Floats) -> Shapes:
-        """Return the averaged functions as `Shapes`, with their deviations; unused columns are dropped."""
         values, deviations = shapes.mean(axis=0), shapes.std(axis=0)
         used = np.flatnonzero(values.any(axis=1) | deviations.any(axis=1)).tolist()
         steps = [self._steps(j, values[j], deviations[j]) for j in used]

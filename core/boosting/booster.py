@@ -252,7 +252,7 @@ class Booster(BoosterParameters, ContributionRanker):
         every: int | None,
         callback: Callback,
     ) -> Floats:
-        """Fit on the given rows while evaluating `metric` on X_valid; return its value after each evaluation."""
+        """Evaluate `metric` on X_valid while fitting; return its value after each evaluation."""
         rows = self._prepare(self._training_data(*given))
         plan = replace(self._plan(), patience=patience)
         if self._chooses(rows):
@@ -374,7 +374,7 @@ class Booster(BoosterParameters, ContributionRanker):
         }
 
     def _encodes(self) -> bool:
-        """Return whether features are target encoded; training rows are then scored by out-of-fold encodings."""
+        """If so, training rows are scored by out-of-fold encodings."""
         if self.weak_ranker != "tree" or not hasattr(self, "classes_"):  # not of pairs
             return False
         limit = self.target_encoding
@@ -424,7 +424,7 @@ class Booster(BoosterParameters, ContributionRanker):
         return data.within_queries()
 
     def _fit_data(self, data: BoostingData, callback: Callback) -> None:
-        """Fit with the number of rounds in the parameters; early stopping holds out some data."""
+        """Use the number of rounds in the parameters; early stopping holds out some data."""
         plan = self._plan()
         held_out: BoostingData | None = None
         if plan.patience is not None:
@@ -503,7 +503,7 @@ class Booster(BoosterParameters, ContributionRanker):
         )
 
     def _larger_plan(self, plan: BoostingPlan) -> BoostingPlan:
-        """Return settings with more rounds and larger trees; values that the user set remain upper bounds."""
+        """Return more rounds and larger trees; values that the user set remain upper bounds."""
         depth, leaves = plan.max_depth, plan.max_leaves
         if self.max_leaves == "auto" and leaves is not None:
             leaves = min(MORE_LEAVES * leaves, MAX_LEAVES)

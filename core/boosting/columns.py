@@ -348,7 +348,6 @@ class ColumnLearner(ColumnSearch):
         return LineSearch.of_classes(sign * p[:, j], v, sign * n[:, j], u, self._push)
 
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Return d+ = P (1 - N) and d- = N (1 - P), where P and N are the class weights of the rows with value 1."""
         (p, n), (v, u) = self._classes, self._weights
         right = dot(v, p[:, j]) * dot(u, 1.0 - n[:, j])
         wrong = dot(u, n[:, j]) * dot(v, 1.0 - p[:, j])

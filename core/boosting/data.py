@@ -78,7 +78,7 @@ def draw_sample(data: TrainingData) -> TrainingData:
 
 
 def _sample_strata(data: TrainingData) -> TrainingData:
-    """Return `SAMPLE_ROWS` rows, equally many with and without the label (or any of several labels).
+    """Sample `SAMPLE_ROWS` rows, equally many with and without the label (or any of several labels).
 
     A stratum with fewer rows is used completely, and the others get more. Sampled rows are evenly spaced, and each has
     the total weight of the rows that it represents.
@@ -99,7 +99,7 @@ def _sample_strata(data: TrainingData) -> TrainingData:
 
 
 def _sample_queries(data: TrainingData, query: Integers) -> TrainingData:
-    """Return the rows of sampled whole queries; a list longer than the sample is thinned to evenly spaced rows."""
+    """Sample whole queries; a list longer than the sample is thinned to evenly spaced rows."""
     n_rows, sizes = len(query), np.bincount(query)
     if sizes.max() > SAMPLE_ROWS:
         order = np.lexsort((data.target, query))

@@ -166,7 +166,6 @@ def _relative_deviation(column: Floats, weight: Floats) -> float:
 
 
 def _apart(edges: Floats, low: float, high: float) -> Floats:
-    """Return the spline knots: both ends of the range, and the edges that are not too close to each other."""
     knots = [low]
     for edge in edges:
         if min(edge - knots[-1], high - edge) > MIN_KNOT_GAP * (0.5 * high - 0.5 * low):
@@ -175,10 +174,7 @@ def _apart(edges: Floats, low: float, high: float) -> Floats:
 
 
 def _splines(knots: Floats, deviation: float) -> Pieces | None:
-    """Return the natural spline basis of a column; None if its knots are too few or too close.
-
-    The penalty is ∫ f''(x)² dx with x in standard deviations.
-    """
+    """Return natural splines with penalty ∫ f''(x)² dx, x in standard deviations; None if knots are too close."""
     from scipy.interpolate import CubicSpline
 
     _, slope = local_scale(knots)
@@ -200,10 +196,7 @@ def _splines(knots: Floats, deviation: float) -> Pieces | None:
 
 
 def _steps(edges: Floats) -> Pieces:
-    """Return the step-function basis of a column, with a jump at each edge.
-
-    The step before the first and the one after the last are 0: a single step of height a has the penalty 2 a².
-    """
+    """Return steps with a jump at each edge. The outer ones are 0: a single step of height a has the penalty 2 a²."""
     n = len(edges)
     coefficients = np.zeros((n, n + 1, 4))
     coefficients[:, :, 0] = np.tri(n + 1, n, -1).T
@@ -224,7 +217,6 @@ def _with_missing(pieces: Pieces) -> Pieces:
 
 
 def _squares(coefficients: Floats) -> Floats:
-    """Return the coefficients of the squares of cubic polynomials: shape (..., 4) to (..., 7)."""
     squares = np.zeros((*coefficients.shape[:-1], 7))
     for p in range(4):
         for r in range(4):
@@ -576,7 +568,7 @@ class KomoriEguchiBoost(ContributionRanker):
 
 
 class _Climb(Resumable):
-    """The coordinate ascent on the objective: its current coefficients and scores, and the next round.
+    """The coordinate ascent: current coefficients and scores, and the next round.
 
     `features`, `knots`, `alphas`, `areas` and `losses` have one value per round. `theta` has the weights of the shapes
     of each column, `reached` the area at the present scores, `price` the penalty times the roughness so far.
@@ -620,7 +612,7 @@ class _Climb(Resumable):
         self.reached = self._area.at(self._scores)
 
     def advance(self) -> bool:
-        """Run one round of the ascent; return False if no basis function increases the objective."""
+        """Return False if no basis function increases the objective."""
         direction = self._best_direction()
         if direction is None:
             return False

@@ -282,10 +282,7 @@ _FLOATS = numba.float64[::1]
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, _INTEGERS), inner=True)
 def _sort_rows(scores, grade, order, spare):  # type: ignore[no-untyped-def]
-    """Write the indices 0, 1, … to `order` (n,), sorted by decreasing score, then increasing grade; a merge sort.
-
-    scores: (n,) float64; grade, spare: (n,) int64.
-    """
+    """Sort 0, 1, … by decreasing score, then increasing grade, into `order`; a merge sort. All have shape (n,)."""
     n = len(order)
     for i in range(n):
         order[i] = i
@@ -342,12 +339,10 @@ def _write_lambdas(  # type: ignore[no-untyped-def]
     weights,
     losses,
 ):
-    """Write gradient and Hessian of each row to weights, (n_rows, 2) float64, and 1 - NDCG of each query to losses.
+    """Write gradient and Hessian of each row to weights, (n_rows, 2), and 1 - NDCG of each query to losses.
 
-    Blocks of queries come from the queue. blocks: (n + 1,) int64, first queries; places: (n_rows,) int64, the place in
-    scores and weights of each row by query; grade: (n_rows,) int64, by query; starts: (n_queries + 1,) int64;
-    query_weight, losses: (n_queries,) float64; discounts: (count + 1,) float64, sums of the first ranks' discounts;
-    scores: (n_rows,) float64.
+    Blocks of queries come from the queue. blocks: first queries; places: the place in scores and weights of each row by
+    query; grade: by query; starts: (n_queries + 1,); discounts: (count + 1,), sums of the first ranks' discounts.
     """
     count = len(discounts) - 1
     rows = np.empty(MAX_GRADE + 1, dtype=np.int64)

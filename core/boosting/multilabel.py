@@ -246,7 +246,7 @@ class LabelSum(Ensemble):
 
     @cached_property
     def _labels(self) -> list[tuple[stumps.StepFunctions, float, float]]:
-        """For each label: the step functions of its score, their constant, and the mean score."""
+        """By label: step functions, their constant, and the mean score."""
         sums = map(self._of_label, range(self.votes.shape[1]))
         return [(label.steps, label.constant, label.mean) for label in sums]
 

@@ -85,7 +85,6 @@ class CategoryOrder:
 
 
 def _sum_above(masses: Floats) -> Floats:
-    """Return the reversed cumulative sum: for each bin the sum over it and all later ones."""
     sums: Floats = masses[:, ::-1].cumsum(axis=1)[:, ::-1]
     return sums
 

@@ -195,7 +195,6 @@ class ListedPairWeights(PairWeights):
         self._fill(codes, n_bins, np.ones(len(self._weights)), masses)
 
     def _fill(self, codes: Codes, n_bins: Integers, weights: Floats, masses: Floats) -> None:
-        """Write the sums of `weights` over the pairs that each split orders; a feature's sum has a fixed order."""
         pairs = self._pairs
         arguments = codes, pairs.better, pairs.worse, weights, n_bins, masses
         shared_pool(len(codes) * len(pairs.better)).deal(_fill_features, len(codes), *arguments)
@@ -215,10 +214,9 @@ def weigh_pairs(data: BoostingData) -> PairWeights:
 def _add_differences(column, better, worse, weights, differences):  # type: ignore[no-untyped-def]
     """Add each pair's weight at both ends of the interval of splits that separate it; a cumulative sum gives d±.
 
-    column: (n_items,) uint8 or uint16; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64. Rows 0 and 1 of
-    `differences` hold pairs of two known items, whose better one has the greater code (0) or the lesser (1). Rows 2 and
-    3 hold, at the code of the known item, the weight of pairs whose better (2) or worse (3) one is missing; their
-    entries in the last slot mean nothing.
+    Rows 0 and 1 of `differences` hold pairs of two known items, whose better one has the greater code (0) or the lesser
+    (1). Rows 2 and 3 hold, at the code of the known item, the weight of pairs whose better (2) or worse (3) one is
+    missing; their entries in the last slot mean nothing.
     """
     last = np.uint64(differences.shape[1] - 1)
     for row in range(4):
@@ -247,11 +245,7 @@ _FILL = (
 
 @kernel(*[numba.void(numba.int64[::1], numba.int64, code[:, ::1], *_FILL) for code in WIDTHS])
 def _fill_features(queue, n, codes, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
-    """Write d+ and d- of the splits -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, split + 1], float64.
-
-    Features come from the queue. codes: (n_features, n_items) uint8 or uint16; better, worse: (n_pairs,) uint32;
-    weights: (n_pairs,) float64; n_bins: (n_features,) int64.
-    """
+    """Write d+ and d- of the splits -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, split + 1]."""
     differences = np.empty((4, masses.shape[3]))
     j = take(queue)
     while j < n:
@@ -279,10 +273,7 @@ def _fill_features(queue, n, codes, better, worse, weights, n_bins, masses):  # 
     numba.float64[::1](numba.uint8[::1], numba.uint32[::1], numba.uint32[::1], numba.float64[::1])
 )
 def _sum_sides(above, better, worse, weights):  # type: ignore[no-untyped-def]
-    """Return the pair weights by which items are above a split: none, worse, better, both; (4,) float64.
-
-    above: (n_items,) uint8, 1 if above; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64.
-    """
+    """Return the pair weights by which items are above a split: none, worse, better, both."""
     sums = np.zeros(4)
     for p in range(len(better)):
         sums[2 * above[better[p]] + above[worse[p]]] += weights[p]
@@ -299,10 +290,7 @@ def _sum_sides(above, better, worse, weights):  # type: ignore[no-untyped-def]
     )
 )
 def _grow(factor, inverse, better, worse, weights):  # type: ignore[no-untyped-def]
-    """Multiply the weight of each pair by factor[worse] · inverse[better], in place, and return their new sum.
-
-    factor, inverse: (n_items,) float64; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64.
-    """
+    """Multiply each pair's weight by factor[worse] · inverse[better], in place, and return their new sum."""
     total = 0.0
     for p in range(len(better)):
         weights[p] *= factor[worse[p]] * inverse[better[p]]

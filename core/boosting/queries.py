@@ -160,7 +160,6 @@ class QueryWeights(PairWeights):
     def _fill(
         self, codes: Codes, n_bins: Integers, weights: tuple[Floats, ...], masses: Floats
     ) -> None:
-        """Write sums of pair weights for each split; weights: of rows as better, as worse, of levels, of pairs."""
         levels = self.levels
         of_rows = self._places, self._starts, self.of_row, levels.of_query, levels.pairs
         arguments = codes, *of_rows, *weights, n_bins, masses
@@ -185,11 +184,7 @@ def _log_sum(logs: Floats) -> float:
 
 @numba.njit(**INNER)
 def _sort_column(column, query, starts, n_slots, places):  # type: ignore[no-untyped-def]
-    """Write the rows of each query by ascending code, missing last, to places; rows of equal codes ascend.
-
-    column: (n_rows,) uint8 or uint16; query: (n_rows,) int64, ascending; starts: (n_queries + 1,) int64; places:
-    (n_rows,) uint32.
-    """
+    """Write the rows of each query by ascending code, missing last, to places; rows of equal codes ascend."""
     last = np.uint64(n_slots - 1)
     ends = np.zeros(n_slots + 1, dtype=np.int64)
     for i in range(len(column)):
@@ -224,11 +219,7 @@ def _sort_column(column, query, starts, n_slots, places):  # type: ignore[no-unt
     ]
 )
 def _sort_queries(queue, n, codes, features, query, starts, n_slots, places):  # type: ignore[no-untyped-def]
-    """Sort the rows of each query by the codes of features from the queue; see `_sort_column`.
-
-    codes: (n_features, n_rows) uint8 or uint16; features: (n,) int64; query: (n_rows,) int64;
-    starts: (n_queries + 1,) int64; places: (n_features, n_rows) uint32.
-    """
+    """Apply `_sort_column` to features from the queue."""
     k = take(queue)
     while k < n:
         j = features[k]
@@ -243,13 +234,12 @@ _MAX_LEVELS = 32
 def _add_queries(  # type: ignore[no-untyped-def]
     column, places, starts, level, of_query, pairs, better, worse, sums, pair, gains, side
 ):
-    """Add to `gains` the weight of the pairs that each split of one feature orders correctly, or wrongly.
+    """Add to `gains` the weights of pairs that each split of one feature orders correctly, [0], and wrongly, [1].
 
-    Rows of a query move above the split one by one, by descending code. A row that moves up then orders correctly its
-    pairs with lower levels that are still below, and no longer misorders those with higher levels: `side` holds the
-    sums by level of what is above and below. It is (4, 32) float64; gains: (2, 2, n_slots) float64; places: (n_rows,)
-    uint32, rows as `_sort_column` orders them; level: (n_rows,) int64; better, worse, pair: see `QueryWeights`; sums:
-    (n_levels,) float64, of better and worse together; starts, of_query, pairs: see `Levels`.
+    The rows of a query move above the split one by one, by descending code. A row that moves up begins to order
+    correctly its pairs with lower levels still below the split, and stops misordering those with higher levels above.
+    `side`, (4, 32), holds the sums by level above and below. gains: (2, 2, n_slots); better, worse, pair: see
+    `QueryWeights`; sums: of better and worse together; starts, of_query, pairs: see `Levels`.
     """
     last = np.uint64(gains.shape[2] - 1)
     for q in range(len(starts) - 1):
@@ -318,10 +308,9 @@ def _fill_queries(  # type: ignore[no-untyped-def]
     n_bins,
     masses,
 ):
-    """Write d+ and d- of the splits -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, split + 1], float64.
+    """Write d+ and d- of the splits -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, split + 1].
 
-    Features come from the queue. codes: (n_features, n_rows) uint8 or uint16; n_bins: (n_features,) int64. For the
-    other arrays see `_add_queries`.
+    Features come from the queue. For the arrays see `_add_queries`.
     """
     gains = np.empty((2, 2, masses.shape[3]))
     side = np.empty((4, _MAX_LEVELS))

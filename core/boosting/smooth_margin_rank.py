@@ -169,7 +169,7 @@ def _log_least_weight(data: BoostingData) -> float:
 
 
 def _least_difference(data: BoostingData, scores: Floats) -> float:
-    """Return the margin: the minimum over pairs of the better row's score minus the worse row's."""
+    """Return the minimum over pairs of the better row's score minus the worse row's."""
     if isinstance(data, ListedPairs):
         better, worse = data.rows[data.better], data.rows[data.worse]
         return float((scores[better] - scores[worse]).min())

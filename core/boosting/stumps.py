@@ -110,10 +110,7 @@ _NO_BINS = np.empty(0, dtype=np.bool_)
     )
 )
 def _sum_sides(histogram, n_bins, bins_above, cut, missing_above):  # type: ignore[no-untyped-def]
-    """Return the class weights above and below a split; see `sum_sides`.
-
-    histogram: (2, n_slots) float64; bins_above: (n_bins,) bool, or empty for a cut of a numeric feature.
-    """
+    """See `sum_sides`. bins_above is empty for a cut of a numeric feature."""
     above_p, below_p, above_n, below_n = 0.0, 0.0, 0.0, 0.0
     for code in range(n_bins):
         if bins_above[code] if len(bins_above) > 0 else code > cut:
@@ -304,7 +301,7 @@ def _rises(stumps: npt.NDArray[np.void]) -> Floats:
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array, made read-only: threads share a fitted ranker, and the kernels take read-only arrays."""
+    """Threads share a fitted ranker, and the kernels take read-only arrays."""
     array.flags.writeable = False
     return array
 
@@ -934,10 +931,7 @@ def look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-d
 
 @kernel(numba.float64[::1](_MATRIX, numba.float64, *_STEPS))
 def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
-    """Return the scores of rows, (n_rows,) float64, a block of rows at a time and feature by feature.
-
-    X: (n_rows, n_features) float64; for the other arrays see `StepFunctions`.
-    """
+    """Return scores, a block of rows at a time and feature by feature; see `StepFunctions`."""
     n_rows = X.shape[0]
     scores, column = np.empty(n_rows), np.empty(BLOCK_ROWS)
     steps = np.empty(BLOCK_ROWS, dtype=np.int32)
@@ -970,7 +964,7 @@ def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-
 
 @kernel(numba.void(_MATRIX, *_STEPS, numba.float64[:, ::1]))
 def _contribute(X, features, starts, thresholds, values, parts):  # type: ignore[no-untyped-def]
-    """Write the value of each step function to parts, (n_rows, n_features) float64; see `_score`."""
+    """Write each step function's value to parts, (n_rows, n_features); see `_score`."""
     for i in range(X.shape[0]):
         for u in range(len(features)):
             j = features[u]

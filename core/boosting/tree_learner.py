@@ -177,10 +177,7 @@ class TreeLearner(WeakLearner):
         return loss
 
     def _start_draws(self, number: int) -> None:
-        """Set the generator to the state of a round, whatever was drawn before.
-
-        A new generator would take ten times as long.
-        """
+        """Set the state of a round, whatever was drawn before: a new generator would take ten times as long."""
         self._first_state["state"]["key"][1] = number
         self._random_bits.state = self._first_state
 
@@ -194,7 +191,7 @@ class TreeLearner(WeakLearner):
     def _with_features(
         self, splits: Splits
     ) -> tuple[npt.NDArray[np.void], list[npt.NDArray[np.bool_] | None]]:
-        """Return splits with feature thresholds instead of bin codes, and the categories above each split."""
+        """Replace bin codes by thresholds, and the categories above each split."""
         leaf, column, cut, missing_above = splits[:4]
         has_missing = self._bins.has_missing[column]
         turned = np.empty(len(leaf), dtype=SPLITS)

@@ -129,7 +129,7 @@ class TreeLoss(Resumable, ABC):
 
 
 def _count_rows(grower: TreeGrower, weight: Floats) -> float:
-    """Return the effective number of rows: twice the harmonic mean of the classes' numbers of rows."""
+    """Return twice the harmonic mean of the classes' numbers of rows."""
     n = grower.division.count_rows(weight).tolist()
     return float(4.0 / (1.0 / n[0] + 1.0 / n[1]))
 
@@ -211,7 +211,6 @@ class PairLoss(TreeLoss):
         self._rescale(factors)
 
     def _rescale(self, factors: Floats) -> None:
-        """Multiply the row weights by factors[class, leaf], and normalise each class to 1."""
         self._unit = 0.5 * self._grower.rescale(factors)
 
 

@@ -494,7 +494,6 @@ def _log_failure(log_cover: float, epsilon: float, rows: int, crucial_share: flo
 
 
 def _ratio(numerator: float, denominator: float) -> float:
-    """Return numerator / denominator; inf if it overflows."""
     if numerator == 0:
         return 0.0
     return numerator / denominator if denominator > numerator / sys.float_info.max else math.inf

@@ -171,10 +171,10 @@ def _affinity_loss(p, n, s):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def _write_gains(sums, n_bins, missing, criterion, share, gains):  # type: ignore[no-untyped-def]
-    """Write the gain of every split of a feature to gains, (n_slots,) float64.
+    """Write the gain of every split of a feature.
 
-    sums: (4, n_slots) float64, see `_scan_feature`; missing: mass of the missing to add below (p, n) and above (p, n);
-    share: fraction of all weight that is on positives, for `Criterion.EDGE`; s, for `Criterion.PUSH`.
+    sums: see `_scan_feature`; missing: mass of the missing to add below (p, n) and above (p, n); share: fraction of all
+    weight that is on positives, for `Criterion.EDGE`; s, for `Criterion.PUSH`.
     """
     below_p, below_n, above_p, above_n = missing
     # The totals: only missing values lie below the first cut.
@@ -226,8 +226,7 @@ def _write_gains(sums, n_bins, missing, criterion, share, gains):  # type: ignor
 def _scan_feature(histogram, n_bins, has_missing, criterion, share, sums, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every split c to gains[:, c + 1]: missing values below in row 0, above in row 1.
 
-    histogram: (2, n_slots) float64; sums: (4, n_slots) float64; gains: (2, n_slots) float64. The mass below cut c is
-    written to sums[:2, c + 1], the mass above it to sums[2:, c + 1]; positives, then negatives.
+    The mass below cut c is written to sums[:2, c + 1], the mass above it to sums[2:, c + 1]; positives, then negatives.
     """
     missing_p = max(histogram[0, -1], 0.0)
     missing_n = max(histogram[1, -1], 0.0)
@@ -271,10 +270,9 @@ def _greatest(values):  # type: ignore[no-untyped-def]
     inner=True,
 )
 def _order_feature(histogram, n_bins, inverse_ess_p, inverse_ess_n, order, ordered):  # type: ignore[no-untyped-def]
-    """Write a categorical feature's bins, sorted, and their shrunken histogram; return the number of nonempty bins.
+    """Write a categorical feature's sorted bins and shrunken histogram; return the number of nonempty bins.
 
-    histogram, ordered: (2, n_slots) float64; order: (n_slots,) int64. The number is negative if all shares are equal:
-    `ordered` then has one bin, of all rows.
+    The number is negative if all shares are equal: `ordered` then has one bin, of all rows.
     """
     last = histogram.shape[1] - 1
     masses = np.empty((2, last + 1))
@@ -320,11 +318,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
     inverse_ess_n,
     order,
 ):
-    """Return the best split: feature, bin, missing above?, gain, and the number of bins in `order` if categorical.
-
-    histograms: (n_features, 2, n_slots) float64; n_bins: (n_features,) int64; has_missing, is_categorical:
-    (n_features,) bool; order: (n_slots,) int64, written.
-    """
+    """Return the best split: feature, bin, missing above?, gain, and the number of bins in `order` if categorical."""
     n_features = len(n_bins)
     n_slots = histograms.shape[2]
     sums = np.empty((4, n_slots))
@@ -388,10 +382,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
     )
 )
 def _find_directed_split(histograms, n_bins, has_missing, directions, criterion, share):  # type: ignore[no-untyped-def]
-    """Return the best monotone split: feature, bin, missing above?, gain; feature -1 if there is none.
-
-    Only features with a direction count. For the arrays see `find_best_split`.
-    """
+    """Return the best split on a feature with a direction: feature (-1: none), bin, missing above?, gain."""
     n_slots = histograms.shape[2]
     sums, gains = np.empty((4, n_slots)), np.empty((2, n_slots))
     feature, best_cut, missing_above, best = -1, -1, False, 0.0

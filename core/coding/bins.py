@@ -373,7 +373,7 @@ def _whole(ordered: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 def _order(
     column: npt.NDArray[np.float64], room: npt.NDArray[np.float64] | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Sort a column in place, or into buckets of ascending values if `room` is given; return the bounds of the buckets.
+    """Sort a column in place, or into buckets of ascending values if `room` is given; return the buckets' bounds.
 
     The last bucket holds the NaNs. Buckets of more than `MAX_UNSORTED_BUCKET` rows are sorted.
     """
@@ -398,10 +398,7 @@ def _order(
     )
 )
 def _fill_buckets(column, low, per_unit, room, bounds):  # type: ignore[no-untyped-def]
-    """Copy a column to `room` by buckets, and write their bounds; bucket floor((x - low) · per_unit) holds the value x.
-
-    column, room: (n_rows,) float64; bounds: (n_buckets + 2,) int64, zeros at first.
-    """
+    """Copy x to bucket floor((x - low) · per_unit) of `room`; write their bounds to `bounds`, at first zeros."""
     last = len(bounds) - 3
     for turn in range(2):  # count, then copy
         for i in range(len(column)):
@@ -429,7 +426,6 @@ def _find_edges(
     cumulative: npt.NDArray[np.float64],
     max_bins: int,
 ) -> npt.NDArray[np.float64]:
-    """Return the bin edges of a column that is sorted into buckets; see `fit_edges` and `cut_ordered`."""
     edges = np.empty(max_bins)
     return edges[: cut_ordered(ordered, bounds, cumulative, edges)] + 0.0  # so that no edge is -0.0
 

@@ -95,10 +95,10 @@ def measure_inverse_ess(
 
 
 def _credibility(masses, total, scatter, chance):  # type: ignore[no-untyped-def]
-    """Return Bühlmann & Straub's credibility f_k, (n,) float64: how much each bin's own fraction counts.
+    """Return Bühlmann & Straub's credibility f_k: how much each bin's own fraction counts.
 
-    masses: (n,) float64, M_k above 0; total: their sum; scatter: Σ (P_k - s M_k)²; chance: the scatter that chance
-    alone gives to bins of total mass 1. All f_k are 0 if chance explains the scatter.
+    masses: M_k above 0; scatter: Σ (P_k - s M_k)²; chance: the scatter that chance alone gives to bins of total mass 1.
+    All f_k are 0 if chance explains the scatter.
     """
     excess = scatter - chance * total
     if excess <= SCATTER_RTOL * scatter:

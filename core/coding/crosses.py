@@ -154,10 +154,7 @@ class Crosses(State):
 
     @cached_property
     def _tables(self) -> tuple[Integers, ...]:
-        """Number of codes per feature, and where its effects, its edges and each cross's keys start.
-
-        Edges and keys also have where the last ones stop.
-        """
+        """Codes per feature, and where its effects, edges and each cross's keys start; of the last two also the end."""
         used = np.unique(self.feature)
         n_codes = self.n_categories + 1
         n_codes[used] += np.where(self.n_edges > 0, self.n_edges + 1, 0)
@@ -302,7 +299,6 @@ class Crosses(State):
 
 
 def _ascends(values: npt.NDArray[Any], start: Integers) -> bool:
-    """Return True if values ascend strictly within each part, given where parts start and the last one stops."""
     ascends = np.ones(len(values), dtype=np.bool_)
     ascends[1:] = values[1:] > values[:-1]
     ascends[start[:-1][np.diff(start) > 0]] = True
@@ -371,9 +367,8 @@ def _look_up(  # type: ignore[no-untyped-def]
 ):
     """Write the crosses' columns, after those of the features, for every step-th block of rows.
 
-    extended: (n_rows, n_features + 2 n_crosses) float64; feature: (n_crosses, 2) int64; n_categories, n_codes,
-    effect_start: (n_features,) int64; edge_start: (n_features + 1,) int64; key_start: (n_crosses + 1,) int64; edges,
-    keys, share, mass, effect, base: see `Crosses`; logs: bool, see `Crosses.extend`.
+    extended: (n_rows, n_features + 2 n_crosses); edges, keys, share, mass, effect, base: see `Crosses`; logs: see
+    `Crosses.extend`.
     """
     for task in range(first_task, n_tasks, step):
         low = task * TASK_ROWS
@@ -549,9 +544,8 @@ def _screen(
 
 
 class _Data:
-    """The training rows, and statistics of single categories, used to search for crosses.
-
-    edges: see `Crosses`: of the numeric features that may be crossed.
+    """The training rows, and statistics of single categories, to search for crosses. edges: of numeric features to
+    cross.
     """
 
     def __init__(
@@ -606,16 +600,15 @@ class _Data:
         return np.where(np.isnan(x), self.n_codes(feature) - 1, x).astype(np.int64)
 
     def tally(self, codes: Integers, n_codes: int, fold: Integers) -> tuple[Floats, Floats]:
-        """Return the weights of all rows and of the positives, by fold and code; (N_FOLDS, n_codes) each."""
+        """Return weights of all rows and of positives, (N_FOLDS, n_codes) each."""
         index, shape = fold * n_codes + codes, (N_FOLDS, n_codes)
         mass = np.bincount(index, self.weight, math.prod(shape)).reshape(shape)
         hits = np.bincount(index, self.weight * self.positive, math.prod(shape)).reshape(shape)
         return mass.astype(np.float64, copy=False), hits.astype(np.float64, copy=False)
 
     def effect(self, feature: int, fold: Integers | None) -> Floats:
-        """Return what each code of a feature adds to the log-odds, estimated outside each fold; (N_FOLDS, n_codes).
-
-        fold: None: estimated on all rows; of shape (n_codes,).
+        """Return what codes add to the log-odds, outside each fold, (N_FOLDS, n_codes); fold=None: on all rows,
+        (n_codes,).
         """
         key = feature, id(fold)
         if key not in self._effects:
@@ -719,7 +712,6 @@ class _Cross:
 
 
 def _number(keys: Integers, n_keys: int) -> tuple[Integers, Integers]:
-    """Return the distinct keys, ascending, and each row's index among them; keys are below n_keys."""
     if n_keys > MAX_KEYS_PER_ROW * len(keys):
         distinct, index = np.unique(keys, return_inverse=True)
         return distinct, index

@@ -102,10 +102,7 @@ _NO_ROWS = np.empty(0, dtype=np.uint32)  # where all rows are meant
 
 @numba.njit(**INNER)
 def _add_up_column(codes, rows, weights, is_filled, histogram):  # type: ignore[no-untyped-def]
-    """Fill histogram, (n_slots,) float64, with the weights of all rows, or add the weight changes of some rows.
-
-    codes: (n_rows,) uint8 or uint16; rows: (n_changed,) uint32; weights: (n_rows,) or (n_changed,) float64.
-    """
+    """Fill the histogram with the weights of all rows, or add the weight changes of some rows."""
     n_rows = np.uint64(len(weights))
     last = np.uint64(len(histogram) - 1)
     i = np.uint64(0)

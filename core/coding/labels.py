@@ -181,10 +181,7 @@ _MATRIX = numba.float64[:, ::1]
 
 @kernel(*[_MATRIX(width[::1], _MATRIX, numba.int64) for width in WIDTHS])
 def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
-    """Return the label sums of each bin, missing values last, (n_slots, n_labels) float64.
-
-    codes: (n_rows,) uint8 or uint16; signed: (n_rows, n_labels) float64.
-    """
+    """Return label sums by bin, missing values last, (n_slots, n_labels)."""
     n_labels = signed.shape[1]
     # made here, so that the compiler knows that no row of `signed` lies in it
     histogram = np.empty((slots_of(codes, n_slots), n_labels))
@@ -201,10 +198,7 @@ def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_MATRIX, numba.int64, numba.boolean, numba.float64[::1]))
 def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
-    """Write the best split of a histogram to best, (4,): edge, bin, missing above?, and the edge without a split.
-
-    histogram: (n_slots, n_labels) float64, the missing last.
-    """
+    """Write the best split of a histogram to best: edge, bin, missing above?, and the edge without a split."""
     n_labels = histogram.shape[1]
     missing = len(histogram) - 1
     total, below = np.empty(n_labels), np.empty(n_labels)
@@ -253,11 +247,7 @@ def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
     ]
 )
 def _scan_numeric(first, step, n, codes, signed, n_slots, n_bins, has_missing, categorical, best):  # type: ignore[no-untyped-def]
-    """Write the best split of every step-th numeric feature to best, (n_features, 4) float64; see `_cut`.
-
-    codes: (n_features, n_rows) uint8 or uint16; signed: (n_rows, n_labels) float64; n_bins: (n_features,) int64;
-    has_missing, categorical: (n_features,) bool.
-    """
+    """Write the best split of every step-th numeric feature to best, (n_features, 4); see `_cut`."""
     for j in range(first, n, step):
         if not categorical[j]:
             histogram = _sum_bins(codes[j], signed, n_slots)

@@ -312,10 +312,7 @@ def _name(table: ColumnTable, weight: Floats, learning: tuple[Any, ...]) -> byte
 
 
 class _Writer:
-    """Writes the codes of all shards, column by column.
-
-    digests: list of hash objects; of each shard.
-    """
+    """Writes the codes of all shards, column by column. digests: a hash object for each shard."""
 
     def __init__(self, folder: Path, n_rows: int) -> None:
         self._folder = folder

@@ -191,7 +191,6 @@ def _leave_core(core: int) -> None:
 
 
 def _work_apart(core: int, work: Callable[..., None], *arguments: object) -> None:
-    """Do the work of a worker on another core than the leader's."""
     _leave_core(core)
     work(*arguments)
 

@@ -85,8 +85,7 @@ def youden_threshold(
 def _best_cut(positives, negatives):  # type: ignore[no-untyped-def]
     """Return value, p_plus, p_minus of `youden_threshold` for rows of equal weight; NaN if there is none.
 
-    positives: (m,), negatives: (n,), float64, ascending. The scores are walked through twice: for the greatest
-    difference, and for the cut itself.
+    Ascending scores are walked through twice: for the greatest difference, and for the cut itself.
     """
     m, n = len(positives), len(negatives)
     greatest, least = -np.inf, np.inf

@@ -226,7 +226,6 @@ def _shares(weight: Any, n: int) -> Floats:
 
 
 def _batches(rows: Floats, others: Floats, share: Floats, todo: list[int]) -> Iterator[_Pairs]:
-    """Yield batches of (row, reference row) pairs that differ, as many as are scored together."""
     most = max(1, _CELLS_AT_ONCE // max(rows.shape[1], 1))
     content = _bytes(others)
     held: list[_Pairs] = []
@@ -268,7 +267,7 @@ def _pairs_of(i: int, x: Floats, others: Floats, share: Floats, content: bytes) 
 def _find_exact(
     ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the exact Shapley values of pairs with all feature subsets scored, (n_pairs, n_features), and zeros."""
+    """Score all feature subsets of pairs: exact values, (n_pairs, n_features), and zeros."""
     features = [np.flatnonzero(differs) for differs in pairs.differs]
     known = [_sets(len(each))[1:-1] for each in features]
     counts = list(map(len, known))
@@ -320,7 +319,6 @@ def _draw(content: bytes, x: Floats, shape: tuple[int, ...]) -> npt.NDArray[np.u
 
 
 def _divide(scores: Floats, top: float, base: float) -> Floats:
-    """Return the Shapley values, given the scores of all feature subsets in the order of `_sets`."""
     game = np.concatenate([[base], scores, [top]])
     n = int(np.log2(len(game)))
     values: Floats = _coefficients(n) @ game

@@ -145,7 +145,7 @@ class KernelCache:
         return f"{self.name}.{_digest(repr(variant), 8)}.{_digest(repr(compiler), 8)}"
 
     def _read(self, name: str, target: Any) -> Compiled | None:
-        """Return the compiled kernel in the first folder with an intact, trusted file; None without one."""
+        """Return the kernel of the first folder with an intact, trusted file."""
         for folder in folders():
             try:
                 with (folder / name).open("rb") as file:
@@ -163,7 +163,7 @@ class KernelCache:
         return None
 
     def _lock(self, name: str) -> bool:
-        """Take the lock to compile the kernel; return False, without waiting, if no folder is writable."""
+        """Return False, without waiting, if no folder is writable."""
         for folder in folders():
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -180,7 +180,6 @@ class KernelCache:
         return False
 
     def _remove_older(self, folder: Path, name: str) -> None:
-        """Remove the kernel's lock, and files for other sources that are older than `KEEP_SECONDS`."""
         base = name.removesuffix(SUFFIX).rpartition(".")[0]
         (folder / f"{name}.lock").unlink(missing_ok=True)
         for path in folder.glob(f"{base}.*"):
@@ -196,7 +195,7 @@ def _trusted() -> set[int]:
 
 
 def _write(path: Path, contents: bytes) -> None:
-    """Write a file atomically: it exists completely or not at all."""
+    """The file exists completely or not at all."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         fresh.write_bytes(contents)

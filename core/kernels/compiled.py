@@ -151,10 +151,9 @@ def _begin(name: str) -> None:
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """Context of loading a kernel: the outermost one reports the end; the garbage collector is off meanwhile.
+    """Load a kernel: the outermost context reports the end. The garbage collector is off.
 
-    The garbage collector is off meanwhile: a compiler makes many objects that stay, and the collector would take a
-    tenth of its time to go through them.
+    A compiler makes many objects that stay, and the collector would take a tenth of its time to go through them.
     """
     global _depth  # noqa: PLW0603 - under numba's lock
     gc_was_on = gc.isenabled()

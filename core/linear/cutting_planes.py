@@ -323,7 +323,6 @@ class CuttingPlanes:
         return (point, at.value) if at.value < line.first.value else (start, line.first.value)
 
     def _find_axes(self) -> None:
-        """Estimate principal axes of the scores from a sample of rows, and rotate the planes to them."""
         problem = self.problem
         positive, negative = np.zeros(problem.rows.n_rows), np.zeros(problem.rows.n_rows)
         positive[problem.positives], negative[problem.negatives] = problem.surrogate.weights
@@ -659,10 +658,7 @@ def draw_by_mass(weight: Floats, n_rows: int) -> tuple[Ints, Floats]:
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS), inner=True)
 def _solve(U, right, x):  # type: ignore[no-untyped-def]
-    """Write the solution of U' U x = right to `x`.
-
-    `U`, shape (k, k), float64, is upper triangular; `right` and `x` have shape (k,), float64.
-    """
+    """Solve U' U x = right for an upper triangular U, (k, k), into `x`."""
     n = len(U)
     for i in range(n):
         x[i] = right[i]

@@ -634,7 +634,6 @@ def in_blocks(X: Floats) -> Iterator[tuple[Floats, slice]]:
 def _survey(
     X: Any, weight: Floats, mass: Floats, absent: Floats, low: Floats, high: Floats
 ) -> None:
-    """Sum weights and update the ranges of each column's values, in place, of a dense array or a sparse matrix."""
     if not sparse.issparse(X):
         for block, rows in in_blocks(X):
             survey(block, weight[rows], mass, absent, low, high)
@@ -651,9 +650,9 @@ def _survey(
 def _moments(
     X: Any, weight: Floats, mass: Floats, unstored: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Return each column's weighted mean and standard deviation, computed without overflow.
+    """Return weighted means and standard deviations without overflow: measured from the least value, then the mean.
 
-    Values are measured from the least one, then from the mean, in units of half the column's range: no sum overflows.
+    The unit is half the column's range.
     """
     there = np.maximum(mass + unstored, np.finfo(np.float64).tiny)
     empty = low > high  # not a number

@@ -133,7 +133,7 @@ class DenseMapRows(LinearRows):
         return store_points(some)
 
     def _blocks(self, row_weight: Floats | None = None) -> Iterator[tuple[slice, DenseRows]]:
-        """Yield the rows in blocks of features, skipping blocks whose weights are all 0."""
+        """Skip blocks whose weights are all 0."""
         for rows in self._map.blocks(self._X):
             if row_weight is not None and not row_weight[rows].any():
                 continue

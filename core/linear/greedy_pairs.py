@@ -172,9 +172,8 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     def _join(
         self, pauc: "PartialAuc", score: Floats, z: Floats, best: float, direction: int
     ) -> tuple[float, float]:
-        """Return the best weights of the combination `score` and the column `z`; (1, 0) if z does not beat `best`.
-
-        The weight of z has the sign of `direction`, unless that is 0.
+        """Return the best weights of `score` and the column `z`, of the sign `direction` unless 0; (1, 0) if z is no
+        better.
         """
         chosen = 1.0, 0.0
         angles = np.linspace(-0.5 * math.pi, 0.5 * math.pi, self.coarseness + 1)
@@ -230,7 +229,6 @@ class PartialAuc:
         )
 
     def _in_window(self, scores: Floats) -> npt.NDArray[np.bool_]:
-        """Return a mask of the rows that score high enough to affect the partial AUC over the window."""
         negatives = scores[self._negative]
         n_kept = math.ceil(self._window[1] * len(negatives))
         while n_kept < len(negatives):

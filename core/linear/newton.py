@@ -351,7 +351,6 @@ class _RegularisedLoss:
         return self._transposed(score, at.slope)
 
     def _transposed(self, score: Affine, row_weight: Floats) -> Affine:
-        """Return (penalty · w + Σ row_weight_i x_i, Σ row_weight_i)."""
         w = self.penalty * score.w + self.rows.weighted_sum(row_weight)
         return Affine(w, float(row_weight.sum()))
 
@@ -363,10 +362,10 @@ class _RegularisedLoss:
         tol: float,
         free: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Affine, int]:
-        """Return the Newton step and the number of conjugate gradient directions that it took.
+        """Return the Newton step and the number of conjugate gradient directions. The residual is at most `tol` times
+        the gradient.
 
-        The residual is at most `tol` times the gradient. `free`, shape (size,), marks the coordinates that may move;
-        the gradient is 0 at the others.
+        `free` marks the coordinates that may move; the gradient is 0 at the others.
         """
 
         def kept(score: Affine) -> Affine:
@@ -394,7 +393,6 @@ class _RegularisedLoss:
 
 
 def _within(w: Floats, signs: Directions) -> Floats:
-    """Return the coefficients with 0 in place of those with a forbidden sign."""
     return np.where(signs * w < 0.0, 0.0, w)
 
 

@@ -165,7 +165,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return rows
 
     def _take_fit(self, sample: LinearSample, w: Floats, intercept: float | None = None) -> None:
-        """Set the fitted attributes from coefficients; the intercept is computed if None."""
+        """The intercept is computed if None."""
         mean = sample.mean()
         self.intercept_ = find_intercept(sample, w) if intercept is None else intercept
         self._means = self.map_.sums(mean * w)

@@ -318,7 +318,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
         pairs: list[tuple[float, float]],
         report: Callable[[float], None],
     ) -> tuple[tuple[float, float], Affine | None, int]:
-        """Return the (asymmetry, C) with the greatest partial AUC on the validation rows, and its fitted score.
+        """Return the (asymmetry, C) of the greatest partial AUC on validation rows, and its score.
 
         The third value is the number of pairs tried: all of them, unless the report raised StopFit.
         """
@@ -442,7 +442,7 @@ class PNormPush(PushParameters, LinearRanker):
         validation_mask: npt.NDArray[np.bool_],
         report: Callable[[float], None],
     ) -> tuple[float, Affine, int | None]:
-        """Return the C with the greatest partial AUC on the validation rows, and its fitted score.
+        """Return the C of the greatest partial AUC on validation rows, and its score.
 
         The third value is the number of C tried if the report raised StopFit; None if all were.
         """

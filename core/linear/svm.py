@@ -277,7 +277,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     def _take_fitted(
         self, fitted: FittedProgram | None, C: float | None, sample: LinearSample, is_proven: bool
     ) -> None:
-        """Set the fitted attributes from the solution, or w = 0; warn if another objective was minimised.
+        """Set the solution, or w = 0; warn if another objective was minimised.
 
         `is_proven` says whether w = 0 is proven to be the optimum, or only nothing better was found.
         """
@@ -300,9 +300,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             warn(departure, SupportWarning)
 
     def _describe_departure(self, is_proven: bool) -> str | None:
-        """Return a message for the model's reader on which other objective was minimised, why, and what to do; None if
-        none was.
-        """
+        """Say which other objective was minimised, why, and what to do; None if none was."""
         low, high = self._window()
         aim = f"false positive rates of {low:g} to {high:g}"
         if (low, high) == TOP:

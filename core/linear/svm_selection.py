@@ -138,10 +138,9 @@ class Selection:
         return fitted
 
     def _fit_free(self) -> FittedProgram | None:
-        """Minimise ½‖w‖² + C R(w) on all rows; None if w = 0 or the AUC's SVM is better.
+        """Minimise ½‖w‖² + C R(w) on all rows; None if w = 0, or if the AUC's SVM is allowed and better.
 
-        None if the solution is w = 0, or if an anchor is allowed and the machine for the whole AUC does better on the
-        validation rows, or, learnt without them, on all rows.
+        It is compared on the validation rows or, learnt without them, on all rows.
         """
         cost, start, of_auc = self._default_cost, None, None
         if self.C is None and self._validation_mask is not None:

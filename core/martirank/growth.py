@@ -94,10 +94,7 @@ def add_four(typing_context, sums, to, terms, at):  # type: ignore[no-untyped-de
 
 @numba.njit(inline="always")
 def _add(column, masses, start, stop, histogram):  # type: ignore[no-untyped-def]
-    """Add the row weights of rows start to stop to histogram[code * 4 + position].
-
-    column: (n_rows,) uint8; masses: (4 * n_rows,) float64; histogram: (n_codes * 4,) float64.
-    """
+    """Add the weights of rows start to stop to histogram[code * 4 + position]."""
     for i in range(start, stop):
         row = np.uint64(i)
         four = np.uint64(POSITIONS)
@@ -450,7 +447,7 @@ class Growth:
     def _grow(
         self, histogram: Floats, total: Mass, squares: Floats
     ) -> tuple[npt.NDArray[np.void], Floats]:
-        """Return the best node for a histogram, and its probability of moving up for each code."""
+        """Return the best node, and its probability of moving up for each code."""
         labelled = Mass(*histogram[0].sum(axis=1))
         share, end = self._noise.end(labelled, total)
         if end is not None:

@@ -271,11 +271,11 @@ def _move(here, up, rises):  # type: ignore[no-untyped-def]
     )
 )
 def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyped-def]
-    """Write each row's expected final position divided by T, or its expected vote, to scores, (n_rows,) float64.
+    """Write each row's expected final position divided by T, or its expected vote, to scores.
 
-    X: (n_rows, n_features) float64; nodes: (n_nodes,) `NODE`; words: (n_words,) uint64. Rows are scored in blocks:
-    columns is (n_features, block), mass (n_layers + 1, block) by position. The mass of a layer is moved to the next in
-    place, from the highest position down: mass that rises joins mass that has already been moved.
+    Rows are scored in blocks: columns is (n_features, block), mass (n_layers + 1, block) by position. The mass of a
+    layer is moved to the next in place, from the highest position down: mass that rises joins mass that has already
+    been moved.
     """
     n_rows, n_features = X.shape
     size = min(ROWS, n_rows)

@@ -351,7 +351,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _check_batch(
         self, y: Any, sample_weight: Any, n_rows: int
     ) -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Return the labels and weights of a batch, checked; it need not contain both classes."""
+        """A batch need not contain both classes."""
         try:
             labels = np.concatenate([self.classes_, column_or_1d(y, warn=True)])
         except ValueError as error:

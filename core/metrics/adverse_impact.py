@@ -260,8 +260,8 @@ def group_steps(
 def _steps_of(
     rows: EvaluatedRows, thresholds: FloatArray
 ) -> tuple[FloatArray, float, float, FloatArray]:
-    """Return the weight at or above each threshold, after a leading 0; all weight; the effective number of rows or
-    units; and the effective trials of the share at each threshold.
+    """Return the weight above each threshold (first 0), all weight, the effective rows or units, and trials by
+    threshold.
     """
     order = np.argsort(-rows.scores[0], kind="stable")
     weight = np.ones(order.size) if rows.weight is None else rows.weight[order]
@@ -303,7 +303,6 @@ def _heaviness(
 
 
 def _before(values: FloatArray) -> FloatArray:
-    """Return the sums of the first 0, 1, …, n values, shape (n + 1,)."""
     sums: FloatArray = np.r_[0.0, np.cumsum(values)]
     return sums
 

@@ -1093,9 +1093,7 @@ def cheapest_threshold(
 
 
 def _flag_share(ranked: Ranked, share: float, sample: WeightedRows) -> FloatArray:
-    """Return the fraction of each row that is flagged if the highest scores are, up to a share of the rows' weight. A
-    tie at the end is flagged in part.
-    """
+    """Return how much of each row is flagged if the highest scores are, up to a share of the weight; ties in part."""
     sums = ranked.sums_above(sample.weight)
     wanted = share * sums[-1]
     held = np.diff(sums)
@@ -1179,7 +1177,6 @@ def compare_costs(
 
 
 def _columns(length: int, costs: AmountCosts, amount: ArrayLike | None) -> dict[str, FloatArray]:
-    """Return the checked amounts as a column by name; zeros if there are none and no cost needs them."""
     if amount is None and costs.need_amounts:
         raise InvalidParameter("amount is required, because a price has a rate per amount")
     return {"amount": np.zeros(length) if amount is None else check_amounts(amount, length)}

@@ -130,10 +130,8 @@ def _histogram(
 def _merge(positives, negatives, ranks, quantiles, sums):  # type: ignore[no-untyped-def]
     """Merge both sorted classes in one pass over tie groups; write the statistics, return the number of values.
 
-    positives, negatives: (m,) and (n,), float64; ascending.
-    ranks: (n_quantiles,), int64; ascending, counted from 0.
-    quantiles: (n_quantiles,), float64; receives the value at each rank.
-    sums: (4,), float64; the placement values, their squares, the heights and their squares are added.
+    ranks: ascending, counted from 0; quantiles: receives the value at each rank; sums: the placement values, their
+    squares, the heights and their squares are added.
     """
     m, n = len(positives), len(negatives)
     i = j = distinct = wanted = 0

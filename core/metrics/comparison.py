@@ -437,9 +437,10 @@ def _average(
 
 
 def _influences_of_splits(of_repeats: FloatArray, n_folds: float) -> FloatArray:
-    """Return the units that stand for the rows' effect on the rankers, (n_scorers, n_metrics, n_repeats).
+    """Return the units that stand for the rows' effect on the rankers, (n_scorers, n_metrics, n_repeats); see the
+    module.
 
-    `of_repeats` has the means of the repeats, (n_repeats, n_scorers, n_metrics); see the module.
+    `of_repeats` has the means of the repeats, (n_repeats, n_scorers, n_metrics).
     """
     n_repeats = len(of_repeats)
     factor = math.sqrt((n_folds - 1.0 + 1.0 / n_repeats) / (n_repeats - 1.0))
@@ -583,8 +584,7 @@ _POINTS = (np.arange(64) + 0.5) / 64  # of a distribution whose mean is taken
 def _smirnov(distance: float, rows: tuple[float, float], inflation: float, degrees: float) -> float:
     """Return Smirnov's p-value of a distance between two samples' distribution functions.
 
-    Its variance is `inflation` times that of independent rows; the factor was estimated with `degrees` degrees of
-    freedom.
+    Its variance is `inflation` times that of independent rows, as estimated with `degrees` degrees of freedom.
     """
     from scipy.special import chdtri, kolmogorov
 

@@ -391,10 +391,10 @@ class _Line:
         return points[_hull_of(*self.at(points))]
 
     def thinned(self, max_points: int, n_first: int) -> NDArray[np.intp]:
-        """Return the indices of the at most `max_points` points that `RocCurve.thin` keeps, ascending.
+        """Return the ascending indices of the points that `RocCurve.thin(max_points)` keeps.
 
-        These are the first `n_first` points, the hull's vertices (or some of them, evenly spaced, if they would take
-        more than half), and points evenly spaced along the line by x + y.
+        These are the first `n_first` points, the hull's vertices (if they would take more than half: some, evenly
+        spaced), and further points spaced evenly by x + y.
         """
         max_points -= n_first
         kept = self.hull()
@@ -856,12 +856,10 @@ class GuideTable:
 
 @kernel(numba.int64[::1](_FLOATS, _FLOATS, numba.float64, numba.float64, _INDICES))
 def _find(points, values, low, scale, starts):  # type: ignore[no-untyped-def]
-    """Return the number of points at or below each value, shape (n_values,), int64.
+    """Count the points at or below each value.
 
-    points: (n_points,), float64; ascending.
-    values: (n_values,), float64; none is NaN.
-    low, scale: float; a value v lies in the stretch floor((v - low) · scale), up to rounding.
-    starts: (n_stretches + 1,), int64; index of the first point of each stretch.
+    A value v lies in the stretch floor((v - low) · scale), up to rounding; `starts` has the first point of each
+    stretch. The points ascend, and no value is NaN.
     """
     counts = np.empty(len(values), dtype=np.int64)
     last = len(starts) - 2

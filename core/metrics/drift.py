@@ -126,10 +126,7 @@ def _of_series(
     degrees: tuple[float, float],
     level: float,
 ) -> Stability:
-    """Return the stability of two samples whose rows are serially dependent.
-
-    `parts` are the two terms of V / (1/n + 1/m).
-    """
+    """Measure two samples of serially dependent rows. `parts` are the two terms of V / (1/n + 1/m)."""
     from scipy.special import fdtrc
 
     unit, root = 1.0 / rows[0] + 1.0 / rows[1], np.sqrt((p + q) / 2.0)

@@ -421,9 +421,8 @@ def hidden_share(rows: float, enough: float = ENOUGH_ROWS) -> float:
 
 
 def _model_trials(value: float, classes: tuple[float, float]) -> float:
-    """Return the trials of a proportion with the variance of an AUC by Hanley & McNeil (1982).
-
-    The smaller class has the wider of their two score distributions.
+    """Return trials for the variance of an AUC by Hanley & McNeil (1982): the smaller class has the wider of their
+    scores.
     """
     area = max(value, 1.0 - value)
     least, most = sorted(classes)

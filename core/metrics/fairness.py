@@ -531,10 +531,7 @@ def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
 
 
 def _degrees_of_sum(parts: Sequence[tuple[float, float]]) -> float:
-    """Return Satterthwaite's degrees of freedom of a sum of variances.
-
-    Each variance is given with its own degrees of freedom.
-    """
+    """Return Satterthwaite's degrees of freedom of a sum of variances, each with its own degrees."""
     below = sum(variance**2 / degrees for variance, degrees in parts)
     return sum(variance for variance, _ in parts) ** 2 / below if below > 0.0 else math.inf
 
@@ -670,10 +667,7 @@ def _shift_of(one: _Group) -> _GroupEstimate | str:
 
 
 def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[float, FloatArray]:
-    """Return the constant to add to the log-odds to make the probabilities sum to `positive`, and the latter.
-
-    Newton's method within a bracket, which is halved where a step leaves it.
-    """
+    """Return the shift of log-odds with which probabilities sum to `positive`, and these, by bracketed Newton."""
     low, high = -2.0 * MAX_ODDS, 2.0 * MAX_ODDS
     shift = 0.0
     for _ in range(200):
@@ -799,14 +793,10 @@ def welch_p_value(statistic: float, weight: FloatArray, degrees: FloatArray) -> 
 def _covariance_of_units(
     units: Sequence[NDArray[np.intp] | None], influences: Sequence[FloatArray | None]
 ) -> FloatArray | None:
-    """Return the covariance of the fairness groups' estimates due to row groups that they share; None if none do.
+    """Return the covariance of the groups' estimates due to units with rows in several groups; None without any.
 
-    None if no unit has rows in two of the groups: the estimates are then independent.
-
-    units: sequence of (shape (n_units,), intp, ascending, or None); the units that a group has rows of; None if each
-        row is a unit.
-    influences: sequence of (shape (n_units,), float64, or None); the influence of each of them on the group's estimate;
-        None if it shows no variance.
+    units: the ascending units that each group has rows of; None if each row is a unit. influences: of each of them on
+    the group's estimate; None if it shows no variance.
     """
     covariance, shared = np.zeros((len(units), len(units))), False
     n_units = max((int(own[-1]) + 1 for own in units if own is not None and own.size), default=0)
@@ -961,14 +951,10 @@ def _add_placements(  # type: ignore[no-untyped-def]
 ):
     """Add each positive's placement to its areas; then, if `by_row`, each row's squared influence on the areas.
 
-    The placements of a row are used at once, so that memory does not grow with the number of rows.
-
-    scores: (n_rows,), float64; ascending.
-    codes: (n_rows,), intp.
-    scale: (n_groups, 2), float64; √r over the weight of the positives and of the negatives of each group.
-    mass: (2, n_groups), float64; the weight of the negatives and of the positives of each group.
-    values, variances: (n_groups, n_groups), float64; zeros; receive the areas, NaN where a class has no row, and their
-        variances.
+    The placements of a row are used at once, so that memory does not grow with the number of rows. Scores ascend.
+    scale: (n_groups, 2), √r over the weight of each class of each group; mass: (2, n_groups), of negatives and
+    positives; values, variances: (n_groups, n_groups), zeros at first; receive the areas, NaN where a class has no row,
+    and their variances.
     """
     n_rows, n_groups = len(scores), len(values)
     below, upto, placed = np.zeros((2, n_groups)), np.zeros((2, n_groups)), np.zeros((2, n_groups))
@@ -1026,15 +1012,11 @@ def _add_placements(  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def _place(scores, codes, positive, weight, mass, place, placement):  # type: ignore[no-untyped-def]
-    """Write the placements (fraction ranked below) of some rows among the other class's rows of each group; ties count
-    half.
+    """Write some rows' placements: the fraction of the other class, by group, that ranks worse; ties count half.
 
-    scores: (n_rows,), float64; ascending.
-    codes: (n_rows,), intp.
-    mass: (2, n_groups), float64; the weight of the negatives and of the positives of each group.
-    place: (n_rows,), intp; where the placements of a row are written; −1 for nowhere.
-    placement: (n_places, n_groups), float64; written: for a positive the fraction of a group's negatives below it, for
-        a negative the fraction of its positives above it; 0 if there are none.
+    mass: (2, n_groups), of negatives and positives; place: where the placements of a row are written, −1 for nowhere;
+    placement: (n_places, n_groups), for a positive the fraction of a group's negatives below it, for a negative the
+    fraction of its positives above it; 0 if there are none.
     """
     n_rows, n_groups = len(scores), placement.shape[1]
     below, upto = np.zeros((2, n_groups)), np.zeros((2, n_groups))
@@ -1079,12 +1061,9 @@ def _add_squares(  # type: ignore[no-untyped-def]
 ):
     """Add the squared influence of each row or row group on each xAUC, which sum to its variance.
 
-    order: (n_chosen,), intp; rows, those of one unit together.
-    unit, codes: (n_rows,), intp.
-    placement: (n_chosen, n_groups), float64; of each row in `order`, as `_place` writes it.
-    values: (n_groups, n_groups), float64; the areas.
-    scale: (n_groups, 2), float64; √r over the weight of the positives and of the negatives of each group.
-    variances, fourths: (n_groups, n_groups), float64; added to: the squared influences, and their fourth powers.
+    order: rows, those of one unit together; placement: of each row in `order`, as `_place` writes it; values: the
+    areas; scale: as `_add_placements`; variances, fourths: (n_groups, n_groups), the squared influences and their
+    fourth powers are added.
     """
     n_rows, n_groups = placement.shape
     of_unit = np.zeros((n_groups, n_groups))

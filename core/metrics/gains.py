@@ -383,7 +383,6 @@ def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
 
 
 def _log(share: FloatArray) -> FloatArray:
-    """Return the logarithm of ascending fractions, of which the first may be 0."""
     least = float(share[share > 0.0][0])
     logs: FloatArray = np.log(np.maximum(share, least / 2.0))
     return logs

@@ -253,11 +253,8 @@ _ROWS = (_FLOATS, _INTEGERS, _FLOATS, _FLOATS)
 
 @kernel(numba.void(*_ROWS, numba.float64[:, ::1]))
 def _find_areas(scores, grade, weight, mass, areas):  # type: ignore[no-untyped-def]
-    """Write the AUC of each pair of grades, grade h over a lower grade g, to areas[g, h].
-
-    areas: shape (n_grades, n_grades), float64.
-
-    scores, weight: (n_rows,) float64 and grade: (n_rows,) int64, rows ascending by score; mass: (n_grades,) float64.
+    """Write the AUC of each pair of grades, grade h over a lower grade g, to areas[g, h]. Scores ascend; mass: by
+    grade.
     """
     n_rows, n_grades = len(scores), len(mass)
     below, tied = np.zeros(n_grades), np.zeros(n_grades)
@@ -283,10 +280,8 @@ def _find_areas(scores, grade, weight, mass, areas):  # type: ignore[no-untyped-
 
 @kernel(numba.void(*_ROWS, numba.float64[:, ::1], numba.float64[:, ::1], numba.float64[::1]))
 def _find_influences(scores, grade, weight, mass, areas, shares, phi):  # type: ignore[no-untyped-def]
-    """Write each row's influence on Σ shares · A_gh, the weighted sum of the AUCs of grade pairs, to phi.
-
-    Arrays as `_find_areas`, with the areas that it wrote; shares: (n_grades, n_grades) float64, symmetric; phi:
-    (n_rows,) float64.
+    """Write each row's influence on Σ shares · A_gh to phi. shares: symmetric; arrays as `_find_areas`, which wrote the
+    areas.
     """
     n_rows, n_grades = len(scores), len(mass)
     below, tied = np.zeros(n_grades), np.zeros(n_grades)
@@ -313,10 +308,10 @@ def _find_influences(scores, grade, weight, mass, areas, shares, phi):  # type: 
 
 @kernel(numba.float64(*_ROWS, numba.float64[::1]))
 def _count_chains(scores, grade, weight, mass, phi):  # type: ignore[no-untyped-def]
-    """Return the volume under the ROC surface, and write each row's influence on it to phi, (n_rows,) float64.
+    """Return the volume under the ROC surface, and write each row's influence on it to phi.
 
-    Arrays as `_find_areas`. A chain has a row of each grade; it is counted as the product of their shares of their
-    grades, over m! for each m of them that tie.
+    A chain has a row of each grade; it is counted as the product of their shares of their grades, over m! for each m of
+    them that tie.
     """
     n_rows, n_grades = len(scores), len(mass)
     first = np.empty(n_rows + 1, dtype=np.int64)  # of each tie

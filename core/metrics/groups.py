@@ -419,17 +419,12 @@ def check_weights(
 def _merge(  # type: ignore[no-untyped-def]
     positives, negatives, of_positives, of_negatives, distinct, above_positives, above_negatives
 ):
-    """Merge the ascending scores of two classes into tie groups, numbered from the greatest score on.
+    """Merge the ascending scores of two classes into tie groups, numbered from the greatest score on; return their
+    number.
 
     Each step takes the next row of either class without a branch: which class comes next cannot be predicted.
-
-    positives, negatives: (m,) and (n,), float64; scores of each class, ascending.
-    of_positives, of_negatives: (m,) and (n,), intp; receive the tie group of each row, highest score first.
-    distinct: (m + n,), float64; receives the distinct scores, falling.
-    above_positives, above_negatives: (m + n + 1,), float64; receive the number of rows of each class at or above each
-        distinct score, after a leading 0.
-
-    Result: number of distinct scores.
+    of_positives, of_negatives: receive the tie group of each row, highest score first; distinct: the distinct scores,
+    falling; above_positives, above_negatives: the number of rows at or above each, after a leading 0.
     """
     n_positives, n_negatives = np.uint64(len(positives)), np.uint64(len(negatives))
     p, n, n_groups = np.uint64(0), np.uint64(0), np.uint64(0)

@@ -412,10 +412,10 @@ def guarantees_on_scores(
 
 
 def _threshold(ascending: FloatArray, guarantee: Guarantee) -> float:
-    """Return the threshold of a guarantee, given the ascending scores of the class that it concerns.
-
-    It is the lowest threshold that flags at most `errors` negatives, or the highest that misses at most as many
+    """Return the lowest threshold that flags at most `errors` negatives, or the highest that misses at most as many
     positives.
+
+    The ascending scores are of that class.
     """
     if guarantee.rate == "tpr":
         return float(ascending[guarantee.errors])
@@ -460,7 +460,6 @@ def _risk(confidence: float) -> float:
 
 
 def _error_rate(rate: Rate, limit: float) -> float:
-    """Return the error rate that a limit allows: the FPR, or 1 − TPR."""
     return limit if rate == "fpr" else 1.0 - limit
 
 

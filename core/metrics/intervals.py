@@ -241,10 +241,9 @@ def _summary(
     level: float,
     areas: Sequence[Interval] | None = None,
 ) -> Summary:
-    """Return the summary of tie groups, given their curve and totals.
+    """Summarise tie groups, given their curve and totals.
 
-    `areas` are the intervals over [0, 1] and the windows; None if rows were drawn one by one, and they are computed
-    here.
+    `areas` are the intervals over [0, 1] and the windows; None if rows were drawn one by one: then they are computed.
     """
     if areas is None:
         areas = [partial_auc_interval_of(groups, *each, level) for each in (WHOLE, *windows)]
@@ -635,12 +634,10 @@ _PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)
     )
 )
 def _influences(negative, positive, ends, placement, height):  # type: ignore[no-untyped-def]
-    """Write placement values and curve heights (`influences`) of some consecutive tie groups.
+    """Write placement values and curve heights (`influences`) of consecutive tie groups.
 
-    negative, positive: (n_groups + 1,), float64; prefix sums of each class's weight.
-    ends: (6,), float64; total weight of the negatives and of the positives, the window, and the heights of the curve at
-        its ends.
-    placement, height: (n_groups,), float64; written.
+    negative, positive: prefix sums of each class's weight; ends: total weights of negatives and positives, the window,
+    and the heights of the curve at its ends.
     """
     all_negative, all_positive = ends[0], ends[1]
     fpr_min, fpr_max, of_start, of_end = ends[2], ends[3], ends[4], ends[5]

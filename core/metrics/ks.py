@@ -111,7 +111,7 @@ def _greatest_difference(tpr: FloatArray, fpr: FloatArray) -> tuple[int, bool]:
     """Return after how many distinct scores |TPR − FPR| is greatest, and whether the scores above are flagged.
 
     If the FPR is the greater one there, the rows with other scores are flagged instead. Both rates are given up to a
-    factor, after a leading 0, shape (n_scores + 1,).
+    factor, after a leading 0.
     """
     difference = tpr / (tpr[-1] or 1.0) - fpr / (fpr[-1] or 1.0)
     best = int(np.argmax(np.abs(difference)))

@@ -535,10 +535,7 @@ def _values(
     relevant: int,
     sample_weight: ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the metrics of every list for every scorer, and the weights of the lists.
-
-    The metrics have the shape (n_scorers, n_metrics, n_queries).
-    """
+    """Return every list's metrics, (n_scorers, n_metrics, n_queries), and the weights of the lists."""
     check_value("graded", bool, graded)
     most = MAX_GRADE if graded else 1
     if type(relevant) is not int or not 1 <= relevant <= most:
@@ -565,9 +562,9 @@ def _values(
 
 
 def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[Estimates, int]:
-    """Return a metric's mean over lists for each scorer, with influences, and the number of lists with a value.
+    """Return means over lists with influences, and the number of lists with a value.
 
-    values: (n_scorers, n_queries), NaN in the same lists for every scorer, as labels decide it; weight: (n_queries,).
+    values: (n_scorers, n_queries), NaN in the same lists for every scorer, as labels decide it.
     """
     has = ~np.isnan(values[0])
     if not has.any():
@@ -605,11 +602,7 @@ _N_GRADES = MAX_GRADE + 1
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _FLOATS, _INTEGERS, numba.float64[::1]))
 def _order_pairs(scores, grade, weight, starts, out):  # type: ignore[no-untyped-def]
-    """Write each list's weighted fraction of pairs of different grades in order; NaN if there is no pair.
-
-    scores, weight: (n_rows,) float64 and grade: (n_rows,) int64, see `Lists`; starts: (n_queries + 1,) int64; out:
-    (n_queries,) float64.
-    """
+    """Write each list's weighted fraction of pairs of different grades in order; NaN without any. See `Lists`."""
     below, tied = np.zeros(_N_GRADES), np.zeros(_N_GRADES)
     for q in range(len(starts) - 1):
         first, end = starts[q], starts[q + 1]
@@ -654,10 +647,7 @@ def _order_pairs(scores, grade, weight, starts, out):  # type: ignore[no-untyped
     )
 )
 def _partial_areas(scores, positive, weight, starts, fpr_min, fpr_max, out):  # type: ignore[no-untyped-def]
-    """Write each list's partial AUC over a window, divided by its width; NaN without rows of both classes.
-
-    Arrays as `_order_pairs`, with positive (n_rows,) int64 of 0 and 1.
-    """
+    """Write each list's partial AUC over a window, divided by its width; NaN without rows of both classes."""
     for q in range(len(starts) - 1):
         first, end = starts[q], starts[q + 1]
         heaviest = 0.0
@@ -690,10 +680,7 @@ def _partial_areas(scores, positive, weight, starts, fpr_min, fpr_max, out):  # 
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, _FLOATS, numba.float64[::1]))
 def _ndcg(scores, grade, starts, sums, out):  # type: ignore[no-untyped-def]
-    """Write the NDCG of each list; NaN without a grade above 0.
-
-    Arrays as `_order_pairs`; sums: (count + 1,) float64, sums of the discounts of the first ranks.
-    """
+    """Write the NDCG of each list; NaN without a grade above 0. sums: of the first ranks' discounts."""
     count = len(sums) - 1
     rows = np.zeros(_N_GRADES, dtype=np.int64)
     for q in range(len(starts) - 1):
@@ -719,9 +706,8 @@ def _ndcg(scores, grade, starts, sums, out):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, numba.int64, numba.int64, numba.float64[::1]))
 def _find_relevant(scores, relevant, starts, metric, count, out):  # type: ignore[no-untyped-def]
-    """Write a metric of each list: 0 average precision, 1 reciprocal rank, 2 precision at `count`.
-
-    Arrays as `_order_pairs`, with relevant (n_rows,) int64 of 0 and 1. NaN in a list without a relevant row.
+    """Write a metric of each list (0 average precision, 1 reciprocal rank, 2 precision at `count`); NaN if none is
+    relevant.
     """
     for q in range(len(starts) - 1):
         first, end = starts[q], starts[q + 1]

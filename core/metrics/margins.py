@@ -130,9 +130,7 @@ def _margin_distribution(
     l1_norm: float,
     n_thetas: int,
 ) -> MarginDistribution:
-    """Return the distribution of margins, given descending scores and each class's weight above them.
-
-    Both weights have a leading 0. `scores` are changed.
+    """Return the distribution of margins, given descending scores and each class's weight above them (first 0).
 
     `scores` are changed.
     """
@@ -261,9 +259,7 @@ _READ = numba.types.Array(numba.float64, 1, "C", readonly=True)
 def _count_within(scores, positive, negative, thetas, fractions):  # type: ignore[no-untyped-def]
     """Write the fraction of pairs with a margin of at most each theta.
 
-    scores: (n,), float64; distinct scores, falling.
-    positive, negative: (n + 1,), float64; mass of each class at the k highest of these scores.
-    thetas, fractions: (n_thetas,), float64; `fractions` is written.
+    Scores are distinct and falling; positive, negative: (n + 1,), mass of each class at the k highest of them.
     """
     n = np.uint64(len(scores))
     all_positive, all_negative = positive[-1], negative[-1]

@@ -235,10 +235,7 @@ def measure_on_curve(
 
 
 class _Found(NamedTuple):
-    """A metric's value and variances: at a fixed prevalence, and as used for its interval; None if there is none.
-
-    A variance is None if the sample shows none.
-    """
+    """A metric's value and variances: at a fixed prevalence, and for its interval; None if the sample shows none."""
 
     value: float
     fixed: float | None
@@ -298,10 +295,7 @@ def _measured(
     degrees: float,
     alone: EvaluatedRows | None = None,
 ) -> tuple[MetricEstimate, ...]:
-    """Return the estimates of metrics, given the values and variances of their `_bases`.
-
-    `alone` are the rows without units, if they have units: for tests against chance.
-    """
+    """Return estimates, given values and variances of their `_bases`. `alone` are rows without units, for tests."""
     tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
     at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances = [], []
@@ -446,10 +440,7 @@ def _above_chance(
     trials: float,
     degrees: float,
 ) -> float:
-    """Return the one-sided p-value of H₀: the metric is at most that of a random ranking.
-
-    Both values are fractions of the greatest possible one.
-    """
+    """Return the one-sided p-value of H₀: the metric (a share of the greatest) is at most a random ranking's."""
     inside = EPSILON < value < 1.0 - EPSILON
     if variance is None or variance <= EPSILON**2 or not inside:
         # Wilson's test: the variance under H₀

@@ -222,7 +222,6 @@ def _difference(
 def _sums_at(
     above: NDArray[np.intp], positive: NDArray[np.bool_], mass: FloatArray, n_thresholds: int
 ) -> FloatArray:
-    """Return the sum of a value over each of the four cells at each ascending threshold, (n_thresholds, 4)."""
     found = np.empty((n_thresholds, 4))
     for of_class, hit, rest in ((positive, _TP, _FN), (~positive, _FP, _TN)):
         sums = np.bincount(above[of_class], mass[of_class], n_thresholds + 1)
@@ -232,10 +231,7 @@ def _sums_at(
 
 
 def _covariance_of_rows(shares: FloatArray, squares: FloatArray) -> FloatArray:
-    """Return the covariance of the cells' fractions for independent rows, from sums of weights and squared weights.
-
-    The covariance is Σ w² (e − p)(e − p)ᵀ, where e is the unit vector of a row's cell.
-    """
+    """Return Σ w² (e − p)(e − p)ᵀ of independent rows, e the unit vector of a row's cell, from sums of w and w²."""
     n_thresholds = len(shares)
     found = np.zeros((n_thresholds, 4, 4))
     found[:, range(4), range(4)] = squares
@@ -252,10 +248,7 @@ def _units_at(
     unit: NDArray[np.intp],
     of_unit: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the cells' fractions at a threshold, and their covariance from sums over groups of rows.
-
-    The covariance is Σ (m − M p)(m − M p)ᵀ with m the weights of a group in the cells, and M their sum.
-    """
+    """Return the cells' shares p at a threshold, and Σ (m − M p)(m − M p)ᵀ over groups with weights m, in all M."""
     cell = np.where(flagged, np.where(positive, _TP, _FP), np.where(positive, _FN, _TN))
     masses = np.bincount(unit * 4 + cell, weight, 4 * of_unit.size).reshape(-1, 4)
     shares = masses.sum(axis=0)

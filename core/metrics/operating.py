@@ -486,10 +486,7 @@ def _index_at_tpr(curve: RocCurve, tpr: float) -> int:
 
 
 def _index_within(curve: RocCurve, flagged: float, costs: Costs | None, prevalence: float) -> int:
-    """Return the index of the best curve point that flags at most a given fraction of the rows.
-
-    Without costs it flags the most rows, with costs it has the lowest cost.
-    """
+    """Return the best curve point that flags at most a fraction: with the most rows, with costs the lowest cost."""
     limit = check_rate("flagged", flagged) + RATE_TOLERANCE
     within = int(np.searchsorted(share_of_list(curve, prevalence), limit, side="right"))
     if costs is None:
@@ -509,10 +506,7 @@ def _ends_of_rate(
 
 
 def _next_below(curve: RocCurve, index: int) -> float:
-    """Return the next lower threshold of the curve, -inf after the last.
-
-    Every threshold above it, up to the own one, flags the same rows.
-    """
+    """Return the next lower threshold, -inf after the last: all thresholds above it flag the same rows."""
     return float(curve.thresholds[index + 1]) if index + 1 < len(curve) else -math.inf
 
 

@@ -175,7 +175,6 @@ def _outcomes(
 
 
 def _fraction(listed: Pairs, counted: NDArray[Any]) -> float:
-    """Return the weighted mean of a 0/1 value over the pairs; exactly 1 if all are 1."""
     return float((listed.weight * counted).sum()) / float(listed.weight.sum())
 
 

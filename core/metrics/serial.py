@@ -130,8 +130,7 @@ def _are_alike(parts: Sequence[Bins], n_bins: int, ordered: bool) -> bool:
 
 
 def _lagged_moments(bins: Bins, n_bins: int, ordered: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of squares of `_contrasts` of a series, (n_contrasts,), and of products with each of the lags 1
-    to `_NEAR`, (n_lags, n_contrasts).
+    """Return sums of squares of `_contrasts`, and of products at lags 1 to `_NEAR`, (n_lags, n_contrasts).
 
     They follow from the counts of pairs of bins at each lag, which are cheaper than the contrasts.
     """
@@ -163,10 +162,7 @@ def _totals(counts: NDArray[np.intp], ordered: bool) -> NDArray[np.intp]:
 
 
 def _indicators(bins: Bins, n_bins: int, most: int = MAX_CELLS) -> tuple[FloatArray, int]:
-    """Return the bin fractions of consecutive rows as a series, (n_bins, n_entries), and the rows per entry.
-
-    The series has the shape (n_bins, n_entries); an entry has one row if there are at most `most` rows.
-    """
+    """Return bin fractions of consecutive rows, (n_bins, n_entries), and the rows per entry: one up to `most` rows."""
     size = -(-bins.size // most)
     n = bins.size // size
     cells = np.arange(n * size) // size

@@ -181,9 +181,8 @@ def woe_of(mass: Floats) -> Floats:
 
 
 def _effective(mass: Floats, squares: Floats) -> tuple[Floats, Floats]:
-    """Return the effective number of rows of each class for each bin, and that of the bin's rows; both (2, n_bins).
-
-    The first is the number for which the binomial variance of the bin's share is that of the weighted share.
+    """Return effective rows, (2, n_bins): of each class, by the binomial variance of its weighted share; and of the
+    bin's.
     """
     total, total_squares = mass.sum(axis=1)[:, None], squares.sum(axis=1)[:, None]
     share = mass / total

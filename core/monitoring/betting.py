@@ -165,8 +165,7 @@ def _bet(
 ) -> BettingMonitor:
     """Return the looks of bets that begin in every planned period.
 
-    gains: (n_periods, n_bets); logarithm of the factor by which each bet multiplies its capital in each period.
-    events, trials, expected: (n_periods,); numbers of events, of rows, and of events under H₀.
+    gains: (n_periods, n_bets), log of the factor by which each bet multiplies its capital; expected: events under H₀.
     """
     check_alpha(alpha)
     left = planned - since

@@ -195,7 +195,7 @@ def _point(
 
 
 def _limits(value: float, variance: float, n: int, level: float) -> tuple[float, float, float]:
-    """Return an incidence with Wilson's limits, for the number of trials at which a proportion has this variance.
+    """Return an incidence with Wilson's limits, for the trials of a proportion with this variance.
 
     The estimated variance of an incidence of 0 or 1 is 0. Its trials are the n decisions whose outcome would have been
     seen.

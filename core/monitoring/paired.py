@@ -317,10 +317,10 @@ class _Sequence:
 
     @classmethod
     def of(cls, unit: float, trials: float, tolerance: float, alpha: float) -> _Sequence:
-        """Return an empty sequence with the ρ for which it is narrowest when its half-width equals the tolerance.
+        """Return a confidence sequence without looks, tuned to be narrowest when its half-width is the tolerance.
 
-        `unit` is the variance of a difference of one trial, estimated at the first look. The limits are valid for any
-        ρ: a rough `unit` only makes them wider.
+        `unit` is the variance of a difference of one trial, estimated at the first look. A rough `unit` only makes the
+        limits wider: they are valid for any ρ.
         """
         unit = max(unit, trials * (tolerance / 10.0) ** 2)
         # Q / ρ² at which the sequence is narrowest (Waudby-Smith et al. 2024, appendix).

@@ -54,7 +54,7 @@ def sketch_of(influence: FloatArray, entity: NDArray[np.uint64]) -> bytes:
 
 
 def _mix(entity: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return well mixed bits of each number (the finaliser of SplitMix64)."""
+    """Scramble each number (the finaliser of SplitMix64)."""
     found = entity.astype(np.uint64, copy=True)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         found ^= found >> np.uint64(shift)

@@ -230,9 +230,8 @@ def _population(
 
 
 def _needed(explored: int, effective: float) -> int | None:
-    """Return the further explored rows until the positives among them have the least effective number.
-
-    None if there is none yet.
+    """Return the explored rows still needed until their positives have the least effective number; None without any
+    yet.
     """
     if effective == 0.0:
         return None

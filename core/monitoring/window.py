@@ -487,10 +487,7 @@ def _check_looks(periods: Sequence[Measurement], planned: int, since: int) -> li
 
 
 def _variance_at(value: float, look: Measurement) -> float:
-    """Return the variance that a look would have with a metric of `value`, or its own if that is greater.
-
-    This is the variance of a proportion with the look's effective number of trials, as in Wilson's interval.
-    """
+    """Return a look's variance if its metric were `value`, as a proportion with its trials; at least its own."""
     own, value = look.value * (1.0 - look.value), min(1.0, max(0.0, value))
     return look.variance * max(1.0, value * (1.0 - value) / own) if own > 0.0 else look.variance
 
@@ -502,10 +499,7 @@ def _windows(
     t: int,
     errors: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of each window that ends at look t and its variance, longest first, shape (n_windows,).
-
-    `errors` is the factor of the covariance matrix of the looks, from `covariance_factor`; None: they are independent.
-    """
+    """Return means and variances of windows that end at look t, longest first; `errors` as of `covariance_factor`."""
     inside = slice(_longest(t), t + 1)
     w = weights[inside]
     total = _sums_to_end(w)
@@ -518,7 +512,6 @@ def _windows(
 
 
 def _longest(t: int) -> int:
-    """Return the first look of the longest window that ends at look t."""
     return max(0, t + 1 - MAX_WINDOW)
 
 
@@ -539,12 +532,9 @@ def _critical_values(
 ) -> tuple[float, ...]:
     """Return c_t of each look.
 
-    shared: variance of the validation.
-    variances, weights: of each look.
-    parts: part of the plan that has passed at each look, increasing, in (0, 1].
-    alpha: probability of an alarm in the whole plan.
-    n_paths: number of simulated paths.
-    factor: the factor of the looks' covariance matrix; None if they are independent.
+    shared: variance of the validation; variances, weights: of each look; parts: of the plan that has passed at each
+    look, increasing, in (0, 1]; alpha: probability of an alarm in the whole plan; factor: of the looks' covariance
+    matrix, None if they are independent.
     """
     v, w = np.array(variances), np.array(weights)
     errors = None if factor is None else np.frombuffer(factor).reshape(v.size, v.size)
@@ -594,9 +584,8 @@ def _least_drops(
 
 
 class _Paths:
-    """Simulated deviations of the validation and of the looks, drawn on demand.
-
-    The draws of a look depend on its number alone, so more looks do not change the draws of earlier ones.
+    """Simulated deviations of validation and looks. A look's draws depend on its number alone, however many looks
+    follow.
     """
 
     def __init__(
@@ -616,9 +605,9 @@ class _Paths:
         self._sums = np.zeros((min(weights.size, MAX_WINDOW) + 1, n_paths))
 
     def maxima(self, t: int, factor: FloatArray, shift: FloatArray) -> FloatArray:
-        """Return the maximum over the windows that end at look t, of factor · (validation − mean) + shift.
+        """Return the maximum over windows that end at look t, longest first, of factor · (validation − mean) + shift.
 
-        Calls must be in the order of t. The arrays have one value per window, longest first.
+        Calls must be in the order of t.
         """
         of_look = self._weights[t] * self._deviation(t)
         n = factor.size
@@ -656,10 +645,8 @@ class _Paths:
 def _maxima(sums, validation, factor, of_sum, shift, most):  # type: ignore[no-untyped-def]
     """Raise `most` to the maximum over windows; O(n_windows · n_paths).
 
-    sums: (n_windows + 1, n_paths), float64; prefix sums of the looks' deviations times their weights.
-    validation: (n_paths,), float64; deviation of the validation.
-    factor, of_sum, shift: (n_windows,), float64; a window counts with factor · validation − of_sum · (its sum) + shift.
-    most: (n_paths,), float64; changed in place.
+    sums: (n_windows + 1, n_paths), prefix sums of the looks' deviations times their weights. A window counts with
+    factor · validation − of_sum · (its sum) + shift.
     """
     n_windows, n_paths = factor.size, validation.size
     for j in range(n_windows):

@@ -229,7 +229,6 @@ class Calibration:
 
 
 def _standardised(scores: FloatArray, centre: float, scale: float) -> FloatArray:
-    """Return (scores − centre) / scale, limited to ±_MAX_Z."""
     with np.errstate(over="ignore"):
         return np.clip((scores - centre) / scale, -_MAX_Z, _MAX_Z)
 
@@ -240,7 +239,6 @@ def _gap_to_asymptotes(z: FloatArray) -> FloatArray:
 
 
 def _sigmoid(log_odds: FloatArray) -> FloatArray:
-    """Return the probabilities of log-odds, never exactly 0 or 1."""
     part = np.exp(-np.minimum(np.abs(log_odds), _MAX_LOG_ODDS))
     return np.where(log_odds >= 0.0, 1.0, part) / (1.0 + part)
 
@@ -576,10 +574,7 @@ def _fit(masses: ScoreMasses, method: Method, effective: tuple[float, float]) ->
 
 
 def _centre_and_scale(masses: ScoreMasses) -> tuple[float, float]:
-    """Return a centre (between the class medians) and a scale (half of an inner range) for scores.
-
-    The scale of equal scores is 1.
-    """
+    """Return a centre (between the class medians) and a scale (half an inner range; of equal scores 1)."""
     negative = masses.mass - masses.positive
     medians = [_quantiles(masses.scores, mass, 0.5)[0] for mass in (masses.positive, negative)]
     low, high = _quantiles(masses.scores, masses.mass, 0.1, 0.9)
@@ -669,11 +664,7 @@ def _regular(hessian: FloatArray) -> FloatArray:
 def _log_loss(features, offset, mass, target, theta, gradient, hessian):  # type: ignore[no-untyped-def]
     """Return the log loss of a logistic model, and write its gradient and Hessian.
 
-    features: (n_features, n), float64.
-    offset, mass, target: (n,), float64.
-    theta: (n_features + 1,), float64; coefficients, the intercept last.
-    gradient: (n_features + 1,), float64; written.
-    hessian: (n_features + 1, n_features + 1), float64; written.
+    features: (n_features, n); theta: coefficients, the intercept last.
     """
     k = features.shape[0]
     loss = 0.0

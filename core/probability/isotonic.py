@@ -205,9 +205,8 @@ def _with_knots(scores: FloatArray, starts: NDArray[np.int64], values: FloatArra
 def _pool(mass, positive, starts, values):  # type: ignore[no-untyped-def]
     """Pool adjacent violators of the isotonic order; write the blocks, and return their number.
 
-    mass, positive: (n_scores,), float64; mass of all rows and of the positives at each score, ascending.
-    starts: (n_scores,), int64; receives where each block begins.
-    values: (n_scores,), float64; receives the value at each score.
+    mass, positive: of all rows and of the positives at each score, ascending; starts, values: (n_scores,), where each
+    block begins, and the value at each score.
     """
     n = len(mass)
     sums = np.empty(n)
@@ -332,11 +331,9 @@ def venn_abers_of(masses: ScoreMasses, max_steps: int = MAX_STEPS) -> VennAbers:
     )
 )
 def _touch(W, Y, label, values):  # type: ignore[no-untyped-def]
-    """Write the isotonic regression's value at each tie group after adding one row with this label to the group.
+    """Write the isotonic value at each tie group after adding one row with this label (0 or 1) to it.
 
-    W, Y: (n_scores + 1,), float64; cumulative mass and positive mass, after a leading 0.
-    label: float; 0 or 1: the class of the added row.
-    values: (n_scores,), float64; written.
+    W, Y: (n_scores + 1,), cumulative mass and positive mass, after a leading 0.
     """
     n = len(values)
     # The lower hull of the points from i on is i, following[i], following[following[i]], …

@@ -131,10 +131,7 @@ def _test(
 def _estimates(
     rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the estimated level of each period and its variance, shape (n_periods,) each.
-
-    A row with the probability of the calibration is added to each, so that a period of one class has a finite level.
-    """
+    """Estimate each period's level and variance; an added row with the calibration's probability keeps them finite."""
     weight = np.ones(odds.size) if rows.weight is None else rows.weight / rows.weight.mean()
     mass = np.bincount(period, weight, n_periods)
     prior = np.bincount(period, weight * sigmoid(odds), n_periods) / mass

@@ -372,10 +372,8 @@ def _interval_of(
     possible: tuple[float, float],
     level: float,
 ) -> Interval:
-    """Return the mean loss with its confidence interval, given the loss of each row for either label.
-
-    if_positive, if_negative: (n_rows,); the loss of each row with either label.
-    possible: no population has a mean outside.
+    """Return the mean loss with its interval, given each row's loss for either label. possible: no population is
+    outside.
     """
     losses = np.where(rows.positive, if_positive, if_negative)
     sample = WeightedRows.of(rows)
@@ -512,7 +510,7 @@ def _between_blocks(p: FloatArray, mass: FloatArray, curve: FloatArray) -> Float
 
 
 def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval, float | None]:
-    """Return Cox's calibration: the intercept at slope 1 and the slope, with Wald intervals, and its own intercept.
+    """Return Cox's intercept at slope 1 and slope, with Wald intervals, and the slope's own intercept.
 
     If all probabilities are equal, the slope is NaN and its intercept None.
     """

@@ -410,9 +410,8 @@ class Auto:
         waves = len(self._splits)  # of as many candidates as fits that run at once
 
         def may_end(candidate: Candidate) -> bool:
-            """Return True for a candidate stopped by its time limit that could now get much more time.
-
-            Trees that kept their rounds have longer trials of their own.
+            """Return True for a candidate stopped by its time limit that could now get much more (unless trees kept
+            their rounds).
             """
             return any(
                 one.stopped
@@ -526,10 +525,7 @@ class Auto:
         return may_grow and is_new and is_cut(trees.tried)
 
     def _has_searched(self, history: TrialHistory, best: CandidateResult) -> bool:
-        """Return True if enough random parameter changes were tried; always with few rows.
-
-        More choices would follow the noise of few rows of the rarer class (docs/auto.md has the figures).
-        """
+        """Always with few rows: more choices would follow the noise of few rows of the rarer class (docs/auto.md)."""
         if self._few:
             return True
         without_gain = history.n_changes - best.candidate.change
@@ -727,9 +723,8 @@ class Auto:
     def _go_further(
         self, chosen: Chosen, results: Sequence[CandidateResult], left: float
     ) -> Chosen:
-        """Return the choice with more rounds or rows, so as to use the time left, within the scoring cost limit.
-
-        The learning, rounds × learning rate, grows by `CUT_FACTOR` at most, or by `CUT_FACTOR_FOLDS`.
+        """Use the time left for more rounds or rows, within the scoring cost limit. Learning grows by
+        `CUT_FACTOR(_FOLDS)`.
         """
         setup = max(result.setup(self._to_all) for result in results)
         steps = max(self._final_seconds(result) for result in results) - setup

@@ -419,7 +419,7 @@ def evaluate_all(
 def _slow_down(
     members: Sequence[Member], results: Sequence[CandidateResult], context: SelectionContext
 ) -> tuple[list[Member], list[float]]:
-    """Return the members and their predicted seconds, with slower learning and more rounds if there is time.
+    """Return members and predicted seconds, with slower learning and more rounds if there is time.
 
     Trials had to be quick. The same learning in smaller steps ranks no worse, and usually better (J. Friedman, "Greedy
     function approximation", Annals of Statistics 29(5), 2001: §5).
@@ -449,7 +449,7 @@ def _slow_down(
 def _reseed(
     members: Sequence[Member], seconds: Sequence[float], context: SelectionContext
 ) -> list[Member]:
-    """Return the members and copies with other seeds of the randomised ones, as time and scoring cost allow.
+    """Add copies of the randomised members with other seeds, as time and scoring cost allow.
 
     The mean over seeds has less variance than one seed, so that no copy needs to be evaluated. Copies share the weight
     of their member.

@@ -531,7 +531,7 @@ def _counts_steps(trial: Trial) -> bool:
 
 
 def _give_up(trial: Trial, seconds: float) -> TrialResult:
-    """Return the result of a trial that was stopped by its time limit with nothing to evaluate."""
+    """Return the result of a trial that its time limit stopped."""
     return replace(_failure(trial, seconds, f"given up after {seconds:.3g} s"), stopped=True)
 
 

@@ -227,9 +227,8 @@ class CutRules(Rules):
     def _paths(
         self, node: int, to_top: bool, path: Path, categories: Sequence[Sequence[str] | None]
     ) -> list[Path]:
-        """Return the paths of conditions from `node` to the leaves of one side, each starting with `path`.
-
-        If all rows above a cut go there, "above, or not above and ..." is shortened to "above, or ...".
+        """Return paths of conditions from `node` to the leaves of one side. If all rows above go there: "above, or
+        ...".
         """
         if self._fraction_to_top[node] == float(to_top):
             return [path]
@@ -358,7 +357,6 @@ def sum_gains(trees: Sequence[RankingTree], n_features: int) -> FeatureGains:
 
 
 def _ranges(starts: Integers, stops: Integers) -> Integers:
-    """Return the integers of all ranges start:stop, concatenated."""
     lengths = stops - starts
     before = np.cumsum(lengths) - lengths
     return np.asarray(np.arange(lengths.sum()) + np.repeat(starts - before, lengths))

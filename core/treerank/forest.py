@@ -497,7 +497,6 @@ class _LinkedTrees:
     order: str
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the stored fields only: copies and pickles derive the rest again."""
         return {"trees": self.trees, "order": self.order}
 
     @cached_property

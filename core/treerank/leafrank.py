@@ -256,10 +256,7 @@ def _thresholds(
 def _sets(
     nodes: npt.NDArray[np.void], above: npt.NDArray[np.uint8], table: CodedSample
 ) -> list[npt.NDArray[np.uint64]]:
-    """Return the category set of each categorical split, as 64-bit words.
-
-    A category that no row has goes with the missing values.
-    """
+    """Return 64-bit words by categorical split; a category that no row has goes with the missing values."""
     sets = []
     for node, codes in zip(nodes, above, strict=True):
         bins = table.bins.category_bins[node["feature"]]

@@ -78,11 +78,7 @@ def critical_penalties(tree: RankingTree) -> Floats:
 
 @kernel(numba.void(_LINKS, _LINKS, _GAINS, numba.float64[::1]))
 def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untyped-def]
-    """Write each node's critical penalty, by collapsing the weakest links one after the other.
-
-    parent, second: shape (n_nodes,), int64, see `tree.Links`; gain: shape (n_nodes,), float64, ΔAUC of each node; all
-    read. critical: shape (n_nodes,), float64, written for inside nodes.
-    """
+    """Write each inside node's critical penalty, collapsing the weakest links in turn. gain: ΔAUC; see `tree.Links`."""
     n = len(parent)
     is_inside = second >= 0
     total, links = np.empty(n), np.empty(n)

@@ -66,10 +66,7 @@ def link(is_leaf: Booleans) -> Links:
 
 @kernel(numba.void(_FLAGS, numba.int64[::1], numba.int64[::1], numba.int64[::1], numba.int64[::1]))
 def _link(is_leaf, parent, second, depth, k):  # type: ignore[no-untyped-def]
-    """Write the parent, second child, depth and index of each node; see `Links`.
-
-    is_leaf: shape (n_nodes,), bool, read; parent, second, depth, k: shape (n_nodes,), int64, written.
-    """
+    """Write the parent, second child, depth and index of each node; see `Links`."""
     n = len(is_leaf)
     waiting = np.empty(n, dtype=np.int64)  # inside nodes that still lack their second child
     n_waiting = 0
@@ -106,10 +103,7 @@ def sum_up(second: Integers, of_leaves: Floats) -> Floats:
 
 @kernel(numba.void(_LINKS, numba.float64[::1]))
 def _sum_up(second, mass):  # type: ignore[no-untyped-def]
-    """Add up weights from the leaves to the roots, in place.
-
-    second: shape (n_nodes,), int64, read; mass: shape (n_nodes,), float64, of leaves read, of other nodes written.
-    """
+    """Add up the leaves' weights to the roots, in place."""
     for node in range(len(second) - 1, -1, -1):  # children come after their parents
         if second[node] >= 0:
             mass[node] = mass[node + 1] + mass[second[node]]

@@ -183,8 +183,6 @@ class Table(Layout):
                 places[k] += len(rows)
 
     def _write(self, codes: Sequence[Codes], taken: Integers, first: int) -> None:
-        """Write the stored codes of the rows `taken`, given column by column, into the table from row `first` on."""
-
         def write_group(g: int) -> None:
             group = self.groups[g]
             n_words = int(group["row_words"])
@@ -448,11 +446,7 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
     )
 )
 def _pack(queue, n_runs, X, features, edges, bits, counts):  # type: ignore[no-untyped-def]
-    """Write, for blocks of 256 words from the queue, whether values exceed each feature's edge, as bits; count them.
-
-    X: (n_rows, n_features) float64; features: (n,) int64; edges: (n,) float64; bits: (n, n_words) uint64, a bit per
-    row; counts: (n, n_words) uint8.
-    """
+    """Write whether values exceed each feature's edge, as bits, for blocks of 256 words from the queue; count them."""
     run = take(queue)
     while run < n_runs:
         for word in range(run * 256, min((run + 1) * 256, bits.shape[1])):
@@ -508,10 +502,8 @@ def find_bins(values, table, n_steps, missing, bins):  # type: ignore[no-untyped
     )
 )
 def _encode(queue, n_runs, X, rows, tables, starts, n_steps, locations, groups, narrow, wide):  # type: ignore[no-untyped-def]
-    """Write the bin codes of blocks of rows, taken from the queue, into the words of the table.
-
-    X: (n_rows, n_features) float64; rows: (n_rows,) uint32; tables: float64, starts, n_steps: (n_features,) int64, see
-    `_Tables`; narrow, wide: the words of the table as codes of 8 and of 16 bits, written.
+    """Write the bin codes of blocks of rows from the queue into the table's words. tables, starts, n_steps: see
+    `_Tables`.
     """
     values = np.empty(ROWS_AT_ONCE)
     codes = np.empty(ROWS_AT_ONCE, dtype=np.int64)

@@ -425,7 +425,6 @@ class TreeGrower:
         return self._pass_over(STEP, values[None])
 
     def _pass_over(self, phase: int, factors: Floats) -> Floats:
-        """Run a pass (`phase`) over all rows; return its sums over positives and negatives, (3, 2) float64."""
         return add_in_order(self.pass_sums(phase, factors))
 
     def pass_sums(self, phase: int, factors: Floats) -> list[Floats]:

@@ -21,8 +21,6 @@ _ROUND = 6755399441055744.0  # 1.5 · 2^52: adding it leaves no place for a frac
 
 @intrinsic
 def _from_bits(typing_context, bits):  # type: ignore[no-untyped-def]
-    """Return the float64 whose bits are those of an int64."""
-
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(arguments[0], llvmlite.ir.DoubleType())
 
@@ -86,7 +84,7 @@ def log_of_one_and(x):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _log_of_product(numbers):  # type: ignore[no-untyped-def]
-    """Return Σ ln(1 + x) over the numbers x, of which there must be one; it overwrites them.
+    """Return Σ ln(1 + x) over at least one number x, and overwrite them.
 
     It is the logarithm of the product of all 1 + x. Of two factors, (1 + x)(1 + y) = 1 + (x + y + xy), so that small
     numbers keep their digits. Halves are multiplied with one another, which the compiler vectorises.

@@ -176,7 +176,6 @@ def _rows_of(regions: LeafRegions, first: int, second: int, along: int, n_featur
 
 
 def _between(low: float, high: float) -> float:
-    """Return a finite number x with low < x <= high."""
     if np.isfinite(high):
         return high
     return float(np.nextafter(low, np.inf)) if np.isfinite(low) else 0.0
@@ -220,7 +219,6 @@ def _close_in_place(relation):  # type: ignore[no-untyped-def]
 
 
 def _close(relation: Relation) -> Relation:
-    """Return the transitive closure of a relation, without pairs of a leaf and itself."""
     closed = np.ascontiguousarray(relation).copy()
     _close_in_place(closed)
     np.fill_diagonal(closed, val=False)
@@ -240,9 +238,9 @@ def _close(relation: Relation) -> Relation:
 def _find_upper(leaves, net, closed, least, upper):  # type: ignore[no-untyped-def]
     """Mark the upper set of leaves with the greatest net sum, and return its size.
 
-    leaves: (k,) int64; net: (k,) float64; closed: (n, n) bool, transitive; least: a flow below it counts as none;
-    upper: (k,) bool, written. An upper set holds with a leaf all leaves above it. Leaves of positive net may be taken
-    with those above them of negative net, which cost: a maximum flow from the former to the latter finds what pays.
+    closed: transitive; least: a flow below it counts as none. An upper set holds with a leaf all leaves above it.
+    Leaves of positive net may be taken with those above them of negative net, which cost: a maximum flow from the
+    former to the latter finds what pays.
     """
     k = len(leaves)
     left = np.empty(k)  # of the positive: what may still flow out; of the negative: into it

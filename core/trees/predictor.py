@@ -230,10 +230,7 @@ _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
     numba.void(numba.int64, numba.int64, numba.int64, _MATRIX, _BINNED_TREES, numba.boolean, _F1)
 )
 def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # type: ignore[no-untyped-def]
-    """Add the sum of all trees to the scores, for every step-th block of rows.
-
-    X: (n_rows, n_features) float64; is_narrow: whether all codes fit uint8; scores: (n_rows,) float64.
-    """
+    """Add the sum of all trees to the scores, for every step-th block of rows. is_narrow: all codes fit uint8."""
     n_asked = len(trees.features)
     narrow = np.empty((n_asked if is_narrow else 0, CODED_AT_ONCE), dtype=np.uint8)
     wide = np.empty((0 if is_narrow else n_asked, CODED_AT_ONCE), dtype=np.uint16)
@@ -312,10 +309,7 @@ _NODES = numba.types.NamedTuple(
     error_model="numpy",
 )
 def _link_tree(tree, root, split_leaf, values, weights, nodes):  # type: ignore[no-untyped-def]
-    """Write the linked nodes of one tree into `nodes`, from index `root` on.
-
-    split_leaf: (n_splits,) uint16; values, weights: (n_splits + 1,) float64, of the leaves.
-    """
+    """Write the linked nodes of one tree into `nodes`, from index `root` on. values, weights: of the leaves."""
     n_splits = len(split_leaf)
     hangs_at = np.empty(n_splits + 1, dtype=np.int64)  # which entry of `child` names a leaf
     level = np.empty(n_splits + 1, dtype=np.int64)
@@ -389,7 +383,6 @@ _U8 = numba.uint64
 
 @kernel(_U8(_MATRIX, _NODES, numba.boolean, _U8, _U8), inner=True, forceinline=True, _nrt=False)
 def _step(X, nodes, with_sets, row, node):  # type: ignore[no-untyped-def]
-    """Return the child node to which a row of X, (n_rows, n_features) float64, goes from a node."""
     x = X[row, np.uint64(nodes.feature[node])]
     above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
     if with_sets and nodes.set[node] != NO_SET:
@@ -403,7 +396,7 @@ def _step(X, nodes, with_sets, row, node):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _walk_rows(X, nodes, with_sets, tree, low, high, at):  # type: ignore[no-untyped-def]
-    """Write the node at which rows low to high end in a tree to at, (n,) int64.
+    """Write the nodes at which rows end in a tree to `at`.
 
     Eight rows walk at a time: their steps do not wait for each other, and stay in registers.
     """
@@ -601,8 +594,7 @@ def add_shapley(X: Floats, nodes: Nodes, cover: Floats, parts: Floats) -> None:
 def _add_mixed(X, references, shares, nodes, orders, most, parts):  # type: ignore[no-untyped-def]
     """Add Shapley values against reference rows to `parts`; return False after visiting more than `most` nodes.
 
-    X, parts: (n_rows, n_features) float64, `parts` written; references: (n_references, n_features) float64; shares:
-    (n_references,) float64; orders[a, b] = a! b! / (a + b + 1)!. Return False once more than `most` nodes were visited.
+    orders[a, b] = a! b! / (a + b + 1)!.
     """
     deepest = 1
     for t in range(len(nodes.root)):
@@ -726,11 +718,7 @@ def mixed_shapley(
 def _add_mixed_scores(  # type: ignore[no-untyped-def]
     first_task, step, n_tasks, X, references, row, reference, position, size, start, nodes, scores
 ):
-    """Write the score (sum of all trees) of each mixed row; see `add_mixed_scores`.
-
-    X, references: (n_rows, n_features) float64; row, reference, size: (n_pairs,) int64; position: (n_pairs, n_orders,
-    n_features) int64; start: (n_pairs + 1,) int64; scores: float64, written.
-    """
+    """Write each mixed row's sum of all trees; see `add_mixed_scores`. position: (n_pairs, n_orders, n_features)."""
     n_orders, deepest, most_nodes = position.shape[1], 1, 1
     for t in range(len(nodes.root)):
         end = nodes.root[t + 1] if t + 1 < len(nodes.root) else len(nodes.mean)

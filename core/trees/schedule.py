@@ -108,7 +108,6 @@ def _do(address, scratch_address, phase, t):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _lead(region, address, scratch_address, phase, n_tasks):  # type: ignore[no-untyped-def]
-    """Lead the worker threads through a phase of `n_tasks` tasks, and wait for its end."""
     fit = arrays_at(address)
     fit.progress[0].phase = phase
     publish(region, n_tasks)
@@ -131,7 +130,7 @@ def _open_gain(address, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _best_open_leaf(address, unsplit_only):  # type: ignore[no-untyped-def]
-    """Return the leaf to split next: greatest gain, or (level by level) least depth; -1 if none has a gain.
+    """Return the leaf to split next: of greatest gain, or (level by level) least depth; -1 if none has a gain.
 
     unsplit_only: consider only nodes that are not split yet and whose children may be split.
     """
@@ -321,7 +320,7 @@ def _divide_rows(region, address, scratch_address, n_batch):  # type: ignore[no-
 
 @numba.njit(**INNER)
 def _is_small(address, n_batch):  # type: ignore[no-untyped-def]
-    """Return True if one task per node of the batch is enough: for nodes of few rows, and as many as there are threads.
+    """Return True if one task per node of the batch is enough: nodes of few rows, and as many as threads.
 
     Then the threads wait for each other once, and what a node needs stays in the cache of one core.
     """
@@ -337,10 +336,10 @@ def _is_small(address, n_batch):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _split_batch(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
-    """Split the nodes of the batch, register their children as siblings, and return the number of sibling pairs.
+    """Split the batch, register children as siblings, and return the number of pairs; 0 if best splits are chosen
+    already.
 
-    Two children are left out if neither may be split. If one task per node is enough, the number is 0: the best splits
-    of the children are then chosen already.
+    Two children are left out if neither may be split. One task per node then chooses the splits of the children, too.
     """
     fit = arrays_at(address)
     if _is_small(address, n_batch):
@@ -511,7 +510,6 @@ def _choose_units(address):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _plant(address, number):  # type: ignore[no-untyped-def]
-    """Start a tree: make node `number` its root, with the listed rows and their weights."""
     fit = arrays_at(address)
     progress, root = fit.progress[0], fit.tree.nodes[number]
     _allow(address, number)
@@ -545,7 +543,6 @@ def _round_root(region, address, scratch_address):  # type: ignore[no-untyped-de
 
 @numba.njit(**INNER)
 def _split_next(region, address, scratch_address):  # type: ignore[no-untyped-def]
-    """Choose the best splits of the current siblings, add splits to the tree, and split the next batch of nodes."""
     progress = arrays_at(address).progress[0]
     _choose_splits(address, progress.n_siblings)
     progress.n_batch = _choose(address, scratch_address)

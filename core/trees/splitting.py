@@ -216,14 +216,12 @@ def make_scratch(n_codes):  # type: ignore[no-untyped-def]
 
 
 def _address(context: Any, builder: Any, signature: Any, arguments: Any, k: int) -> Any:
-    """Return the address of argument k, an array of float64 or int64, as a pointer to vectors of `LANES` numbers."""
     number = context.get_value_type(signature.args[k].dtype)
     data = context.make_array(signature.args[k])(context, builder, arguments[k]).data
     return builder.bitcast(data, llvmlite.ir.VectorType(number, LANES).as_pointer())
 
 
 def _everywhere(builder: Any, number: Any) -> Any:
-    """Emit a vector of `LANES` copies of a number, as LLVM code; return it."""
     vector = llvmlite.ir.VectorType(number.type, LANES)
     address = llvmlite.ir.IntType(32)
     first = builder.insert_element(
@@ -251,10 +249,7 @@ def unpack_masses(cell, criterion):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _sum_codes(typing_context, cells, n_codes, total):  # type: ignore[no-untyped-def]
-    """Write the sums of the histogram over all codes, for 8 columns, to total, (8,) int64; cells: (8 · n_codes,) int64.
-
-    All columns are summed side by side; the compiler would do one column at a time.
-    """
+    """Write the sums over all codes of 8 columns side by side (the compiler would do one at a time) to total."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         row, total = (_address(context, builder, signature, arguments, k) for k in (0, 2))
@@ -274,9 +269,8 @@ def _sum_codes(typing_context, cells, n_codes, total):  # type: ignore[no-untype
 def _drop_empty(typing_context, cells, n_codes, cuttable, kept_cells, kept_cuttable, codes, total):  # type: ignore[no-untyped-def]
     """Copy the histogram cells of codes that have rows in any of the 8 columns, and return their number.
 
-    cells: (8 · n_codes,) int64, cuttable: (8 · n_codes,) bool; kept_cells and kept_cuttable, like them, get the codes
-    with rows, codes: (n_codes,) int64, their numbers, total: (8,) int64, their sum. A cut at a code without rows is the
-    cut at the last code with some.
+    kept_cells and kept_cuttable get the codes with rows, codes their numbers, total their sum. A cut at a code without
+    rows is the cut at the last code with some.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -316,10 +310,10 @@ def _drop_empty(typing_context, cells, n_codes, cuttable, kept_cells, kept_cutta
 def _run_sums(  # type: ignore[no-untyped-def]
     typing_context, cells, n_codes, whole, units, sums, below_p, below_q, above_p, above_q
 ):
-    """Write the class weights below and above each code, (8 · n_codes,) float64 each, continuing `sums`, (8,) int64.
+    """Write the class weights below and above each code of 8 columns, continuing `sums`, the cells below the first
+    code.
 
-    cells: (8 · n_codes,) int64. `sums` holds the cells of the 8 columns below the first code, `whole` all of them;
-    units: two float64.
+    `whole` holds all cells of the columns.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -388,9 +382,8 @@ def score_of(objective, push, smoothing, p, q):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: ignore[no-untyped-def]
-    """Return a cheap number that increases with the score of a split, given the class weights of both sides.
-
-    It is the sum of both scores; for CLOSED minus its square. All arguments are numbers.
+    """Return a cheap number that increases with the score of a split: the sum of both scores; for CLOSED minus its
+    square.
     """
     if objective == GRADIENT:
         mass, other_mass = q + smoothing + 1e-300, other_q + smoothing + 1e-300
@@ -421,10 +414,7 @@ def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: igno
     fastmath={"nnan", "ninf", "nsz"},
 )
 def _value_cuts(objective, n, cuttable, criterion, scratch_address, value):  # type: ignore[no-untyped-def]
-    """Write the value of the splits at n codes to value, (n,) float64; `_NONE` if a split is not allowed.
-
-    cuttable: (n,) bool.
-    """
+    """Write the value of the splits at n codes; `_NONE` if a split is not allowed."""
     scratch = scratch_at(scratch_address)
     masses_add = objective != GRADIENT
     above_p, above_q = scratch.above_p, scratch.above_q
@@ -457,10 +447,7 @@ def _value_cuts(objective, n, cuttable, criterion, scratch_address, value):  # t
 def _scan_cuts(  # type: ignore[no-untyped-def]
     objective, histogram, n_known, side, columns, cuttable, criterion, scratch_address, value
 ):
-    """Write the value of every split to `value`, (8 · (n_known + 1),) float64; for the other arrays see `find_split`.
-
-    Missing values are below (side 0) or above (1).
-    """
+    """Write the value of every split; missing values are below (side 0) or above (1). See `find_split`."""
     scratch = scratch_at(scratch_address)
     whole, sums = scratch.whole, scratch.sums
     above_p, above_q = scratch.above_p, scratch.above_q
@@ -492,10 +479,9 @@ def _scan_cuts(  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _greatest_youden(typing_context, cells, n_codes, above, whole, units, least_mass, best):  # type: ignore[no-untyped-def]
-    """Raise best, (8,) float64, to the maximum |p q' - q p'| over the splits below each code of each column.
+    """Raise `best` to the maximum |p q' - q p'| over the splits below each code of each of 8 columns.
 
-    cells: (8 · n_codes,) int64; above: (8,) int64, the cells above the first of these cuts; whole: (8,) int64, all
-    cells; units: two float64.
+    above: the cells above the first of these cuts; whole: all cells.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -594,10 +580,10 @@ def _first_near_youden(  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, scratch_address):  # type: ignore[no-untyped-def]
-    """Invalidate splits that violate a monotone constraint, and update each column's best value.
+    """Invalidate splits that violate a monotone constraint, and update each column's best value; see `find_split`.
 
-    For the arrays see `find_split`; the histogram has no empty codes. A cut breaks a constraint if the step of the side
-    that may not be less is less. The cut that separates the missing from all values breaks none.
+    The histogram has no empty codes. A cut breaks a constraint if the step of the side that may not be less is less.
+    The cut that separates the missing from all values breaks none.
     """
     scratch = scratch_at(scratch_address)
     whole = scratch.whole
@@ -801,10 +787,7 @@ def find_split(  # type: ignore[no-untyped-def]
 
 @numba.njit(error_model="numpy", **INNER)
 def _best_prefix(above_p, above_q, first, last, criterion, total_p, total_q):  # type: ignore[no-untyped-def]
-    """Return the best score over splits between indices first and last, and its index; -1 if none is allowed.
-
-    above_p, above_q: (n + 1,) float64, the masses above each cut.
-    """
+    """Return the best score of splits between two indices, and its index (-1: none). above_p, above_q: masses above."""
     masses_add = criterion.objective != GRADIENT
     whole = total_q + (total_p if masses_add else 0.0)
     best = -1e300

@@ -557,7 +557,6 @@ class Ndcg(Metric):
 
 
 def _discount(rank: FloatArray) -> FloatArray:
-    """Return the discount 1 / log₂(rank + 2) of a row after `rank` rows."""
     return 1.0 / np.log2(rank + 2.0)
 
 
@@ -581,10 +580,7 @@ class _Gains:
 
 
 def _integrated(first: FloatArray, end: FloatArray) -> FloatArray:
-    """Return sums of discounts over ranges of high ranks, approximated by integrals.
-
-    Over few ranks it is their number times the middle one, so that no digits cancel.
-    """
+    """Approximate sums over high ranks by integrals; few by their number times the middle one: no digits cancel."""
     from scipy.special import expi
 
     width = end - first
