@@ -38,10 +38,7 @@ COLUMNS_AT_ONCE = 64  # columns of one feature's categories whose scale is compu
 
 
 def expand(X: Floats, n_categories: Integers) -> Floats:
-    """Return X one-hot encoded: a 0/1 column per category of a categorical column; a missing value is 0 in all.
-
-    In numeric columns, for which n_categories is 0, NaN stays NaN. X itself is returned if all columns are numeric.
-    """
+    """One-hot encode categories (missing: all 0); NaN in numeric columns stays. All-numeric X is returned itself."""
     if not n_categories.any():
         return X
     columns = []

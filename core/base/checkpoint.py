@@ -151,10 +151,7 @@ class Resumable:
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state from `get_state` of an object with the same start; arrays are written in place.
-
-        ArtifactError: the state is of another object. This one is then unchanged.
-        """
+        """Restore a state of an object with the same start, in place. ArtifactError, without a change: of another."""
         self.check_state(state)
         for name in self.changing:
             value = getattr(self, name)
@@ -290,11 +287,7 @@ def list_libraries() -> list[str]:
 
 @cache
 def identify_machine() -> bytes:
-    """Return a hash of what the bits of a fit depend on beside code and data: the processor and the C library.
-
-    Kernels, numpy and BLAS choose their instructions by the processor, so that sums are made of vectors of other
-    widths; exp and log are the C library's.
-    """
+    """Hash the processor and the C library: instructions, vector widths, exp and log determine the bits of a fit."""
     import numba
     from llvmlite import binding  # type: ignore[import-untyped]  # it carries no types
 

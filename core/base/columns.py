@@ -37,10 +37,7 @@ def are_kinds(n_distinct: int, n_rows: int) -> bool:
 
 
 class ColumnSource(ABC):
-    """Base class of the sources from which a `ColumnTable` reads its columns.
-
-    categories: None for a numeric column; for a categorical one its categories, ascending.
-    """
+    """A source from which a `ColumnTable` reads columns. categories: None for a numeric column, else ascending."""
 
     names: tuple[str, ...]
     categories: Categories
@@ -130,10 +127,7 @@ class ColumnTable:
         )
 
     def read(self, column: int, values: Floats) -> None:
-        """Write a column, of all rows of the source, to `values`, (source.n_rows,) float64.
-
-        InvalidData: the column holds an infinite value.
-        """
+        """Write all rows of a column of the source to `values`. InvalidData: the column holds an infinite value."""
         self.on_read()
         self.source.read(column, values)
         for start in range(0, len(values), ROWS_AT_ONCE):

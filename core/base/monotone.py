@@ -89,11 +89,7 @@ class Verification:
 def walk_slopes(
     directions: Directions, slope: Floats, center: Floats, spread: Floats
 ) -> Verification:
-    """Verify the sign of each constrained column's coefficient in a linear score.
-
-    slope, center, spread: (n_features,); an example of a violation has all columns at `center`, and the constrained one
-        at `center` ± `spread`.
-    """
+    """Verify the signs of constrained coefficients in a linear score; examples vary at `center` ± `spread`."""
     violations = []
     for j in np.flatnonzero(directions * slope < 0.0).tolist():
         rows = np.tile(center, (2, 1))

@@ -71,10 +71,7 @@ class Parameter:
 
 
 def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
-    """Return the parameters of an estimator, in the order of its `__init__` signature.
-
-    TypeError: a parameter has no annotation, no `Doc` or no default, which is a mistake in the estimator.
-    """
+    """Return parameters in signature order. TypeError: one lacks an annotation, a `Doc` or a default."""
     initialiser: Any = inspect.getattr_static(estimator_class, "__init__")
     annotations = get_type_hints(initialiser, include_extras=True)
     parameters = []
@@ -112,11 +109,7 @@ def leave_out_newer(estimator_class: type, values: Mapping[str, Any]) -> dict[st
 
 
 def plain_value(value: Any) -> Any:
-    """Return a parameter value with numpy scalars converted to Python numbers, booleans and text.
-
-    Lists, tuples and dicts are converted, too, with their keys; all else is returned as it is. scikit-learn's
-    `ParameterGrid` over arrays yields such scalars.
-    """
+    """Convert numpy scalars, also within lists, tuples and dicts, as scikit-learn's `ParameterGrid` yields them."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, dict):

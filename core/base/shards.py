@@ -51,11 +51,7 @@ class CodeFile:
         return "that was sent" if self.path is None else Path(self.path).name
 
     def find(self) -> bytes | mmap.mmap | None:
-        """Return the file's bytes, memory-mapped; None if it is not accessible from this machine.
-
-        Another machine may have no file, an unreadable file or another file at this path; the owner then sends the
-        bytes.
-        """
+        """Return the bytes, memory-mapped; None if not accessible here: the owner of the file then sends them."""
         if self.path is None:
             return None
         try:
@@ -129,10 +125,7 @@ class MakeShard(Protocol):
 
 
 class MakeJointShard(Protocol):
-    """Interface of a picklable factory that builds one shard from several consecutive blocks of rows.
-
-    Its methods return one value per block, by block number, where a `MakeShard` shard returns a single value.
-    """
+    """Makes one shard from consecutive blocks. Its methods return one value per block, `MakeShard`'s a single one."""
 
     def __call__(
         self, pieces: Sequence[Piece], codes: Sequence[Sequence[tuple[Array, ...]]], folder: Path
@@ -141,10 +134,7 @@ class MakeJointShard(Protocol):
 
 
 class ShardHost:
-    """Holds some shards of a fit in some process, and calls their methods on request.
-
-    folder: for files without names; None: the folder for temporary files.
-    """
+    """Holds some shards of a fit in some process, and calls their methods. folder: for unnamed files."""
 
     def __init__(self, folder: str | None = None) -> None:
         self._folder = Path(folder or tempfile.gettempdir())

@@ -183,8 +183,6 @@ def join_units(group: _Words | None, query: _Words | None) -> _Words | None:
 
     Rows are in one group if a chain of rows leads from one to the other, each with the group or the query of the one
     before. O(n_rows).
-
-    group, query: (n_rows,), uint64.
     """
     if group is None or query is None:
         return query if group is None else group
@@ -220,11 +218,7 @@ def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | N
 
 
 def sort_keys(keys: _Words) -> tuple[npt.NDArray[np.uint32], Integers]:
-    """Return the stable sort order of keys, and the start of each distinct key in it; memory 4 bytes a row.
-
-    The order takes 4 bytes a row, and what is beside it for a while little more: rows are sorted by the first byte of
-    their keys, and then by all of it among those of one first byte.
-    """
+    """Sort keys stably, by first bytes, then within each: 4 bytes a row; returns also each distinct key's start."""
     order = np.empty(len(keys), dtype=np.uint32)
     is_start = np.empty(len(keys), dtype=np.bool_)
     first_byte = np.empty(len(keys), dtype=np.uint8)
@@ -257,11 +251,7 @@ def count_distinct(keys: _Words) -> int:
 def draw_folds(
     positive: npt.NDArray[np.bool_], n_folds: int, seed: int, unit: Integers | None = None
 ) -> Integers:
-    """Return a random fold of each row, stratified by class and without separating units.
-
-    unit: (n_rows,), int64; from `number_inseparable`. Units with a positive row, and units without, are distributed
-        evenly.
-    """
+    """Return a random fold of each row; units (`number_inseparable`) with and without a positive are spread evenly."""
     rng = np.random.Generator(np.random.Philox(seed))
     strata = _strata(positive, unit)
     fold = np.empty(sum(len(members) for members, _ in strata), dtype=np.int64)
@@ -346,10 +336,7 @@ def draw_fraction(rows: Integers, fraction: float, rng: np.random.Generator) -> 
 
 
 def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
-    """Return a 64-bit key of each row, computed from its values: equal rows have equal keys.
-
-    Returns ndarray of shape (n_rows,), uint64, which does not depend on the order of rows and columns.
-    """
+    """Hash each row's values to 64 bits: equal rows have equal keys, whatever the order of rows and columns."""
     return _add_sparse(X) if sparse.issparse(X) else _add_columns(X, positive, weight)
 
 
@@ -359,11 +346,7 @@ def scramble_keys(keys: _Words, seed: int) -> _Words:
 
 
 def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
-    """Return a 64-bit key of each column, computed from its values: equal columns have equal keys.
-
-    Returns ndarray of shape (n_features,), uint64, which does not depend on the order of rows and columns; for a sparse
-    matrix a column's key is computed from its index.
-    """
+    """Hash each column's values to 64 bits, whatever the order of rows and columns; of a sparse matrix its index."""
     if sparse.issparse(X):
         return splitmix64(np.arange(X.shape[1], dtype=np.uint64))
     mass = _masses(positive, weight, float(weight.max()))

@@ -246,10 +246,7 @@ class Array(Field):
 
 
 class Records(Field):
-    """A one-dimensional structured array, stored as one array per field, with names prefix + field name.
-
-    `rules` has by field one rule, or a tuple of rules.
-    """
+    """A structured array, stored as one array per field (prefix + name). `rules` has one or several rules by field."""
 
     def __init__(self, dtype: np.dtype[np.void], length: str, prefix: str = "", **rules: Any):
         self.dtype, self.length, self.prefix = dtype, length, prefix
@@ -278,10 +275,7 @@ class Records(Field):
 
 
 class Value(Field):
-    """A JSON value: a number, text, boolean, None, one of a Literal, or a tuple of these; with rules for its numbers.
-
-    With `nan_as_null`, NaN is stored as null.
-    """
+    """A JSON value (number, text, boolean, None, Literal, tuple of these), with rules. `nan_as_null`: NaN as null."""
 
     def __init__(self, name: str | None = None, *, nan_as_null: bool = False) -> None:
         self.name, self.nan_as_null = name, nan_as_null
@@ -303,10 +297,7 @@ class Value(Field):
 
 
 class Nested(Field):
-    """A field that is another state, of the annotated class or of a class given by the reader's known values.
-
-    Known values are passed on to its reader, and `sizes`: names of sizes there, as sums of sizes here.
-    """
+    """Another state, of the annotated or a known class. `sizes`: names of sizes there, as sums of sizes here."""
 
     def __init__(self, **sizes: str) -> None:
         self.sizes = sizes

@@ -150,11 +150,7 @@ def keep_present(
     categories: Categories,
     rows: npt.NDArray[np.int64] | None = None,
 ) -> tuple[npt.NDArray[np.float64], Categories]:
-    """Return the matrix without the categories that no row (or none of `rows`) has.
-
-    matrix: (n_samples, n_features), float64; not changed: if a category is dropped, a copy is returned.
-    rows: the rows whose categories are kept; None: all.
-    """
+    """Drop the categories that no row (or none of `rows`) has; the matrix is copied if that changes it."""
     kept = list(categories)
     given = matrix
     for j, names in enumerate(categories):

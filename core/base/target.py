@@ -69,10 +69,7 @@ def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray
 
 
 def check_grades(y: Any, n_samples: int) -> npt.NDArray[np.int64]:
-    """Return graded labels, shape (n_samples,), int64.
-
-    InvalidData: there is not one label per row, one is not a whole number from 0 to `MAX_GRADE`, or all are equal.
-    """
+    """Return grades, shape (n_samples,). InvalidData: not one per row, not integers in 0 .. `MAX_GRADE`, or equal."""
     labels = as_vector("y", y)
     if len(labels) != n_samples:
         raise InvalidData(f"y must have one label per row of X ({n_samples}), got {len(labels)}")

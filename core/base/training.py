@@ -50,10 +50,7 @@ class TrainingData:
         return self.positive.astype(np.int64) if self.grade is None else self.grade
 
     def take(self, rows: npt.NDArray[Any]) -> Self:
-        """Return the training data of the given rows.
-
-        rows: (n_rows,), or of int; a mask, or ascending indices.
-        """
+        """The rows are a mask, or ascending indices."""
         X, weight = self.X, self.weight
         if isinstance(X, ColumnTable):
             mask = np.zeros(len(weight), dtype=np.bool_)

@@ -42,11 +42,7 @@ MAX_PURIFIED = 200  # sweeps over rows and columns of a pair's table at most
     )
 )
 def look_up_pairs(X, features, starts, thresholds, cells, pairs, tables, parts):  # type: ignore[no-untyped-def]
-    """Add each row's value in the table of each pair of columns to `parts`, half of it to each column of the pair.
-
-    X: (n_rows, n_features) float64; features, starts, thresholds, cells: see `StepFunctions`; pairs: (n_pairs, 2)
-    int64, indices of features; tables: (n_pairs, CELLS, CELLS) float64.
-    """
+    """Add each row's value in each pair's table to `parts`, half of it to each column; see `StepFunctions`."""
     as_sum = parts.shape[1] == 1
     own = np.empty(len(features), dtype=np.int64)
     for i in range(X.shape[0]):

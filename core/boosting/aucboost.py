@@ -50,10 +50,7 @@ alpha `below` elsewhere."""
 
 @dataclass(frozen=True, slots=True)
 class CutEstimator:
-    """A fitted estimator whose scores are thresholded into a two-valued classifier, with the fields of `ROUND`.
-
-    d_plus and d_minus are the weights that it classifies rightly and wrongly; each class has the weight ½.
-    """
+    """A fitted estimator cut into two values, with the fields of `ROUND`; d_plus and d_minus sum to 1."""
 
     estimator: Any
     threshold: float
@@ -213,10 +210,7 @@ class EstimatorLearner(WeakLearner):
 
 
 class ClassifierLearner(EstimatorLearner):
-    """Weak learner that fits a built-in classifier, given by name, to the reweighted training rows in each round.
-
-    The classifier's seed is derived from the booster's random_state and the number of the round.
-    """
+    """Fits a built-in classifier to the reweighted rows each round, seeded by random_state and the round's number."""
 
     ensemble = ClassifierSum
     takes_categories = True

@@ -43,10 +43,7 @@ class Evaluation(NamedTuple):
 def evaluate(
     data: TrainingData, metric: ListMetric | None = None, name: str = "validation_auc"
 ) -> Evaluation:
-    """Return an `Evaluation` of validation or sampled rows, by default with the AUC.
-
-    For several labels it is over all (row, label) pairs; with queries it is the mean of the metric over them.
-    """
+    """Evaluate rows by the AUC (of several labels over all (row, label) pairs), or the metric's mean over queries."""
     n_rows, n_labels = len(data.positive), data.positive.size // len(data.positive)
     X = data.X if isinstance(data.X, ColumnTable) else np.ascontiguousarray(data.X)
     if data.query is not None:

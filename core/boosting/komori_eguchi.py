@@ -307,11 +307,7 @@ _CODES = numba.uint8[::1]
 
 @kernel(numba.void(_CODES, _LINE, _LINE, _LINE, _LINE, _TABLE))
 def sum_piece_powers(codes, column, left, slope, weight, sums):  # type: ignore[no-untyped-def]
-    """Add Σ weight · u^p over the rows in each piece to sums, (n_pieces + 1, n_powers); u = (x - left) slope.
-
-    codes: (n_rows,) uint8; column, weight: (n_rows,) float64; left, slope: (n_pieces,) float64. The last row of sums is
-    that of the missing.
-    """
+    """Add Σ weight · u^p, u = (x - left) slope, over the rows of each piece to sums, the missing last."""
     missing = sums.shape[0] - 1
     for i in range(len(codes)):
         value = weight[i]

@@ -175,10 +175,7 @@ class BoostingAlgorithm(ABC):
 
 
 def log_ratio(d_plus: float, d_minus: float, smoothing: float = 0.0) -> float:
-    """Return ½ ln((d+ + ε)/(d- + ε)), the step along a weak ranker; ε is `smoothing`.
-
-    Without smoothing it would be infinite for d- = 0: there it is bounded by ½ ln(2^52) ≈ 18.
-    """
+    """Return ½ ln((d+ + ε)/(d- + ε)), ε = `smoothing`; without it, at most ½ ln(2^52) ≈ 18, as for d- = 0."""
     if smoothing == 0.0 and d_minus == 0.0:
         smoothing = EPS_MASS
     return 0.5 * math.log((d_plus + smoothing) / (d_minus + smoothing))
@@ -222,10 +219,7 @@ class WeakLearner(Resumable, ABC):
         return ()
 
     def extend(self, X: Any) -> Any:
-        """Return rows with any columns that the weak rankers add (crosses).
-
-        Rows of a table that is read by columns are replaced by stand-in values, which score the same.
-        """
+        """Add the columns of crosses, if any. Rows of a table read by columns become stand-ins with equal scores."""
         if not isinstance(X, ColumnTable):
             return X
         assert self._stored is not None
@@ -478,12 +472,8 @@ class SampleScores:
 
 
 class RoundMetrics(Mapping[str, float]):
-    """The metrics of a round by name, computed lazily.
-
-    A value given as a function is computed when first read; until then the function keeps references to its inputs.
-    `dict` and pickle compute all values.
-
-    Until then the function keeps the objects that it needs. `dict` and pickle compute all figures.
+    """The metrics of a round by name. A function is called when its value is first read, and keeps its inputs until
+    then; `dict` and pickle compute all.
     """
 
     def __init__(self, metrics: MetricEstimates) -> None:

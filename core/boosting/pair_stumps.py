@@ -67,9 +67,7 @@ class CategoryOrder:
             self.n_bins[j] = max(n, 1)
 
     def shrink(self, j: int, masses: Floats) -> None:
-        """Shrink the weights of the pairs that a categorical feature's splits order correctly and wrongly, in place.
-
-        masses: (2, 2, n_slots) float64, by [missing above?, wrongly?, cut + 1].
+        """Shrink the weights of pairs ordered by a feature's splits, by [missing above?, wrongly?, cut + 1], in place.
         """
         true, mixed, missing = self._masses[j]
         n = true.shape[1]

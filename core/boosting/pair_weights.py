@@ -20,10 +20,7 @@ from .data import Bools, Integers
 
 
 class PairWeights(Resumable, ABC):
-    """Base class of the weights of pairs, which sum to 1 after every step so that they never underflow.
-
-    Rows are counted from 0 in the order of `rows`.
-    """
+    """The weights of pairs, which sum to 1 after every step so that they never underflow; rows are those of `rows`."""
 
     rows: Integers
     """The place of each row in the table. Shape (n,)."""
@@ -49,9 +46,8 @@ class PairWeights(Resumable, ABC):
         """Return for each row the weight of the pairs in which it is the better one, and the worse one, (n,) each."""
 
     def sort(self, codes: Codes, features: list[int], n_slots: int) -> None:
-        """Prepare `sum_cuts` for new codes of these features; before the first call, of all features.
-
-        codes: (n_features, n); n_slots: the greatest number of codes of a feature, the missing one among them.
+        """Prepare `sum_cuts` for new codes, before the first call of all features. n_slots: the most codes of a
+        feature.
         """
 
     @abstractmethod
@@ -69,7 +65,4 @@ class PairWeights(Resumable, ABC):
 
     @abstractmethod
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
-        """Return the weights of the pairs with no row above a split, only the worse, only the better, and both.
-
-        is_above: (n,) bool.
-        """
+        """Return the weights of pairs with no row above a split, only the worse, only the better, and both."""

@@ -139,10 +139,7 @@ class SmoothMarginAlgorithm(RankingAlgorithm):
 
 
 def smooth_step(g: float, d_plus: float, d_minus: float) -> float:
-    """Return the step of eq. 12, in a form that is finite at d- = 0; g is the smooth margin, in [0, 1).
-
-    With d+ - d- > g the step is above 0; otherwise it is 0.
-    """
+    """Return eq. 12's step, finite at d- = 0; above 0 if d+ - d- > g, the smooth margin in [0, 1), else 0."""
     d_zero = max(1.0 - d_plus - d_minus, 0.0)
     root = math.sqrt((g * d_zero) ** 2 + 4.0 * (1.0 - g * g) * d_plus * d_minus)
     numerator, denominator = 2.0 * d_plus * (1.0 - g), g * d_zero + root

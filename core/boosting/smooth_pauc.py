@@ -199,11 +199,7 @@ _FLAGS = numba.boolean[::1]
 
 @kernel(numba.void(_LINE, _TABLE, numba.float64, numba.float64, _BLOCK))
 def sum_powers(scores, factors, origin, width, sums):  # type: ignore[no-untyped-def]
-    """Add Σ factor · u^p by cell to sums, (n_factors, n_cells, n_powers) float64.
-
-    u in [-1, 1) is the position of a score in its cell. scores: (n_rows,) float64; factors: (n_factors, n_rows)
-    float64.
-    """
+    """Add Σ factor · u^p by cell to sums, (n_factors, n_cells, n_powers); u in [-1, 1) is the position in the cell."""
     for i in range(len(scores)):
         position = (scores[i] - origin) / width
         cell = int(position)
@@ -218,10 +214,7 @@ def sum_powers(scores, factors, origin, width, sums):  # type: ignore[no-untyped
 
 @kernel(numba.void(_LINE, numba.float64, numba.float64, _TABLE, _LINE))
 def evaluate(scores, origin, width, coefficients, values):  # type: ignore[no-untyped-def]
-    """Write the polynomial of each score's cell to values, (n_rows,) float64.
-
-    scores: (n_rows,) float64; coefficients: (n_cells, n_powers) float64.
-    """
+    """Write the polynomial of each score's cell to values. coefficients: (n_cells, n_powers)."""
     degree = coefficients.shape[1] - 1
     for i in range(len(scores)):
         position = (scores[i] - origin) / width
@@ -256,10 +249,7 @@ def smooth(targets, cells, nodes, weights, used, sums):  # type: ignore[no-untyp
 
 @kernel(numba.void(_LINE, _CELLS, _TABLE, _TABLE, _LINE, _LINE))
 def smooth_tail(targets, cells, nodes, weights, above, tails):  # type: ignore[no-untyped-def]
-    """Write Σ weight · Φ(√2 (node - target)) to tails, (n_targets,) float64; see `smooth`.
-
-    weights: (n_cells, N_NODES) float64; above: (n_cells + 1,) float64, the weight of all cells from each one on.
-    """
+    """Write Σ weight · Φ(√2 (node - target)) to tails; above: the weight of all cells from each on. See `smooth`."""
     for t in range(len(targets)):
         tail = above[cells[t] + REACH + 1]
         for b in range(cells[t] - REACH, cells[t] + REACH + 1):

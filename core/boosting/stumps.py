@@ -126,10 +126,7 @@ def _sum_sides(histogram, n_bins, bins_above, cut, missing_above):  # type: igno
 
 
 def sum_sides(histograms: Floats, bins: Bins, split: Split) -> tuple[float, float, float, float]:
-    """Return the weights of positives and negatives above and below a split, each summed from its own bins.
-
-    histograms: (n_features, 2, n_slots) float64, the missing last.
-    """
+    """Return class weights above and below a split, each summed from its own bins; the last slot is the missing."""
     j, above = split.feature, split.bins_above
     sides = _NO_BINS if above is None else above
     sums: tuple[float, float, float, float] = _sum_sides(
@@ -140,10 +137,7 @@ def sum_sides(histograms: Floats, bins: Bins, split: Split) -> tuple[float, floa
 
 @kernel(numba.void(_CODE[::1], _CODE, _CODE, numba.float64, numba.float64, numba.float64[::1]))
 def rescale_sides(column, first, width, inside, outside, weights):  # type: ignore[no-untyped-def]
-    """Multiply the weights of the rows whose code is inside or outside an interval by a factor each, in place.
-
-    column: (n_rows,) uint8; weights: (n_rows,) float64.
-    """
+    """Multiply the weights of the rows with codes inside or outside an interval by a factor each, in place."""
     for i in range(len(column)):
         weights[i] *= inside if column.dtype.type(column[i] - first) <= width else outside
 
@@ -227,10 +221,7 @@ class StepFunctions:
     missing x. Shape (n_thresholds + 2 * n_used,)."""
 
     def score(self, X: Floats, offset: float) -> Floats:
-        """Return offset + Σ_j g_j(x_j) of each row, without checks; X is C-contiguous.
-
-        O(n_rows · n_used · log n_thresholds). Many rows are compared with all thresholds if those are few.
-        """
+        """Return offset + Σ_j g_j(x_j), without checks, for C-contiguous X; O(n_rows · n_used · log n_thresholds)."""
         scores: Floats = _score(X, offset, self.features, self.starts, self.thresholds, self.values)
         return scores
 
@@ -433,10 +424,7 @@ class StumpSum(Ensemble):
 
 
 class StumpMaker:
-    """Builds stumps from splits of bin codes, and sums of stumps from a run.
-
-    shares: (n_features, n_slots) float64, the fraction of the weight in each bin, that of missing values last.
-    """
+    """Builds stumps from splits of bin codes. shares: fraction of the weight by bin, missing last."""
 
     def __init__(self, bins: Bins, n_categories: Integers, shares: Floats) -> None:
         self.bins = bins
@@ -877,10 +865,7 @@ def describe_rules(
     name: Callable[[int], str],
     categories: Categories,
 ) -> list[dict[str, Any]]:
-    """Return one sentence per distinct stump with the total value that it adds, greatest first, ready for JSON.
-
-    A sentence mentions missing values only if the feature had some in training (`has_missing`).
-    """
+    """Return one sentence per distinct stump with its total value, greatest first; missing only if `has_missing`."""
     rounds = rounds[rounds["feature"] >= 0]
     keys = rounds[["feature", "threshold", "set", "sign", "missing_above"]].copy()
     keys["threshold"][keys["set"] != NO_SET] = 0.0  # one NaN is not another

@@ -376,10 +376,7 @@ class CrossedTreeSum(Ensemble):
 def describe_leaves(
     splits: npt.NDArray[np.void], sets: Words, name: Callable[[int], str], categories: Categories
 ) -> list[str]:
-    """Return the condition of each leaf as text, such as "1 < age <= 3 or missing and colour in {green, red}".
-
-    splits: (n_leaves - 1,) `SPLITS`; sets: (n_words,) uint64.
-    """
+    """Return the condition of each leaf, such as "1 < age <= 3 or missing and colour in {green, red}"."""
     paths: list[dict[int, Condition]] = [{}]
     mentions_missing: dict[int, bool] = {}
     for split in splits:

@@ -385,10 +385,7 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
 
 
 def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float:
-    """Return Lemma 3's bound of the log covering number ln N(F, θ, ε): ln|H| ln(2/ε)/(2θ²), or 0 if ε >= 2.
-
-    F are the convex combinations of H.
-    """
+    """Return Lemma 3's bound of ln N(F, θ, ε), F the convex combinations of H: ln|H| ln(2/ε)/(2θ²), or 0 if ε >= 2."""
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
     _check_positive("epsilon", epsilon)

@@ -138,10 +138,7 @@ def bins_after(
 
 
 def categories_above(bins: Bins, split: Split) -> npt.NDArray[np.bool_] | None:
-    """Return which categories are above a split, shape (n_categories,), bool; None for a numeric feature.
-
-    A category without training rows goes with the missing.
-    """
+    """Return which categories are above a split, with unseen ones beside the missing; None for a numeric feature."""
     own = bins.category_bins[split.feature]
     if own is None or split.bins_above is None:
         return None

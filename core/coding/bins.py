@@ -97,10 +97,7 @@ class Bins:
 
     @cached_property
     def n_slots(self) -> int:
-        """Length of a histogram: one entry per code, the last one for missing values.
-
-        For uint8 always 256, a code's slot being itself. For uint16 no more than there are bins.
-        """
+        """Length of a histogram, missing last: for uint8 always 256, each code its own slot; for uint16 the bins."""
         if self.dtype == np.uint8:
             return N_CODES
         return int(self.n_bins.max()) + 1
@@ -286,10 +283,7 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
 
 @kernel(numba.void(_READ_ONLY_MATRIX, numba.uint32[::1], numba.int64, numba.float64[:, ::1]))
 def gather_columns(X, rows, first, columns):  # type: ignore[no-untyped-def]
-    """Copy columns `first`, ... of X to columns, (n_columns, n_rows) float64, in the order of rows, (n_rows,) uint32.
-
-    Few rows are copied at a time, which the cache holds for all columns. X: (n_samples, n_features) float64.
-    """
+    """Copy columns `first`, ... of some rows of X, few rows at a time, which the cache holds for all columns."""
     for start in range(0, len(rows), GATHERED_ROWS):
         end = min(start + GATHERED_ROWS, len(rows))
         for j in range(columns.shape[0]):
@@ -312,10 +306,7 @@ def _count_below(padded, step, value):  # type: ignore[no-untyped-def]
     numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint16[::1]),
 )
 def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
-    """Write the code of each value (the number of edges below it); return whether a value is NaN.
-
-    column: (n_rows,) float64; edges: (n_bins - 1,) float64, ascending; codes: (n_rows,) uint8 or uint16.
-    """
+    """Write the code of each value (the number of ascending edges below it); return whether a value is NaN."""
     size = N_CODES
     while size <= len(edges):
         size *= 2
@@ -351,13 +342,7 @@ def encode_categories(
 def fit_edges(
     column: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, max_bins: int
 ) -> npt.NDArray[np.float64]:
-    """Return the edges of one column.
-
-    column: (n_rows,), float64.
-    weight: (n_rows,), float64, or None; none if all are equal.
-
-    Result: (n_bins - 1,), float64; empty for a constant or wholly missing column.
-    """
+    """Return (n_bins - 1,) edges; none for a constant or missing column. weight: None if all are equal."""
     if weight is None:
         return _find_edges(*_order(column.copy(), None), np.empty(0), max_bins)
     order = np.argsort(column)

@@ -68,22 +68,14 @@ INFINITE_ESS = InverseESS(0.0, 0.0)
 
 
 def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the number of rows that each row represents: a weight k counts as k rows.
-
-    Returns ndarray of shape (n_rows,), float64: the weights. If their mean is below 1 they cannot be meant as numbers
-    of rows, and are divided by their mean.
-    """
+    """A weight k counts as k rows. Weights with a mean below 1 are divided by it: they are no numbers of rows."""
     return np.asarray(weight / min(float(weight.mean()), 1.0))
 
 
 def measure_inverse_ess(
     weights: npt.NDArray[np.float64], rows: npt.NDArray[np.float64] | None, n_positives: int
 ) -> InverseESS:
-    """Return the inverse effective sample size of each class.
-
-    weights: (n_rows,), float64; present weights, positives first.
-    rows: (n_rows,), float64, or None; the number of rows that each row stands for; None: one.
-    """
+    """Return each class's inverse effective sample size, positives first; `rows` is how many rows each stands for."""
     squares = weights * weights
     if rows is not None:
         squares /= rows

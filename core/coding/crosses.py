@@ -264,10 +264,7 @@ class Crosses(State):
         return np.append(below, edges)
 
     def fold(self, parts: Floats) -> Floats:
-        """Return contributions per feature, with those of a cross's columns divided equally between its two features.
-
-        parts: (n_rows, n_features + n_columns), float64.
-        """
+        """Divide a cross's contributions equally between its two features."""
         n_features = len(self.n_categories)
         folded = parts[:, :n_features].copy()
         for k, (first, second) in enumerate(self.feature.tolist()):

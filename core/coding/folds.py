@@ -80,10 +80,7 @@ def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
 
 
 def scale_to_all(mass: Floats) -> Floats:
-    """Return each category's weight outside each fold, scaled up to the weight of all folds.
-
-    mass: (n_folds, n_categories), float64.
-    """
+    """Return each category's weight outside each fold, (n_folds, n_categories), scaled up to all folds."""
     of_fold = mass.sum(axis=1)
     others = of_fold.sum() - of_fold
     scale = of_fold.sum() / np.where(others > 0.0, others, 1.0)

@@ -123,12 +123,7 @@ def _cut_categories(
 
 
 def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
-    """Return the `Scatter` of signed row weights.
-
-    signed: (n_rows, n_labels).
-    rows: (n_rows,), or None; the number of rows that each row stands for; None: infinitely many, so that chance
-        explains nothing.
-    """
+    """Measure the `Scatter`; rows: how many each row stands for (None: infinitely many: chance explains nothing)."""
     mass = np.abs(signed).sum(axis=1)
     mass /= mass.sum()
     if rows is None:
@@ -141,13 +136,9 @@ def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
 
 
 def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
-    """Return each bin's label sums, shrunk towards the overall mean as far as the differences may be noise.
+    """Return (n_bins, n_labels) label sums, shrunk towards the overall mean as far as differences may be noise.
 
-    Returns ndarray of shape (n_bins, n_labels), float64.
-
-    sums: (n_bins, n_labels).
-    masses: (n_bins,); above 0.
-    chance: scatter that chance alone gives to bins of total mass 1.
+    masses: above 0; chance: the scatter that chance alone gives to bins of total mass 1.
     """
     means = masses[:, None] * (sums.sum(axis=0) / masses.sum())
     scatter = float(((sums - means) ** 2).sum())

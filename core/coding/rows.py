@@ -25,10 +25,7 @@ MAX_ROWS = 1 << 32
 
 
 def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uint32], int]:
-    """Return all row indices, positives first, (n_rows,) uint32; and the number of positives.
-
-    InvalidData: there are more rows than uint32 has numbers.
-    """
+    """Return row indices, positives first, and the number of positives. InvalidData: too many rows for uint32."""
     if len(positive) >= MAX_ROWS:
         raise InvalidData(f"a table must have fewer than {MAX_ROWS:,} rows, got {len(positive):,}")
     rows, n_positives = np.empty(len(positive), dtype=np.uint32), int(np.count_nonzero(positive))

@@ -272,10 +272,7 @@ def _begin(folder: Path) -> tuple[Path, int]:
 
 
 def mapped(folder: Path | None, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return an array of zeros, memory-mapped to an unnamed temporary file in `folder`; in memory without one.
-
-    OSError: there is no room.
-    """
+    """Return zeros, memory-mapped to an unnamed file in `folder`; in memory without one. OSError: there is no room."""
     n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if n_bytes == 0 or folder is None:
         return np.zeros(shape, dtype)
@@ -385,10 +382,7 @@ def write_codes(
 def lay_out_piece(
     piece: Piece, codes: Sequence[tuple[Codes, ...]], dtype: Any, folder: Path
 ) -> Codes:
-    """Return the codes of a block of rows by column, (n_features, n_rows), positives first, memory-mapped.
-
-    codes: of each file of the block, column by column.
-    """
+    """Return a block's codes, (n_features, n_rows), positives first, memory-mapped. codes: of each file, by column."""
     n_rows, n_features = len(piece.positive), len(codes[0])
     laid_out = mapped(folder, (n_features, n_rows), dtype)
     next_place = [0, int(np.count_nonzero(piece.positive))]

@@ -36,10 +36,7 @@ TEAM_CELLS = 100_000
 
 
 class ThreadPool:
-    """A pool of as many threads as numba is set to use; a single one if the computation is small.
-
-    n_cells: size of the computation: the number of table cells that it reads.
-    """
+    """As many threads as numba is set to use; one for a small computation of `n_cells`, the table cells it reads."""
 
     def __init__(self, n_cells: int) -> None:
         self._n_threads = numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1
@@ -266,10 +263,7 @@ def sleep_briefly(typing_context):  # type: ignore[no-untyped-def]
 
 
 def lay_out(kind: numba.types.Type, arrays: Any) -> npt.NDArray[np.int64]:
-    """Return the memory layout of a tuple of arrays, of this numba type, for `tuple_at` to read by address.
-
-    The arrays must outlive its readers. TypeError: their types are others.
-    """
+    """Return a tuple's memory layout for `tuple_at`; its arrays must outlive the readers. TypeError: other types."""
     if numba.typeof(arrays) != kind:
         raise TypeError(f"the arrays must be of the type {kind}, got {numba.typeof(arrays)}")
     return np.array(list(_words_of(arrays)), dtype=np.int64)
@@ -288,10 +282,7 @@ def _words_of(value: Any) -> Iterator[int]:
 
 @intrinsic
 def address_of(typing_context, value):  # type: ignore[no-untyped-def]
-    """Return the address of a copy of a tuple of arrays: it and the arrays must outlive its readers, see `keep_alive`.
-
-    The copy lies on the stack of the function that asks.
-    """
+    """Return the address of a copy on the caller's stack; it and the arrays must outlive readers (`keep_alive`)."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         copy = cgutils.alloca_once_value(builder, arguments[0])

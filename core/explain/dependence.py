@@ -346,10 +346,7 @@ def score_points(
     columns: Sequence[int],
     points: Floats,
 ) -> Floats:
-    """Return the mean score of the rows with some columns set to each of several points; shape (n_points[, n_labels]).
-
-    `score` is called with at most `BLOCK_ROWS` rows.
-    """
+    """Return mean scores, (n_points[, n_labels]), with columns set to points; `score` gets up to `BLOCK_ROWS` rows."""
     rows, weight = _weighing(rows, weight)
     relative = weight / weight.max()  # so that no sum overflows
     block = rows[:BLOCK_ROWS]

@@ -94,10 +94,7 @@ class KernelCache:
         return any(os.path.isfile(folder / name) for folder in folders())
 
     def load_overload(self, signature: Any, target: Any) -> Compiled | None:
-        """Return the compiled kernel; None if it must be compiled. Numba calls this before it compiles.
-
-        If another process is compiling it, wait for that process to finish or to die.
-        """
+        """Return None if it must be compiled. Waits for another process that compiles it, to finish or to die."""
         target.refresh()
         name = self.file_name(signature, target)
         found = self._read(name, target)
@@ -206,10 +203,7 @@ def _write(path: Path, contents: bytes) -> None:
 
 
 def stamp_of(function: FunctionType) -> str:
-    """Return a hash of everything that a kernel is made of, as 16 hexadecimal digits.
-
-    function: the kernel as Python.
-    """
+    """Hash everything that a kernel is made of to 16 hexadecimal digits."""
     files: dict[str, str] = {}
     values: dict[str, set[str]] = {}
     for reached in _reached(function, {function.__module__.partition(".")[0], *_PACKAGES}, values):

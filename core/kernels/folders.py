@@ -92,11 +92,7 @@ def folders(state_dir: Path | None = None) -> list[Path]:
 
 
 def write_list(stamp: str, kernels: list[list[str]]) -> None:
-    """Write the list of all kernels of a source and processor, from which other processes count compiled ones.
-
-    stamp: of the source and the processor.
-    kernels: names of the files of each kernel.
-    """
+    """Write the kernels' file names of a source and processor (`stamp`), from which others count compiled ones."""
     text = "".join(f"{' '.join(files)}\n" for files in kernels)
     for folder in folders():
         path = folder / f"{_LIST}{stamp}"
@@ -115,11 +111,7 @@ def write_list(stamp: str, kernels: list[list[str]]) -> None:
 
 
 def n_compiled(stamp: str = "*", state_dir: Path | None = None) -> tuple[int, int] | None:
-    """Return the numbers of compiled and of all kernels, from the folders; None without a list of kernels.
-
-    stamp: what the list was written for; ``*``: the newest list.
-    state_dir: see `folders`.
-    """
+    """Count compiled and all kernels; None without a list. stamp: what it was written for; `*`: the newest."""
     present: set[str] = set()
     lists = []
     for folder in folders(state_dir):

@@ -113,10 +113,7 @@ class LazyLibrary(JITCodeLibrary):
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Hold numba's compiler lock, with default options and `LazyLibrary` as code library.
-
-    Numba takes the same lock. A function that is compiled while another one is would inherit the other's options.
-    """
+    """Hold numba's compiler lock with default options, which a nested compilation would inherit, and `LazyLibrary`."""
     codegen = cpu_target.target_context.codegen()
     set_env = type(codegen).set_env
 
@@ -143,10 +140,7 @@ def load_registries() -> None:
 
 
 def to_bytes(compiled: Compiled, *, is_only_linked: bool = False) -> bytes | None:
-    """Return a compiled function as bytes for the cache; None if its machine code contains process addresses.
-
-    If it `is_only_linked` into other functions, the bytes have no machine code.
-    """
+    """Return bytes for the cache, without machine code if `is_only_linked`; None if it contains process addresses."""
     has_own_code = any(not each.can_cache for each in compiled.lifted)
     if has_own_code or compiled.library.has_dynamic_globals:
         return None
@@ -161,10 +155,7 @@ def from_bytes(payload: bytes, target: Any) -> Compiled:
 
 
 def address_of_kernel(dispatcher: Any) -> int:
-    """Return the machine-code address of a kernel with one signature, loading or compiling it.
-
-    It takes arguments as numba's functions do among themselves: `core.coding.threads.call_at` calls it.
-    """
+    """Load or compile a kernel with one signature; return its address for `core.coding.threads.call_at`."""
     dispatcher.compile(None)
     (compiled,) = dispatcher.overloads.values()
     address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)

@@ -287,9 +287,7 @@ class CuttingPlanes:
         max_iter: int,
         report: Report | None = None,
     ) -> Solution:
-        """Minimise ½‖w - center‖² + C R(w), C > 0, until `good_enough(objective, gap)`.
-
-        The solution is never worse than the start.
+        """Minimise ½‖w - center‖² + C R(w) until `good_enough(objective, gap)`; the result is never worse than `start`.
         """
         best = start
         objective = half_square(best.w - center) + C * best.risk
@@ -642,10 +640,7 @@ def find_axes(
 
 
 def draw_by_mass(weight: Floats, n_rows: int) -> tuple[Ints, Floats]:
-    """Return sampled row indices, at even steps of cumulative weight and ascending, and the count of each.
-
-    If there are at most `n_rows` rows, all are returned, with their weights.
-    """
+    """Sample ascending rows at even steps of weight, with their counts; up to `n_rows` rows: all, with weights."""
     mass = np.cumsum(weight)
     if np.count_nonzero(weight) <= n_rows and mass[-1] <= n_rows:
         taken = np.flatnonzero(weight)

@@ -116,10 +116,7 @@ class FeatureMap(State, ABC):
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Return the number of terms of the score, and the `limit` largest of them as JSON values.
-
-        `w` are the coefficients, shape (size,); `means` the mean contributions as `sums` adds them up.
-        """
+        """Return the number of terms and the `limit` largest as JSON; means: contributions as `sums` adds them."""
 
     def describe(self, columns: Columns) -> dict[str, Any]:
         """Return the map's name and parameters as JSON values; empty for the plain columns."""
@@ -132,10 +129,7 @@ class FeatureMap(State, ABC):
     def walk_monotone(
         self, w: Floats, directions: Directions, score: Callable[[Floats], Floats]
     ) -> Verification | None:
-        """Verify monotone constraints from the coefficients `w`; None if they do not determine the answer.
-
-        See `Ranker.walk_monotone`. `score` returns the score of each row of a matrix of shape (n_rows, n_features).
-        """
+        """Verify constraints from coefficients `w`; None if they do not decide. See `Ranker.walk_monotone`."""
         return None
 
     def sums(self, parts: Floats) -> Floats:
@@ -276,10 +270,7 @@ class LinearRows(ABC):
         """Return a stored copy of the rows with the given indices."""
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Return coefficients for the map's own coordinates, given those for the coordinates of these rows.
-
-        `mean` is the mean of the training rows' coordinates. Both are the same unless a subclass mixes coordinates.
-        """
+        """Convert coefficients to the map's own coordinates; `mean` is the training rows'. Only mixed ones differ."""
         return w
 
 
@@ -468,10 +459,7 @@ class LinearSample(NamedTuple):
 
 
 def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_]) -> StoredRows:
-    """Return a dense table's rows in these coordinates, stored sparse: 12 bytes per nonzero value.
-
-    `plain`, shape (n_features,), marks the columns of numbers to store uncentered; none of them has a missing value.
-    """
+    """Store a dense table sparse, 12 bytes per nonzero value; `plain` columns, without missing values, uncentered."""
     c, (n, p) = coordinates, X.shape
     words = c.first >= 0
     base = np.where(words, c.category_index, np.arange(p))
@@ -524,10 +512,7 @@ def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
 
 
 def find_clip_limits(effects: Coefficients, n_categories: Ints) -> Floats:
-    """Return the limit to which |x - center| is clipped per numeric column, so that no score is infinite.
-
-    For a column of categories: the number of its categories.
-    """
+    """Return limits of |x - center|, so that no score is infinite; of categories their number."""
     growth = np.maximum(abs(effects.slope) * len(effects.slope), 1e-18)
     limits = np.minimum(MAX_SCORE / growth, MAX_DIFFERENCE)
     return np.where(n_categories > 0, n_categories, limits)
@@ -556,10 +541,7 @@ def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool)
 def learn_coordinates(
     X: Any, weight: Floats, n_categories: Ints, *, standardize: bool
 ) -> tuple[Coordinates, Floats]:
-    """Return the fitted coordinates, and each column's largest absolute coordinate, shape (n_features,).
-
-    Mean and standard deviation are weighted and leave missing values out. Three passes over X.
-    """
+    """Fit coordinates in three passes, without missing values; returns also each column's largest absolute one."""
     m = column_moments(X, weight)
     numeric = n_categories == 0
     kept = numeric & (m.low < m.high) & (m.deviation > MIN_DEVIATION)
@@ -587,11 +569,7 @@ class Moments(NamedTuple):
 
 
 def column_moments(X: Any, weight: Floats) -> Moments:
-    """Return each column's weighted moments; three passes over X.
-
-    X: ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64; NaN is missing; a value that a sparse matrix
-        does not store is 0.
-    """
+    """Return weighted moments of a dense or CSR matrix in three passes; values that CSR does not store are 0."""
     p = X.shape[1]
     mass, absent, unstored = np.zeros(p), np.zeros(p), np.zeros(p)
     low, high = np.full(p, np.inf), np.full(p, -np.inf)
@@ -612,10 +590,7 @@ def column_scales(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def standardise(X: Floats, center: Floats, scale: Floats) -> Floats:
-    """Return (x - center) / scale of each column, clipped to ± `MAX_STANDARDISED`; a missing value stays NaN.
-
-    x and center are halved first, since x - center may overflow.
-    """
+    """Return (x - center) / scale, clipped to ± `MAX_STANDARDISED`, halved first: x - center may overflow."""
     with np.errstate(over="ignore"):
         z = (X / 2 - center / 2) / (scale / 2)
     return np.clip(z, -MAX_STANDARDISED, MAX_STANDARDISED)
@@ -769,11 +744,7 @@ def sum_rows(X, row_weight, center, unit, first, sums, absent, table):  # type: 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _OUT, _OUT, _OUT, _OUT), _nrt=False)
 def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
-    """Add the weights of each column's present and missing values to `mass` and `absent`; update `low` and `high`.
-
-    mass, absent: (n_features,), float64; the weight of the rows with a value, and of those without one, are added.
-    low, high: (n_features,), float64; least and greatest value so far; updated.
-    """
+    """Add weights of present and missing values by column to `mass` and `absent`; update ranges `low` and `high`."""
     p = X.shape[1]
     for i in range(len(X)):
         row, w = X[i], weight[i]
@@ -794,12 +765,7 @@ def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64), _nrt=False)
 def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyped-def]
-    """Add Σ weight · (½ (x - center) · scale)^order over each column's values to `sums`, leaving missing ones out.
-
-    center, scale: (n_features,), float64; no sum overflows if 1 / scale is half the column's range.
-    sums: (n_features,), float64; added to.
-    order: int; 1 or 2.
-    """
+    """Add Σ weight · (½ (x - center) · scale)^order by column; no overflow if 1 / scale is half the range."""
     p = X.shape[1]
     for i in range(len(X)):
         row, w = X[i], weight[i]

@@ -149,10 +149,7 @@ def lay_dense(X: Any, rows: slice) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class BinnedMap(FeatureMap):
-    """Feature map of quantile bins: a 0/1 feature per bin of each column, and one for missing values.
-
-    A missing value in a column that had none at fit adds the column's mean.
-    """
+    """Quantile bins: a 0/1 feature per bin, and one for missing values, which without any at fit add the mean."""
 
     n_categories: Ints
     n_edges: Annotated[Ints, Array("n_features"), Ge(0), Lt(MAX_BINS), Totals("n_all_edges")]
@@ -538,10 +535,7 @@ class NystroemMap(GaussianMap):
 
 
 class CombinedRows(LinearRows):
-    """Rows whose coordinates are linear combinations of a map's features: mixᵀ · features.
-
-    `mix` has shape (n_map_features, size), float64.
-    """
+    """Coordinates are combinations of a map's features: mixᵀ · features; mix: (n_map_features, size)."""
 
     def __init__(self, rows: LinearRows, mix: Floats) -> None:
         self.size, self.n_rows = mix.shape[1], rows.n_rows
@@ -587,13 +581,7 @@ def fit_nystroem(
 
 @kernel(numba.void(_CODES, _INTS, _FLOATS, numba.float64[::1]))
 def score_codes(codes, first, effect, scores):  # type: ignore[no-untyped-def]
-    """Add effect[first[j] + codes[j, i]], summed over the columns j, to scores[i].
-
-    codes: (n_features, n_rows), uint8.
-    first: (n_features,), int64; index of the first bin of each column in `effect`.
-    effect: (n_bins,), float64.
-    scores: (n_rows,), float64; added to.
-    """
+    """Add effect[first[j] + codes[j, i]], summed over the columns j, to scores[i]."""
     for j in range(len(codes)):
         for i in range(len(scores)):
             scores[i] += effect[first[j] + np.int64(codes[j, i])]
@@ -601,14 +589,7 @@ def score_codes(codes, first, effect, scores):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_CODES, _INTS, _FLOATS, _INTS, numba.float64[::1]))
 def sum_codes(codes, rows, row_weight, first, sums):  # type: ignore[no-untyped-def]
-    """Add the weight of each listed row to the sums of the bins that hold its values.
-
-    codes: (n_features, n_rows), uint8.
-    rows: (n_taken,), int64.
-    row_weight: (n_rows,), float64.
-    first: (n_features,), int64; index of the first bin of each column in `sums`.
-    sums: (n_bins,), float64; added to.
-    """
+    """Add each listed row's weight to the sums of its bins; first: index of each column's first bin in `sums`."""
     for j in range(len(codes)):
         for i in rows:
             sums[first[j] + np.int64(codes[j, i])] += row_weight[i]

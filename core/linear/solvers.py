@@ -173,11 +173,7 @@ class Solver(ABC):
             yield solution
 
     def critical_fpr(self) -> float | None:
-        """Return the least fpr_max for which the optimum would not be w = 0, to 2 %; None if there is none.
-
-        None if the whole AUC collapses, too (the classes have the same mean), or if R is not convex, so that a collapse
-        cannot be proven.
-        """
+        """Return the least fpr_max for an optimum other than w = 0, to 2 %; None: none exists, or R is not convex."""
         return None
 
 

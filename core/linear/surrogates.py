@@ -222,10 +222,7 @@ class SigmoidSurrogate(Surrogate):
     """
 
     def at(self, s: Floats, z: Floats) -> Violations:
-        """Return R and its tangent plane, which is not below R here; see `Surrogate.at`.
-
-        O(m B + n + j_β log j_β) for B blocks.
-        """
+        """Return R and its tangent plane, not below R here; see `Surrogate.at`. O(m B + n + j_β log j_β), B blocks."""
         low, high, _ = self.window
         rows = self._highest(z)
         first = np.flatnonzero(np.append(True, np.diff(z[rows]) != 0.0))  # of each run of ties
@@ -340,13 +337,7 @@ def problem_of(
 
 @kernel(numba.float64(_FLOATS, _FLOATS, _FLOATS, _OUT, _OUT))
 def sum_sigmoids(s, p, thresholds, s_slope, threshold_slope):  # type: ignore[no-untyped-def]
-    """Return Σ_i p_i (2/B) Σ_b σ(θ_b - s_i).
-
-    s, p: (m,), float64; scores and weights of the positives.
-    thresholds: (B,), float64; θ_b.
-    s_slope: (m,), float64; receives the derivative by each s_i.
-    threshold_slope: (B,), float64; the derivative by each θ_b is added.
-    """
+    """Return Σ_i p_i (2/B) Σ_b σ(θ_b - s_i); write derivatives by s_i, add those by θ_b."""
     scale = 2.0 / len(thresholds)
     value = 0.0
     for i in range(len(s)):

@@ -70,10 +70,7 @@ def n_blocks(n_positions: int) -> int:
 
 @intrinsic
 def add_four(typing_context, sums, to, terms, at):  # type: ignore[no-untyped-def]
-    """Add terms[at : at + 4] to sums[to : to + 4], both 1-D float64, in one vector addition.
-
-    The compiler would leave four additions four; numba's switch that joins them is global.
-    """
+    """Add terms[at : at + 4] to sums[to : to + 4] in one vector addition, which the compiler would not make."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         vector = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), POSITIONS).as_pointer()
@@ -113,11 +110,7 @@ def _add(column, masses, start, stop, histogram):  # type: ignore[no-untyped-def
     )
 )
 def add_layer(first, step, n_features, codes, masses, n_positives, histograms):  # type: ignore[no-untyped-def]
-    """Add the weight of each class per node and code to the histograms of every step-th feature.
-
-    codes: (n_features, n_rows) uint8, positives first; masses: (n_blocks, 4 * n_rows) float64; histograms: (n_blocks,
-    n_features, 2, n_codes * 4) float64.
-    """
+    """Add class weights by node and code to the histograms of every step-th feature; rows have positives first."""
     n_rows = codes.shape[1]
     for block in range(len(masses)):
         for start in range(0, n_rows, ROWS):
@@ -162,10 +155,7 @@ def take_step(first, step, n_tasks, codes, features, rises, masses):  # type: ig
 
 
 class CodedRows(NamedTuple):
-    """Binned training rows, positives first, with their weights.
-
-    weight, counts: (n_rows,); weight of each row, and the number of rows that it stands for.
-    """
+    """Binned training rows, positives first; counts: the number of rows that each stands for."""
 
     bins: Bins
     codes: Codes
@@ -313,10 +303,7 @@ class MakeLayerShard(MakeCodedShard):
 
 
 def start_masses(weight: Floats, n_layers: int, folder: Path | None = None) -> Floats:
-    """Return the initial row weights, all at position 0, (n_blocks, 4 * n_rows); `weight` is (n_rows,).
-
-    folder: where to keep them in a memory-mapped file; None: in memory.
-    """
+    """Return initial weights, all at position 0, (n_blocks, 4 * n_rows), memory-mapped in `folder` if given."""
     shape = (n_blocks(n_layers + 1), POSITIONS * len(weight))
     masses: Floats = mapped(folder, shape, np.float64)
     masses[0, ::POSITIONS] = weight
@@ -353,11 +340,7 @@ def grow(
     noise: Noise = NO_NOISE,
     draw: Draw | None = None,
 ) -> Program:
-    """Return a program of stumps grown on sharded rows.
-
-    shards: of `LayerShard`, at the root.
-    draw: the rows that each layer is grown on, of a single shard; None: all.
-    """
+    """Grow a program of stumps on `LayerShard`s at the root. draw: rows for each layer, of a single shard."""
     growth = Growth(bins, n_layers, noise)
     for t in range(n_layers):
         step, drawn = growth.step(t - 1) if t > 0 else None, draw(t) if draw else None

@@ -101,10 +101,7 @@ class CutProbabilities(NamedTuple):
 
 
 def split(above: Mass, below: Mass) -> CutProbabilities:
-    """Return the two-sided classifier of a threshold (Long & Servedio 2007, Lemma 4), from the class weights.
-
-    The masses are corrected for noise, and each class has some.
-    """
+    """Return a threshold's two-sided classifier (Long & Servedio 2007, Lemma 4) from masses corrected for noise."""
     total = above.plus(below)
     above_p, above_n = above.positive / total.positive, above.negative / total.negative
     below_p, below_n = below.positive / total.positive, below.negative / total.negative
@@ -145,10 +142,7 @@ class Noise(NamedTuple):
         return Mass(self.class_prior * both, (1.0 - self.class_prior) * both)
 
     def end(self, labelled: Mass, total: Mass) -> tuple[Mass, npt.NDArray[np.void] | None]:
-        """Return the class fractions at a node, and a final node if it is frozen (eq. 2) or has one class only.
-
-        labelled: class weights at the node by the labels; total: true class weights of all rows.
-        """
+        """Return class fractions by labels, corrected, and a final node if frozen (eq. 2) or of one class."""
         here = labelled.without_noise(self.rate)
         # A draw of few rows of a class may seem to hold none after the correction.
         share = Mass(*(h / t if t > 0.0 else 0.0 for h, t in zip(here, total, strict=True)))
@@ -172,10 +166,7 @@ def cut_node(
 
 
 def mean_error(nodes: npt.NDArray[np.void]) -> float:
-    """Return the mean classification error of a layer's nodes, weighted by the fraction of rows that reach them.
-
-    The error of a node without a cut is ½. Below ½ the layer separates the classes.
-    """
+    """Return the error by rows that reach each node; ½ without a cut. Below ½ the layer separates the classes."""
     share = nodes["positive"] + nodes["negative"]
     error = np.where(np.isnan(nodes["error"]), 0.5, nodes["error"])
     return float(np.average(error, weights=share)) if share.sum() > 0.0 else 0.5
@@ -359,11 +350,7 @@ class Program:
         return scores
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> list[Any]:
-        """Return a JSON description of the nodes, layer by layer.
-
-        name: callable feature -> str.
-        categories: names of the categories of a categorical feature.
-        """
+        """Describe the nodes as JSON, layer by layer. name: callable feature -> str."""
         return describe_layers(
             self.nodes,
             self.n_layers,
@@ -387,10 +374,7 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class Programs(State):
-    """Several programs, concatenated as an artifact stores them.
-
-    words: a node's `word` counts from its program's first.
-    """
+    """Several programs, concatenated as stored. words: a node's `word` counts from its program's first."""
 
     n_categories: Integers
     n_layers: Annotated[

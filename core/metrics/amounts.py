@@ -471,10 +471,7 @@ class WeightedRows:
         return inner(self.weight, values / scale) / float(self.weight.sum()) * scale
 
     def moments(self, values: FloatArray) -> tuple[float, float, float]:
-        """Return the weighted mean of a value per row, its standard error and its skewness.
-
-        The standard error is 0 if the sample shows no variance.
-        """
+        """Return a weighted mean, its standard error (0 if the sample shows no variance) and its skewness."""
         scale = float(np.abs(values).max())
         if scale == 0.0 or self.effective < MIN_EFFECTIVE:
             return self.mean(values), 0.0, 0.0
@@ -847,10 +844,7 @@ def choose_threshold(
 
 
 def random_parts(rows: EvaluatedRows, random_state: int) -> NDArray[np.intp] | None:
-    """Return a random part number for each row, for cross-fitting; None if all rows are in one group.
-
-    The parts are random. They have about equal numbers of rows of each class, or of whole units.
-    """
+    """Draw cross-fitting parts of about equal rows of each class, or whole units; None if all rows are in one."""
     rng = np.random.default_rng(random_state)
     if rows.unit is not None:
         # in the order of their first rows, whatever the units are called

@@ -815,12 +815,8 @@ _INDICES = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
 @dataclass(frozen=True)
 class GuideTable:
-    """A lookup table that speeds up `np.searchsorted` in a long sorted array.
-
-    The range of the points is divided into stretches of equal width; the table has the index of the first point of
-    each.
-
-    A bisection within a stretch takes few steps; `np.searchsorted` reads all over a long curve.
+    """A lookup table that speeds up `np.searchsorted` in a long sorted array: the first point of each of many equal
+    stretches, within which a bisection takes few steps.
     """
 
     points: FloatArray
@@ -846,10 +842,7 @@ class GuideTable:
         return cls(np.ascontiguousarray(points), float(low), float(scale), starts)
 
     def find(self, values: FloatArray) -> NDArray[np.int64]:
-        """Return the number of points at or below each value: `np.searchsorted(points, values, side="right")`.
-
-        No value is NaN. O(n) for n values if the points are spread evenly, O(n · log n_points) at worst.
-        """
+        """Return `np.searchsorted(points, values, side="right")`, in O(n) if the points are spread evenly; no NaN."""
         counts: NDArray[np.int64] = _find(self.points, values, self.low, self.scale, self.starts)
         return counts
 

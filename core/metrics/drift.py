@@ -164,10 +164,7 @@ def _noncentrality(degrees: float, inner: float, side: float, found: float) -> f
 
 
 def bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the inner edges, ascending, of at most `N_BINS` bins of about equal weight.
-
-    A value belongs to the first bin whose end is not below it: `numpy.searchsorted(edges, values)`.
-    """
+    """Return inner edges of at most `N_BINS` bins of about equal weight, for `numpy.searchsorted(edges, values)`."""
     if not len(values):
         return np.empty(0)
     shares = np.arange(1, N_BINS) / N_BINS

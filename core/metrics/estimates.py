@@ -240,10 +240,7 @@ class Estimates:
         return proportion_interval(value, variance, trials, level, degrees, classes)
 
     def spread(self, scorer: int, metric: int) -> tuple[float | None, float]:
-        """Return the variance of one scorer's metric for an interval, and its degrees of freedom.
-
-        With groups, a few large ones may make up most of the variance, which is then uncertain: see `group_degrees`.
-        """
+        """Return a metric's variance and degrees of freedom, which few large groups reduce: see `group_degrees`."""
         variance = self.variance(scorer, metric)
         if not variance or not self.grouped or self.influence is None:
             return variance, self.degrees
@@ -802,10 +799,7 @@ def name_differences(
     names: tuple[str, ...],
     adjust: Adjustment,
 ) -> list[tuple[Difference, ...]]:
-    """Return the named differences of all pairs of scorers by each metric, with adjusted p-values.
-
-    `found` has for each metric the interval and the p-value of every pair, in the order of `Differences.pairs`.
-    """
+    """Name the differences of all pairs by metric (in the order of `Differences.pairs`), with adjusted p-values."""
     p_values = [p_value for of_metric in found for _, p_value in of_metric]
     adjusted = iter(p_values if adjust == "none" else adjust_present(p_values))
     return [
@@ -855,10 +849,7 @@ def _hotelling(statistic: float, rank: int, degrees: float) -> float:
 def joint_p_value(
     estimates: Estimates, metrics: Sequence[int], p_values: Sequence[float | None]
 ) -> float | None:
-    """Return the p-value of H₀: all scorers are equal in each of these metrics (Hotelling's T²).
-
-    `metrics` are the tested ones, `p_values` those of all their pairs; without any the answer is None.
-    """
+    """Return Hotelling's T² p-value of H₀: all scorers are equal in these metrics; None without `p_values`."""
     present = np.array([p_value for p_value in p_values if p_value is not None])
     if present.size == 0:
         return None
@@ -906,10 +897,7 @@ MAX_VARIANCE_SHARE = 0.5
 
 
 def weigh_by_others(influence: FloatArray) -> FloatArray:
-    """Return the influences of rows or groups, each divided by 1 − its share of the variance.
-
-    The variance of few rows or groups is otherwise estimated too low.
-    """
+    """Divide influences by 1 − their share of the variance, which few rows or groups otherwise underestimate."""
     squares = influence**2
     total = float(squares.sum())
     if total == 0.0:

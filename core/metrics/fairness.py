@@ -411,10 +411,7 @@ def compare_groups(
 
 
 def number_groups(by: ArrayLike, length: int) -> tuple[NDArray[np.intp], list[str | None]]:
-    """Return the group index of each row, (length,), and the groups' values as text; None for missing values.
-
-    InvalidData: as `compare_groups`.
-    """
+    """Return groups by row, and their values as text (None: missing). InvalidData: as `compare_groups`."""
     vector = as_vector("by", by)
     if vector.size != length:
         raise InvalidData(
@@ -776,10 +773,7 @@ def _trials_of(one: _GroupEstimate) -> float:
 
 
 def welch_p_value(statistic: float, weight: FloatArray, degrees: FloatArray) -> float:
-    """Return Welch's p-value of a weighted sum of squares between groups.
-
-    `weight` are the inverse variances of the groups, `degrees` the degrees of freedom of these variances.
-    """
+    """Return Welch's p-value of a weighted sum of squares; `weight` are inverse variances with `degrees` each."""
     from scipy.special import chdtrc, fdtrc
 
     k = len(weight)

@@ -364,10 +364,7 @@ def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp]) -> FloatArray
 
 
 def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp] | None) -> FloatArray | None:
-    """Return the sums of a value over the rows of each group, (n_units,) float64; counts of rows for None.
-
-    Without groups the values themselves are returned.
-    """
+    """Sum a value (None: count rows) by group; without groups return the values themselves."""
     if unit is None:
         return values
     return np.bincount(unit, values).astype(np.float64, copy=False)

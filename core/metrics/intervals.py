@@ -374,10 +374,7 @@ def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:
 
 
 def row_influences(rows: EvaluatedRows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
-    """Return every scorer's area over every window, and the influence φ of each row on it.
-
-    Shapes (n_scorers, n_windows) and (n_scorers, n_windows, n_rows).
-    """
+    """Return areas, (n_scorers, n_windows), and influences φ of rows, (n_scorers, n_windows, n_rows)."""
     values = np.empty((len(rows.scores), len(windows)))
     influence = np.empty((*values.shape, rows.positive.size))
     for scorer in range(len(rows.scores)):

@@ -309,7 +309,7 @@ def pack_stored(stored: StoredCodes) -> _TwoValued:
 
 
 def find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integers]:
-    """Group two-valued features into bundles such that in no row two features of a bundle have their marked value.
+    """Bundle two-valued features of which at most one has its marked value in any row: one column codes a bundle.
 
     Each feature joins the first bundle where it fits. Return (bundles, on): the features of each bundle of two or more,
     and for every feature its marked value, 1 (the higher) or 0. The lower value is marked if the higher one is so

@@ -275,9 +275,9 @@ class TwoWayArea(Metric):
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective number of positives, or of negatives, in the rectangle, whichever is smaller.
+        """Return the smaller of the effective numbers of positives and of negatives that the rectangle is about.
 
-        No mean over these rows varies more than a proportion of so many trials; see `Metric.trials`.
+        The variance of the area is at most that of a proportion of so many trials; see `Metric.trials`.
         """
         return min(self.rows_inside(masses))
 

@@ -302,10 +302,7 @@ class Metric(ABC):
 
 
 def null_variance(metric: Metric, masses: Masses) -> float:
-    """Return the first-order variance of a metric over random rankings.
-
-    For the AUC it is that of all orders of the rows, ties included (Mann & Whitney 1947).
-    """
+    """Return the variance over random rankings; for the AUC over all orders, with ties (Mann & Whitney 1947)."""
     null = masses.without_information()
     _, up, down, _ = metric.of(null)
     share = (null.positive + null.negative) / (null.totals[0] + null.totals[1])
@@ -329,10 +326,7 @@ def check_size(count: float | None, share: float | None) -> None:
 
 
 def size_of(count: float | None, share: float | None, total: float) -> float:
-    """Return the size of a list's top as a weight, given a number of rows or a fraction of all rows.
-
-    InvalidParameter: there are fewer rows than `count`.
-    """
+    """Return the weight of a list's top of `count` rows or a `share`. InvalidParameter: fewer rows than `count`."""
     if share is not None:
         return float(share) * total
     assert count is not None

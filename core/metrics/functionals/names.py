@@ -33,10 +33,7 @@ class MetricNames(Generic[Metric]):
         self._forms: list[_Form] = []
 
     def named(self, *forms: str) -> Callable[[type[Metric]], type[Metric]]:
-        """Declare the forms of a class's names, such as "precision@{count}", "precision@{share}%".
-
-        The words in braces are parameters of the class: `count` is a whole number, `share` a percentage.
-        """
+        """Declare name forms such as "precision@{count}", "precision@{share}%" (a whole number, a percentage)."""
 
         def declare(metric: type[Metric]) -> type[Metric]:
             for form in forms:

@@ -299,19 +299,14 @@ class _RecallAt(Lift):
 
 
 def precision_slope(precision: float, near: float, prevalence: float) -> float:
-    """Return the derivative of the precision of a fraction of the list by the log-odds of the prevalence.
-
-    `near` is the fraction of positives among the rows near the cutoff.
-    """
+    """Return d precision / d log-odds of the prevalence; `near`: the fraction of positives near the cutoff."""
     return precision * (1.0 - near) - prevalence * (precision - near)
 
 
 def lift_slope(precision: float, near: float, prevalence: float) -> float:
-    """Return the derivative of the lift by the log-odds of the prevalence; parameters as in `precision_slope`.
+    """Return the lift's derivative by the log-odds of the prevalence; see `precision_slope`.
 
-    It is 0 where all rows above the cutoff and near it are positive.
-
-    There the rows show no variance of the precision, and a variance of the prevalence alone would be too small.
+    It is 0 where all rows above the cutoff and near it are positive: a variance of the prevalence alone is too small.
     """
     if min(precision, near) > 1.0 - EPSILON:
         return 0.0
