@@ -257,9 +257,7 @@ class Attempt:
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
 
     def _complete(self, result: dict[str, Any]) -> JobState:
-        """Store the result of the fit and write it in a transaction, which is repeated after an outage of the database;
-        returns the state of the job.
-        """
+        """Store the result's files, once, then write it in a transaction, repeated after an outage of the database."""
         if self._published is None:
             self._published = self._beside_lease(
                 partial(execution.publish, self._blobs, self._claim, result)

@@ -47,9 +47,7 @@ def check(
 def place(
     session: Session, caller: Caller, kind: HoldKind, resource_id: str | None, reason: str
 ) -> LegalHold:
-    """The trash is covered, too. Raises NotFound for an unknown dataset or model, and Conflict above `MAX_ACTIVE`
-    holds.
-    """
+    """Covers the trash, too. Raises NotFound for an unknown dataset or model, Conflict above `MAX_ACTIVE` holds."""
     allow_over_quota(session)
     lock(session, caller.owner)
     if repository.count_active_holds(session, caller.owner) >= MAX_ACTIVE:

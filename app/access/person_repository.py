@@ -162,9 +162,7 @@ def store_refresh(
     groups: Collection[str] | None = None,
     expires_at: float | None = None,
 ) -> None:
-    """Store a refresh, unless the lease was lost. Without `groups`, they stay; without `expires_at` it was not
-    confirmed.
-    """
+    """Store a refresh, unless the lease was lost. Without `groups` they stay; without `expires_at`: not confirmed."""
     values: dict[str, object] = {"refresh_token": refresh_token, "refresh_at": refresh_at}
     if groups is not None:
         values["groups"] = sorted(groups)

@@ -383,9 +383,7 @@ _TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:whose, 7236512903))
 
 
 def take_turn(session: Session, owner: str) -> None:
-    """Lock the owner's quota, so that simultaneous transactions count each other's jobs. SQLite has one writer at a
-    time.
-    """
+    """Lock the owner's quota, so that simultaneous transactions count each other's jobs. SQLite has one writer."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(_TURN, {"whose": owner})
 

@@ -237,9 +237,7 @@ class SignIns:
         return len(due)
 
     async def _refresh(self, due: DueSession) -> None:
-        """End the session if the provider refuses. If it is away, the next lease tries again before the session
-        expires.
-        """
+        """End the session if the provider refuses. If it is away, the next lease tries again before expiry."""
         try:
             granted = await self._ask_again(due)
             if granted is not None:

@@ -49,9 +49,7 @@ class TokenCallers:
         return None if verified is None else self._caller(verified, owner)
 
     async def find(self, sha256: str, token: bytes, owner: str | None) -> Caller:
-        """Raises InvalidToken, Forbidden without groups or a role, Malformed if the owner must be named, and
-        Unavailable.
-        """
+        """Raises InvalidToken, Forbidden (no groups or role), Malformed (the owner must be named), and Unavailable."""
         if (why := self._refused.get(sha256)) is not None:
             raise InvalidToken(why)
         looked_at = time.monotonic()

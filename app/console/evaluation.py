@@ -110,9 +110,7 @@ def window_of(form: Fields) -> dict[str, float | str] | None:
 
 
 async def _costs(page: Page, form: Fields) -> dict[str, Any] | None:
-    """Use the notation of the training table. With a column of amounts, a missed positive costs the number times its
-    amount.
-    """
+    """Use the training table's notation. With a column of amounts, a missed positive costs the number times that."""
     entered = {name: form.get(name, "") for name in ("false_positive", "false_negative", "review")}
     dialect = None
     if any(entered.values()):

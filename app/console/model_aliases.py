@@ -135,9 +135,7 @@ class SavedCutoff(NamedTuple):
 
 @dataclass(frozen=True)
 class AliasChangeForm:
-    """The entered values of a change: the alias points here and keeps `keep`, gets a cutoff, is restored `to`, or is
-    deleted.
-    """
+    """The values of a change: the alias points here and keeps `keep`, gets a cutoff, is restored `to`, or deleted."""
 
     alias: str
     reason: str = ""

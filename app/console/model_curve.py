@@ -507,9 +507,7 @@ def _rate(interval: Interval | Difference) -> float:
 
 
 def _start(cutoffs: OperatingPoints, query: PanelQuery) -> SliderPositions:
-    """Return the slider's initial position. Named cutoffs were found on the full curve; the slider has some points of
-    it.
-    """
+    """Return the slider's initial position. Named cutoffs are of the full curve; the slider has some points of it."""
     points, places = cutoffs.points, {"ks": cutoffs.of_ks}
     if cutoffs.of_objective is not None:
         places["objective"] = cutoffs.of_objective

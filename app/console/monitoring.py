@@ -148,9 +148,7 @@ async def _names(page: Page, name: str) -> dict[str, str]:
 
 
 class PeriodRow(NamedTuple):
-    """A period, its looks by family, and its counts. `known` and `positives` are None until outcomes are final, at
-    `final_at`.
-    """
+    """A period, its looks by family, its counts. `known`, `positives`: None until outcomes are final, at `final_at`."""
 
     of: MonitoredPeriod
     looks: Mapping[str, Look]

@@ -16,9 +16,7 @@ _CITIES = ("Aarhus", "Bergen", "Ghent", "Lyon", "Porto", "Turin")
 
 
 def customers(rows: int = ROWS, seed: int = 7) -> bytes:
-    """Return a CSV of customers, about 30 % of whom left, with categories, missing values and an uninformative
-    column.
-    """
+    """Return a CSV of customers, about 30 % of whom left, with categories, missing values and a useless column."""
     draw = random.Random(seed)  # noqa: S311  # rows, no secrets
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")

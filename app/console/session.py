@@ -486,9 +486,7 @@ Handler = Callable[..., Awaitable[Response]]
 def or_form(
     show: Handler, *statuses: int, unless: Sequence[int] = ()
 ) -> Callable[[Handler], Handler]:
-    """If the API refuses with one of these statuses (or any but `unless`), let `show` return the form with problem and
-    values.
-    """
+    """If the API refuses with one of these statuses (any but `unless`), let `show` return the form and the problem."""
 
     def put(change: Handler) -> Handler:
         @wraps(change)

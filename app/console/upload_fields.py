@@ -18,9 +18,7 @@ from app.http.forms import FORM
 
 @dataclass(frozen=True)
 class Words:
-    """A field's label, its purpose, and the meanings of its values and of none. `suggests` is the id of a list of
-    suggestions.
-    """
+    """A field's label, its purpose, and the meanings of its values and of none. suggests: the id of a list."""
 
     title: str
     note: str

@@ -252,9 +252,7 @@ def check_columns(connection: str, before: Sequence[ColumnType], columns: Sequen
 
 
 def publish(blobs: Publisher, claim: Claim, result: FetchResult) -> PublishedOutput:
-    """Store the table, and the fetched files as an upload, to be read again; nothing if the table is the refreshed
-    one's.
-    """
+    """Store the table, and the fetched files as an upload, to be read again; nothing if the table is unchanged."""
     read = {"source": result["source"], "sha256": result["source"]["sha256"]}
     if result["same_as"] is not None:
         return PublishedOutput({**read, "status": DatasetStatus.UNCHANGED})

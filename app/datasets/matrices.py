@@ -136,9 +136,7 @@ def max_bytes_taken(memory_bytes: int) -> int:
 
 @dataclass(frozen=True)
 class StoredTable(Table):
-    """A table whose features stay in their file: `X` is a `ColumnTable`. Parts of at most `max_bytes` are copied to
-    memory.
-    """
+    """A table whose features stay in their file: `X` is a `ColumnTable`. At most `max_bytes` are copied at once."""
 
     X: Any
     max_bytes: int = MAX_BYTES_TAKEN

@@ -95,9 +95,7 @@ def columns_to_compare(dataset: Dataset) -> list[str]:
 
 
 def protected_columns_of(model: Model) -> list[str]:
-    """Return the columns declared in the training dataset, in the table's order; empty for releases that did not store
-    them.
-    """
+    """Return the columns declared in the training dataset, in the table's order; none in old releases."""
     return [column["name"] for column in model.protected]
 
 

@@ -67,9 +67,7 @@ Fetch = Callable[[str], Path]
 
 @dataclass(frozen=True)
 class StoredUpload:
-    """The stored bytes of a table and their format. `size` and `sha256` are those of the table, or of its parts'
-    manifest.
-    """
+    """The stored bytes of a table and their format. `size` and `sha256`: of the table, or of its parts' manifest."""
 
     blob: Blob
     size: int
@@ -743,9 +741,7 @@ def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
 
 
 def is_constant(column: Mapping[str, Any]) -> bool:
-    """True also if all values are missing; a column with only some missing is not constant, because that may separate
-    rows.
-    """
+    """True also if all values are missing; one with only some missing is not: that may separate rows."""
     distinct, missing = column["distinct"], column["missing"]
     return bool(distinct == 0 or (distinct == 1 and missing == 0))
 

@@ -84,9 +84,7 @@ class RemoteSource(Protocol):
     """A system outside of the service from which a worker fetches files. Only connections of the owner are passed."""
 
     def describe(self, connections: Connections, given: Mapping[str, Any]) -> DatasetSource:
-        """Return a request's source as the dataset stores it, without asking other systems. Raises NotFound and
-        Invalid.
-        """
+        """Return a request's source as the dataset stores it; asks no other system. Raises NotFound and Invalid."""
 
     def fetch(
         self, connection: Connection, source: DatasetSource, folder: Path, fetching: Fetching

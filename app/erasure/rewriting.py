@@ -41,9 +41,7 @@ _GONE = frozenset({"no_rows", "one_class", "no_features"})
 
 
 def find_rows(rows: Rows, keys: Sequence[str], entity: str) -> Mask:
-    """Find the entity in one of the key columns, as text without surrounding spaces; a whole number has no decimal
-    point.
-    """
+    """Find the entity in one of the key columns, as text without surrounding spaces; integers have no decimal point."""
     found = np.zeros(rows.batch.num_rows, dtype=bool)
     for name in keys:
         if name not in rows.batch.schema.names:

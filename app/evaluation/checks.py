@@ -450,9 +450,7 @@ def _listed(names: Sequence[str]) -> str:
 def _groups(
     session: Session, model: Model, evaluated: Sequence[Evaluation], favourable: Side
 ) -> ModelCheck:
-    """Check equal metrics and the four-fifths rule, by the newest evaluation with groups on held-out rows, else the
-    validation.
-    """
+    """Check equal metrics and the four-fifths rule, by the newest evaluation with held-out groups, else validation."""
     for evaluation in evaluated:
         found = groups_of(evaluation)
         if not _tested(found) or seen_of(evaluation) in (None, "trained"):
@@ -487,9 +485,7 @@ def check_equal(
     rows: int | None,
     evaluation: Evaluation | None,
 ) -> ModelCheck:
-    """Check equal metrics without the four-fifths rule. `where` names the rows; without an evaluation, the
-    validation's.
-    """
+    """Check equal metrics without the four-fifths rule. where: names the rows; without an evaluation, validation's."""
     several = len(found) > 1
     differing = [
         f"{column}: {each['words']}" if several else each["words"]

@@ -90,9 +90,7 @@ class ComparisonPayload(Work):
 
 
 class ComparisonOutcome(Work):
-    """`result` has the members of `schemas.ComparisonResult`; `overlaps` tells by model whether too many rows equal
-    training rows.
-    """
+    """`result`: members of `schemas.ComparisonResult`; `overlaps`: by model, if too many rows are training rows."""
 
     warnings: list[str]
     result: Json

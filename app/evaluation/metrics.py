@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 
 
 class EvaluatedModel(TypedDict):
-    """The path and SHA-256 of a model's artifact, its features in order, and its training table (None: deleted, or the
-    evaluated one).
-    """
+    """A model's artifact (path, SHA-256), ordered features, training table (None: deleted, or the evaluated one)."""
 
     name: str
     trained_on: str | None

@@ -20,9 +20,7 @@ Reference = Literal["keep", "renew"]
 def raise_alarm(
     session: Session, of: MonitoredAlias, family: str, period_start: float, found: Json
 ) -> Alarm | None:
-    """Insert an alarm with its event, unless an earlier one of the family waits: the same change would be reported
-    again.
-    """
+    """Insert an alarm with its event, unless an earlier one of the family waits: the change is reported once."""
     known = repository.alarms_of(session, *of)
     if any(each.family == family and each.acknowledged_at is None for each in known):
         return None

@@ -170,9 +170,7 @@ class Attribution:
         as_of: float,
         labels: Mapping[str, LabelValues],
     ) -> None:
-        """Outcomes (`outcomes.schema`) known after `as_of` are ignored. Models without `labels` have the generic
-        ones.
-        """
+        """Outcomes (`outcomes.schema`) known after `as_of` are ignored. Models without `labels` get generic ones."""
         import pyarrow.compute as pc
 
         outcomes = outcomes.filter(pc.less_equal(outcomes["known_at"], as_of)).combine_chunks()
@@ -283,9 +281,7 @@ class Attribution:
         self._passed += rows
 
     def label(self, batch: pa.RecordBatch) -> Labelled:
-        """Return the outcomes of the next batch. Pass the batches of the first pass, in order, with at least
-        `JOIN_COLUMNS`.
-        """
+        """Return the next batch's outcomes. Pass those of the first pass, in order, with at least `JOIN_COLUMNS`."""
         first, self._passed = self._passed, self._passed + batch.num_rows
         counts = self._counts[first : self._passed]
         rows, outcomes = [], []

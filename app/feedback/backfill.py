@@ -41,9 +41,7 @@ SEGMENT_ROWS = 1 << 18
 
 
 class BackfillSpec(TypedDict):
-    """The specification of the job: what its decisions have in common, and how the table is read. They are kept for
-    `days`.
-    """
+    """The job's specification: what its decisions share, and how the table is read. They are kept for `days`."""
 
     name: str
     alias: str

@@ -59,9 +59,7 @@ _MAX_ID = 255
 
 @dataclass(frozen=True)
 class Recorded:
-    """What decisions share: the alias, its model, and the recorded features. Those before `earliest` would be deleted
-    at once.
-    """
+    """What decisions share: alias, model, recorded features. Those before `earliest` would be deleted at once."""
 
     owner: str
     name: str
@@ -324,9 +322,7 @@ class DecisionReader:
         return texts
 
     def _complete(self, given: pa.Array | None, ids: pa.Array | None, at: Floats) -> pa.Array:
-        """Return the decision ids. Without one it follows from entity and time, so that a repeated table has the same
-        ids.
-        """
+        """Return the decision ids, else derived from entity and time, so that a repeated table has the same ids."""
         found: list[str | None] = [None] * len(at) if given is None else given.to_pylist()
         entities = [None] * len(at) if ids is None else ids.to_pylist()
         for row, (decision_id, entity, time) in enumerate(

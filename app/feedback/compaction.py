@@ -135,9 +135,7 @@ def _compact_next(files: Files, owner: str, log_id: str) -> int:
 
 
 def _readable(files: Files, run: Sequence[PendingSegment], found: dict[str, Blob]) -> list[Path]:
-    """Return the files of the first segments that can be read and share columns. An unreadable one becomes final
-    unchanged.
-    """
+    """Return the files of the first readable segments with equal columns. An unreadable one becomes final unchanged."""
     paths: list[Path] = []
     schema = None
     for segment in run:

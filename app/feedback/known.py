@@ -128,9 +128,7 @@ class _Index:
 
 
 class _Compared(NamedTuple):
-    """Positions of outcomes that are not duplicates, the number of corrections, and the newest statement of changed
-    keys.
-    """
+    """Positions of outcomes that are not duplicates, number of corrections, and newest statement of changed keys."""
 
     kept: list[int]
     corrected: int

@@ -194,9 +194,7 @@ def chances(rows: PeriodRows) -> npt.NDArray[np.float64]:
 
 
 class Selected(TypedDict):
-    """Rows that tests use, with weights, and those whose outcome is missing; `population` is how many they
-    represent.
-    """
+    """Rows that tests use, with weights, and those without outcome; `population` is how many they represent."""
 
     rows: npt.NDArray[np.bool_]
     missing: npt.NDArray[np.bool_]
@@ -206,9 +204,7 @@ class Selected(TypedDict):
 
 
 def select(rows: PeriodRows) -> tuple[Selected, Json]:
-    """Select decisions whose outcomes were selected independently of their values; returns also the metrics of the
-    period.
-    """
+    """Select decisions whose outcomes were chosen independently of their values; returns also the period's metrics."""
     from core.monitoring import weighted_metrics
 
     chance, known = chances(rows), rows.label != UNKNOWN
@@ -453,9 +449,7 @@ def _auc_by_share(rows: PeriodRows, selected: Selected) -> dict[str, list[float]
 def _sensitivity(
     looks: Sequence[StoredLook], look: WindowLook, name: str, low: float, high: float
 ) -> Json | None:
-    """Return at which shares of positives among missing outcomes the window's mean stays within limits; None without
-    any.
-    """
+    """Return for which shares of positives among missing outcomes the window's mean stays within limits; None: none."""
     from core.monitoring.missing import SHARES, unchanged_shares
 
     inside = [

@@ -91,9 +91,7 @@ def read(
 
 
 def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[FamilyBudget]:
-    """Return the α used in each family's newest term. That of a look is of its series; earlier series of the term add
-    theirs.
-    """
+    """Return the α used in each family's newest term. A look has its series'; earlier series of the term add theirs."""
     found = []
     for family in TESTED:
         own = [look.found for look in looks if look.family == family]

@@ -630,9 +630,7 @@ class _Maker:
 
 
 def _like_all(rows: PeriodRows) -> Any:
-    """Return rows that represent all decisions equally: as explored ones are always recorded, sample these like the
-    others.
-    """
+    """Return rows that represent all decisions equally: explored ones, always recorded, are sampled like the others."""
     if rows.size == 0 or np.ptp(rows.keep) == 0.0:
         return np.ones(rows.size, np.bool_)
     drawn = (rows.entity * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)) / 2.0**53

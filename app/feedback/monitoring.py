@@ -43,9 +43,7 @@ _MOST_CALIBRATIONS = 100  # the newest: earlier ones are not in use any more
 
 
 class DuePeriod(NamedTuple):
-    """A period with its due looks: at columns and scores, those that need outcomes, and the comparison with the shadow
-    model.
-    """
+    """A period with its due looks: at columns and scores, those that need outcomes, and the shadow comparison."""
 
     period: Period
     early: bool
@@ -63,9 +61,7 @@ class Due(NamedTuple):
 
 
 def may_be_due(session: Session, of: MonitoredAlias) -> bool:
-    """Return False if no look of an alias is due; `schedule` finds out. Asked every minute, it reads a few rows,
-    unlocked.
-    """
+    """Return False if no look of an alias is due; else ask `schedule`. Asked every minute: reads few rows, unlocked."""
     row = repository.settings_of(session, *of)
     if row is None or row.settings is None:
         return False
@@ -87,9 +83,7 @@ def may_be_due(session: Session, of: MonitoredAlias) -> bool:
 
 
 def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | None:
-    """Queue the job for the due looks, unless there are none, or such a job is unfinished. Raises TooMany or
-    Unavailable.
-    """
+    """Queue the job for the due looks, if any, unless such a job is unfinished. Raises TooMany or Unavailable."""
     # Several dispatchers may find the same looks due: the first one to lock the settings queues the job.
     if repository.settings_of(session, *of, lock=True) is None:
         return None

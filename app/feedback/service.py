@@ -245,9 +245,7 @@ class FoundDecision:
 def find_decision(
     reading: Reading, blobs: BlobStore, owner: str, decision_id: str
 ) -> FoundDecision:
-    """Read the files of the decision's time (an hour of them with an idempotency key). Raises NotFound, also if not yet
-    sealed.
-    """
+    """Read the files of its time (an hour of them with an idempotency key). Raises NotFound, also if not yet sealed."""
     if is_id(decision_id, "dec"):
         at = time_of(decision_id)
         for segment, blob in reading(_files_at, owner, at):

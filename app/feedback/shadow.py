@@ -76,9 +76,7 @@ def compare(
     scores: Floats,
     swap: Json | None,
 ) -> StoredLook:
-    """Compare both models on the rows of all waiting periods; `scores` are the challenger's, `swap` is of the last
-    period.
-    """
+    """Compare both models on the rows of all waiting periods; scores: the challenger's; swap: of the last period."""
     from core.monitoring import PairedMeasurement, compare_measurements, measure_pair
     from core.monitoring.measuring import MIN_POSITIVES
 

@@ -49,9 +49,7 @@ SETTLE_SECONDS = DAY_SECONDS
 
 @dataclass(frozen=True)
 class Files:
-    """Transactions, the blob store, and a function that deletes blobs without a row. `stop` is true if the process is
-    ending.
-    """
+    """Transactions, the blob store, and a function that deletes blobs without a row. `stop`: the process is ending."""
 
     reading: Reading
     writing: Reading
@@ -127,9 +125,7 @@ def _replace(files: Files, owner: str, old: Sequence[Segment], parts: Iterator[p
 
 
 def _exchange(files: Files, swap: Callable[[Session], bool], old: Collection[str]) -> bool:
-    """Make a row name a written file, in a transaction, and delete the old ones. Returns False if the row has
-    changed.
-    """
+    """Make a row name a written file, in a transaction, and delete the old ones. False: the row has changed."""
     done = name_new_file(files, swap)
     if done:
         files.discard(old)

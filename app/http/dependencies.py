@@ -49,9 +49,7 @@ MAX_TABLES = 2
 
 @dataclass(frozen=True)
 class Context:
-    """What every endpoint may use: settings, database, blobs, broker, and limits. `app.state` has objects of a single
-    domain.
-    """
+    """What every endpoint may use: settings, database, blobs, broker, limits. `app.state`: objects of one domain."""
 
     settings: Settings
     db: Database
@@ -87,9 +85,7 @@ class Context:
         release_at_end(scope, partial(self.requests.release, owner, permit))
 
     async def compute(self, owner: str, work: Callable[[], Found]) -> Found:
-        """Run a long computation in a thread, after waiting outside of it for a permit. Raises TooMany if others take
-        too long.
-        """
+        """Run a long computation in a thread, after waiting outside it for a permit. TooMany: others take too long."""
         async with self.computations.turn(owner, COMPUTATION_WAIT_SECONDS):
             return await run_in_threadpool(work)
 

@@ -160,9 +160,7 @@ _ASKS_FOR_NUMBER = re.compile(r"\b(number|above|between|greater than|less than)\
 
 
 def _advise(detail: str) -> str:
-    """Add advice to a message that rejects a number in another notation. The error may come from `core`, pydantic or a
-    service.
-    """
+    """Add advice to a message that rejects a number in another notation, be it of `core`, pydantic or a service."""
     rule, _, value = detail.rpartition(", got '")
     if value[-1:] == "'" and _ASKS_FOR_NUMBER.search(rule):
         return advise_on_number(detail, value[:-1])

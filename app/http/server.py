@@ -415,9 +415,7 @@ def _ending() -> ServiceError:
 
 
 class _Head(NamedTuple):
-    """From the headers: request id, trace, announced length, sizes of all headers and of Cookie, number of Host
-    headers.
-    """
+    """From headers: request id, trace, announced length, sizes of all headers and of Cookie, number of Host headers."""
 
     request_id: str
     trace: trace.TraceContext | None

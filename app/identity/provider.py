@@ -135,9 +135,7 @@ class Provider:
         return self._known is not None and self._problem is None
 
     async def find_key(self, kid: str | None, algorithm: str) -> SigningKey | None:
-        """Return the key for a signature. Unknown ids make a fetch, at most once in `PAUSE_SECONDS`, for which only
-        they wait.
-        """
+        """Return a signature's key. Unknown ids cause a fetch, at most once in `PAUSE_SECONDS`; only they wait."""
         found = (await self.known()).find_key(kid, algorithm)
         if found is None:
             await self._fetch_again()

@@ -35,9 +35,7 @@ def _batch_rows(columns: int) -> int:
 
 
 class ParquetTable(Source):
-    """Reads a Parquet file by row groups; small ones are joined. Raises BadTable above `max_text` bytes of decoded
-    strings.
-    """
+    """Reads a Parquet file by row groups; joins small ones. BadTable: above `max_text` bytes of decoded strings."""
 
     def __init__(self, path: Path, max_columns: int, max_text: int) -> None:
         self._max_text = max_text
@@ -189,9 +187,7 @@ def _write_out(
 
 
 class ArrowTable(Source):
-    """An Arrow IPC stream, perhaps compressed as a whole. `max_batch_text` limits the bytes of texts copied for a
-    batch.
-    """
+    """An Arrow IPC stream, perhaps compressed as a whole. `max_batch_text`: most bytes of text copied for a batch."""
 
     def __init__(
         self, upload: TableBytes, max_columns: int, max_batch_text: int | None = None

@@ -370,9 +370,7 @@ class Build:
         types: Mapping[str, str],
         kept: Mapping[str, pa.Array],
     ) -> Converter:
-        """Read all rows, and write the table until it is clear that it must be written again. The converter has the
-        statistics.
-        """
+        """Read all rows; write the table until it is clear that it must be rewritten. Statistics: in the converter."""
         count = 0
         converter: Converter | None = None
         with ExitStack() as stack:

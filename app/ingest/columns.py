@@ -133,9 +133,7 @@ class LeadingZeros:
             self._widen(shortest, longest)
 
     def are_codes(self) -> bool:
-        """Return True for codes such as postcodes: some begin with zero, and all have the same number of digits, at
-        least 3.
-        """
+        """Return True for codes such as postcodes: some begin with zero, all have equally many digits, at least 3."""
         return self.rows > 0 and self.shortest == self.longest >= _MIN_CODE_DIGITS
 
 
@@ -303,9 +301,7 @@ class CategoryLimits:
 
 @dataclass(frozen=True)
 class UnreadableWords:
-    """The few words of a column that otherwise contains `what` (numbers or dates), their rows, and the number of all
-    distinct values.
-    """
+    """The few words of a column that otherwise contains `what` (numbers or dates), their rows, all distinct values."""
 
     what: str
     words: list[str]
@@ -467,9 +463,7 @@ class TextColumn:
         return pc.min(self._words.filter(dates)).as_py(), orders
 
     def codes(self) -> LeadingZeros | None:
-        """Return the leading zeros that made the column text; None for another column, and for a declared categorical
-        one.
-        """
+        """Return the leading zeros that made the column text; None for others, and for a declared categorical one."""
         self._merge()
         padded = pc.match_substring_regex(self._words, PADDED)
         if self._declared or not pc.any(padded).as_py():
@@ -637,9 +631,7 @@ def _without(coded: pa.DictionaryArray, which: npt.NDArray[np.bool_]) -> pa.Dict
 
 
 class ItemNames:
-    """Collects item names, and finds repeated ones at the end. The first `rows_before` are the parent table's, without
-    line numbers.
-    """
+    """Collects item names, finds repeats at the end. The first `rows_before` are the parent's, without line numbers."""
 
     def __init__(self) -> None:
         self.rows_before = 0
@@ -960,9 +952,7 @@ class Converter:
     def _note_zeros(
         self, zeros: LeadingZeros, column: pa.Array, values: Floats, ends: tuple[float, float]
     ) -> None:
-        """Count a numeric column's leading zeros and digits; a typed column has none. `ends` are the least and greatest
-        value.
-        """
+        """Count a numeric column's leading zeros and digits; typed ones have none. ends: least and greatest value."""
         if is_text(column.type):
             padded = to_mask(pc.match_substring_regex(column, PADDED)) & ~np.isnan(values)
             if padded.any():

@@ -87,9 +87,7 @@ csv.field_size_limit(MAX_LINE_LENGTH)
 
 
 class _Lines:
-    """Iterates over a stream's lines with their ends (LF, CRLF or CR), numbered from 1. Bytes that are not UTF-8 become
-    surrogates.
-    """
+    """A stream's lines with their ends (LF, CRLF or CR), numbered from 1. Bytes other than UTF-8 become surrogates."""
 
     def __init__(self, stream: io.RawIOBase | io.BytesIO, before: int = 0) -> None:
         self._text = io.TextIOWrapper(
@@ -203,9 +201,7 @@ def _is_utf_8(upload: TableBytes) -> bool:
 
 @dataclass(frozen=True)
 class UnnamedColumns:
-    """The columns of a CSV whose first line may have values, or is `known` to: their names in order, and those that a
-    header must have.
-    """
+    """Columns of a CSV whose first line may have, or is `known` to have values: names, and those a header needs."""
 
     names: list[str]
     required: frozenset[str]
@@ -346,9 +342,7 @@ _EXCEL = re.compile(r'("?)sep=(.)\1,*[\r\n]*')
 
 
 def _delimiter_above(line: str, number: int) -> str:
-    """Return the delimiter of a line `sep=;`, as Excel reads it; empty for another line. Raises BadTable for an
-    unsupported one.
-    """
+    """Return the delimiter of a line `sep=;`, as Excel reads it; empty for another line. BadTable: unsupported."""
     found = _EXCEL.fullmatch(line)
     if found is None:
         return ""
@@ -823,9 +817,7 @@ def _may_have_leading_zeros(text: bytes, delimiter: str) -> bool:
 
 
 def _find_zeros(signs: npt.NDArray[np.uint8], delimiter: str) -> npt.NDArray[np.intp]:
-    """Return the zeros with which a value may begin, followed by another digit, and some false ones (after a sign,
-    before a letter).
-    """
+    """Return zeros that may begin a value, before a digit, and some false ones (after a sign, before a letter)."""
     found = [np.flatnonzero(signs[:-1][:1] == ord("0"))]
     for start in range(0, len(signs) - 2, _SCANNED):
         part = signs[start : start + _SCANNED + 2]

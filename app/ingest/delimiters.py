@@ -51,9 +51,7 @@ def has_more_delimiters(text: bytes | memoryview, most: int, delimiters: str) ->
 
 
 def count_delimiters(text: str, delimiter: str, most: int, *, in_quotes: bool = False) -> int:
-    """Count the delimiters outside quotes in a line of CSV, up to `most`. With `in_quotes` the line begins inside a
-    quoted value.
-    """
+    """Count delimiters outside quotes in a CSV line, up to `most`; with `in_quotes` the line begins inside quotes."""
     if delimiter not in text or (in_quotes and '"' not in text):
         return 0
     if '"' not in text:

@@ -241,9 +241,7 @@ class TextFields(BaseModel):
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> tuple[Self, list[dict[str, str]]]:
-        """Parse texts; returns the fields, and the errors. Fields with errors have their defaults; unknown ones are
-        ignored.
-        """
+        """Parse texts; returns fields and errors. Fields with errors have their defaults; unknown ones are ignored."""
         given = {name: given[name] for name in cls.types() if name in given}
         try:
             return cls.model_validate(given), []

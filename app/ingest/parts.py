@@ -311,9 +311,7 @@ class _Types:
         self._found: dict[str, pa.DataType] = {}
 
     def add(self, source: Source) -> None:
-        """Raise BadTable for a column of another kind than before, or of another type if its values are compared as
-        text.
-        """
+        """BadTable: a column has another kind than before, or another type if its values are compared as text."""
         assert source.schema is not None
         for name, type_ in zip(source.names, source.schema.types, strict=True):
             if pa.types.is_null(self._declared.setdefault(name, type_)):

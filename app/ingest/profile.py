@@ -616,9 +616,7 @@ class _Texts:
         self._index: dict[str, int] = {}
 
     def find(self, column: pa.DictionaryArray) -> Floats:
-        """Return the index of each row's text among the distinct ones, in order of first occurrence; NaN where it is
-        missing.
-        """
+        """Return the index of each row's text among distinct ones, in order of first occurrence; NaN: missing."""
         n = len(column.dictionary)
         codes = column.indices.fill_null(n).to_numpy()
         used = np.flatnonzero(np.bincount(codes, minlength=n + 1)[:n])

@@ -110,9 +110,7 @@ class Source(Protocol):
         columns: Sequence[str] | None = None,
         numeric: Collection[str] = (),
     ) -> Iterator[Rows]:
-        """Rows that cannot be read are added to `errors`. A column of `numeric` may be float64 if all its values are
-        numbers.
-        """
+        """Unreadable rows are added to `errors`. A column of `numeric` may be float64 if all values are numbers."""
         ...
 
     def progress(self) -> tuple[int, int]:

@@ -209,9 +209,7 @@ def _read_untidy(text: pa.Array) -> Parsed:
 
 
 def plain_numbers(text: pa.Array, notation: Notation) -> pa.Array:
-    """Return texts with the numbers as `Notation.plain` writes them; other texts may change, but do not
-    become numbers.
-    """
+    """Return texts with the numbers as `Notation.plain` writes them; others may change, but do not become numbers."""
     if notation.point_too and notation.decimal != "." != notation.thousands:
         plain = pc.match_substring_regex(text, NUMBER)
         return pc.if_else(plain, text, plain_numbers(text, replace(notation, point_too=False)))
@@ -285,9 +283,7 @@ def _each_date(texts: pa.Array, notation: Notation) -> Floats:
 
 
 def read_json_dates(dates: Sequence[str | None], notation: Notation = USUAL) -> Floats:
-    """Return the seconds of dates in JSON, as `values.read_json` does. Raises ValueError if one of them is
-    not a date.
-    """
+    """Return the seconds of dates in JSON, as `values.read_json` does. Raises ValueError if one is not a date."""
     texts = [None if date is None else date.strip() for date in dates]
     seconds, bad = read_dates(pa.array(texts, pa.string()), notation)
     if bad.any():

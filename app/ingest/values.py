@@ -226,9 +226,7 @@ def spell_date(seconds: float) -> str:
 
 
 def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
-    """Return the number, boolean or date of a text in a query, NaN if it is empty; a boolean may be 0 or 1. Raises
-    ValueError.
-    """
+    """Return a number, boolean or date in a query, NaN if it is empty; a boolean may be 0 or 1. Raises ValueError."""
     text = text.strip()
     if kind != DATETIME and (number := notation.or_point.read_number(text)) is not None:
         if abs(number) <= _LARGEST and (kind == NUMERIC or number in (0.0, 1.0)):
@@ -299,9 +297,7 @@ def category(value: str | float | bool) -> str:
 
 
 def spell(value: str | float | bool) -> str:
-    """Return a value as text without surrounding spaces; numbers in their shortest form (3.0 is "3"), booleans as
-    "true".
-    """
+    """Return a value as text without surrounding spaces; numbers in shortest form (3.0 is "3"), booleans as "true"."""
     if isinstance(value, str):
         return value.strip(SPACES)
     if isinstance(value, bool):

@@ -359,9 +359,7 @@ class _OpenSheet:
 
 
 def rows_of(path: Path) -> Iterator[list[Any]]:
-    """Yield the number of the first used column in its own list, then the rows of the copied sheet; nothing if it is
-    empty.
-    """
+    """Yield the first used column's number in its own list, then the copied sheet's rows; nothing if it is empty."""
     try:
         with calamine.CalamineWorkbook.from_path(path) as book:
             sheet = book.get_sheet_by_name(_ONLY)

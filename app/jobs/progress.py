@@ -84,9 +84,7 @@ def concluded(progress: Json, reported: Json) -> Json:
 
 
 def _improvements(progress: Json, elapsed: float) -> list[Json]:
-    """Return the best values over time, ascending to the current one: greater ones of a search by stages had fewer
-    rows.
-    """
+    """Return the best values over time, ascending to the current one: greater ones of a staged search: fewer rows."""
     value = progress["best"]["value"]
     found: list[Json] = [
         each for each in progress.get("improvements") or [] if each["value"] <= value + EPS_VALUE

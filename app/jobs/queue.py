@@ -319,9 +319,7 @@ def record_end(
 
 
 def run_on_end(session: Session, job: Job, error: Json | None) -> None:
-    """Run the on-end hook of a job without a result. Kinds without a hook are not imported, because dispatchers end all
-    kinds.
-    """
+    """Run the on-end hook of a job without a result. Kinds without one are not imported: dispatchers end all kinds."""
     if job.kind in KINDS and KINDS[job.kind].has_end_hook:
         kind_of(job.kind).on_end(session, job, error)
 

@@ -80,9 +80,7 @@ def list_revisions(
 def list_deleted(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAliasHistory]:
-    """Return the last revisions of deleted aliases, the last deleted first. Raises NotFound without any, nor such a
-    model.
-    """
+    """Return deleted aliases' last revisions, last deleted first. NotFound: none, nor such a model."""
     if re.fullmatch(NAME, name):
         page = repository.list_deleted_aliases(session, owner, name, limit=limit, after=after)
         if page.data or repository.find_latest(session, owner, name) is not None:
@@ -160,9 +158,7 @@ def check_change(
     if_revision: int | None,
     must_be_new: bool,
 ) -> None:
-    """Raise the errors of `set_alias` that can be found without a lock, before the evidence is computed, which takes
-    long.
-    """
+    """Raise the errors of `set_alias` that need no lock, before the evidence is computed, which takes long."""
     check_name("alias", alias)
     find_target(session, owner, name, ref)
     check_model(name)
@@ -472,9 +468,7 @@ def _mark(change: _Change) -> str:
 
 @dataclass(frozen=True)
 class _Change:
-    """What makes a revision: an approval, or a suspended protection; and its evidence, collected or that of another
-    revision.
-    """
+    """What makes a revision: an approval, or a suspended protection; and its evidence, collected or of another."""
 
     kind: AliasChange
     approval: Approval | None
@@ -542,9 +536,7 @@ def _record(session: Session, alias: ModelAlias, model: Model, change: _Change) 
 def cutoff_to_keep(
     session: Session, model: Model, guarantee: StoredGuarantee, *, given: bool
 ) -> AliasCutoff:
-    """Return the validation cutoff that meets a guarantee. Raises Invalid. `given`: the guarantee is part of the
-    request.
-    """
+    """Return the validation cutoff that meets a guarantee. Raises Invalid. given: the guarantee is in the request."""
     try:
         threshold, point = _kept_on(curve_on(session, model, VALIDATION), guarantee)
     except (NotFound, Invalid) as error:

@@ -220,9 +220,7 @@ def row_of(
     dataset: DatasetLineage | None,
     marks: CalibrationMarks | None = None,
 ) -> ModelCalibration:
-    """Return the row of a fitted calibration; its time is set when it is written. `marks` is None for that of a
-    training.
-    """
+    """Return the row of a fitted calibration; its time is set when it is written. `marks`: None for a training's."""
     with np.load(workdir / record["file"], allow_pickle=False) as arrays:
         columns = {name: arrays[name].astype("<f8").tobytes() for name in arrays.files}
     evaluated = record["reliability_file"]

@@ -115,9 +115,7 @@ def count_bins(profile: ColumnProfile) -> int:
 
 
 def _ends(profile: ColumnProfile) -> list[float]:
-    """Return the ends of a numeric column's bins: the least training value, the edges, the greatest. Empty if all are
-    missing.
-    """
+    """Return the ends of a numeric column's bins: least training value, edges, greatest. Empty if all are missing."""
     if profile["low"] is None or profile["high"] is None:
         return []
     return [profile["low"], *(profile["edges"] or ()), profile["high"]]

@@ -80,9 +80,7 @@ def grouping_of_protected(column: Mapping[str, Any]) -> Grouping:
 
 
 def protected_groupings(dataset: Dataset, also: Collection[str] = ()) -> list[Grouping]:
-    """Return the default groupings: by columns declared as protected here or by the training dataset (`also`), or named
-    so.
-    """
+    """Return default groupings: by columns declared protected here or by the training dataset (`also`), or named so."""
     names = {*columns_to_compare(dataset), *also}
     columns = (column for column in dataset.columns if column["name"] in names)
     usable = (

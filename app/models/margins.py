@@ -183,9 +183,7 @@ def row_of(model_id: str, measured: MarginsRecord, workdir: Path) -> ModelMargin
 
 @dataclass(frozen=True)
 class MarginArrays:
-    """A model's margins and their bounds: those from the training margins, then one from held-out rows if there are
-    any.
-    """
+    """A model's margins and their bounds: those from training margins, then one from held-out rows, if any."""
 
     model: Model
     row: ModelMargins

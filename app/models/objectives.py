@@ -74,9 +74,7 @@ def metric_of(objective: Objective) -> Metric | None:
 
 
 def list_metric_of(objective: Objective) -> ListMetric:
-    """Return the metric of `LIST_METRICS`; a count applies to each list. Raises InvalidParameter for a count out of
-    range.
-    """
+    """Return the metric of `LIST_METRICS`; a count applies to each list. InvalidParameter: it is out of range."""
     name, count = LIST_METRICS[objective["metric"]], objective.get("count")
     return metrics.list_metric_named(name if count is None else f"{name}@{count}")
 

@@ -228,9 +228,7 @@ class ObjectiveCurves(NamedTuple):
 def find_objective_curves(
     session: Session, model: Model, part: str = VALIDATION
 ) -> ObjectiveCurves | None:
-    """Return None for objectives other than `tpr`, or if a curve is missing. The threshold is chosen on the validation
-    rows.
-    """
+    """None for objectives other than `tpr`, or without a curve. The threshold is chosen on the validation rows."""
     fpr = target_fpr(model.objective)
     if fpr is None or (chosen_on := find_curve_on(session, model, VALIDATION)) is None:
         return None

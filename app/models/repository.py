@@ -107,9 +107,7 @@ def find_latest(session: Session, owner: str, name: str) -> Model | None:
 
 
 class AliasTarget(NamedTuple):
-    """An alias's model, its cutoff (if any), and its feedback settings (if any) with their revision, 0 if there never
-    were any.
-    """
+    """An alias's model, its cutoff (if any), and its feedback settings (if any) with their revision (0: never set)."""
 
     model: Model
     cutoff: AliasCutoff | None
@@ -320,9 +318,7 @@ def find_margins(session: Session, model_id: str) -> ModelMargins | None:
 
 
 def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
-    """Insert the next version of a name, created now by the database's clock. Simultaneous transactions wait for each
-    other.
-    """
+    """Insert the next version of a name, created now by the database's clock. Simultaneous transactions wait."""
     statement = (
         sql_insert(Model)
         .values(

@@ -18,9 +18,7 @@ def check_revision(
     if_revision: int | None,
     must_be_new: bool,
 ) -> None:
-    """Raise PreconditionFailed or PreconditionRequired unless `if_revision` is current. `shown` is the name in
-    messages.
-    """
+    """Raise PreconditionFailed or PreconditionRequired unless `if_revision` is current. shown: the name in messages."""
     if current is None:
         raise PreconditionFailed(f"{shown} does not exist yet: create it without If-Match")
     revision = current.version if isinstance(current, ModelCalibration) else current.revision

@@ -67,9 +67,7 @@ class RowsInput:
 
 
 def find_rows(session: Session, measured: PartCurve, asked: CostsAsked) -> RowsInput | None:
-    """Return None if the ROC curve is enough. Raises Invalid for an unusable column, Conflict if rows are no longer
-    stored.
-    """
+    """None: the ROC curve is enough. Raises Invalid for an unusable column, Conflict if rows are no longer stored."""
     if not asked.by_row:
         return None
     named = "amount" if asked.amount is not None else "rule"

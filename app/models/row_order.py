@@ -103,9 +103,7 @@ def score_series(
 
 
 def scores_alike(scores: Floats, stratum: npt.NDArray[np.generic] | None = None) -> bool:
-    """Return True if neighbouring scores, within values of `stratum`, are significantly more similar than in random
-    order.
-    """
+    """Return True if neighbouring scores, within values of `stratum`, are significantly more alike than by chance."""
     from core.metrics.drift import bin_edges
     from core.metrics.serial import order_matters
 

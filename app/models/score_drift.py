@@ -91,9 +91,7 @@ def untested_scores(session: Session, model: Model) -> str | None:
 
 
 def all_scores(curve: RocCurve, prevalence: float, effective: Sequence[float]) -> ScoreSample:
-    """Return the distribution of all scores of a curve. The effective rows are those of a stratified sample: 1 / Σ π² /
-    n.
-    """
+    """Return the distribution of all scores of a curve. Effective rows, of a stratified sample: 1 / Σ π² / n."""
     from core.metrics.comparison import ScoreSample
 
     parts = (prevalence, 1.0 - prevalence)

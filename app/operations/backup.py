@@ -63,9 +63,7 @@ Open = Callable[[str], IO[bytes]]
 
 @contextmanager
 def write(path: Path) -> Iterator[Add]:
-    """Open an archive for writing: a tar file or a folder, by its name. It appears when the block ends without an
-    error.
-    """
+    """Open an archive for writing: a tar file or a folder, by its name. It appears if the block ends without error."""
     if path.exists():
         raise FileExistsError(f"{path} exists already")
     partial = path.with_name(path.name + _PARTIAL)
@@ -146,9 +144,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True)
 class Backup:
-    """Size and SHA-256 of each file, missing or damaged blobs, and ids of the `keys` that a restored service needs, by
-    setting.
-    """
+    """Size and SHA-256 of each file, missing or damaged blobs, and ids of `keys` that a restored service needs."""
 
     made_at: str
     made_by: str

@@ -141,9 +141,7 @@ class Courier:
         return len(claimed)
 
     def _shares(self, due: Sequence[DueTarget]) -> Counter[str]:
-        """Return how many deliveries of each webhook may start. Owners, then webhooks, with the fewest attempts come
-        first.
-        """
+        """Return how many deliveries of each webhook may start. Owners, then webhooks, with fewest attempts first."""
         shares: Counter[str] = Counter()
         due = random.sample(due, len(due))  # whoever comes first in the database has no advantage
         with self._lock:

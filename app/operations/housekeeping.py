@@ -66,9 +66,7 @@ class Housekeeper:
         self._events_pruned = repository.FIRST
 
     def run(self) -> None:
-        """After an error the next round starts as usual. Between two rounds, looks of monitors are scheduled once a
-        minute.
-        """
+        """After an error the next round starts as usual. Between rounds, monitors' looks are scheduled every minute."""
         interval = self._settings.blob_grace_seconds / ROUNDS_PER_GRACE
         next_round = time.monotonic()
         while not self._stop.is_set():
@@ -336,9 +334,7 @@ class Housekeeper:
         return total
 
     def _keep_up_feedback(self) -> Counter[str]:
-        """Compact decisions and outcomes, delete old outcomes, and erase entities; returns numbers of segments and
-        rows.
-        """
+        """Compact decisions and outcomes, delete old outcomes, erase entities; returns numbers of segments and rows."""
         with self._db.read() as session:
             of_outcomes = repository.owners_of_outcomes(session)
             to_erase = repository.owners_to_erase(session)

@@ -128,9 +128,7 @@ def _flagged(alias: ModelAlias, of: RocMetrics | None) -> float | None:
 def _next_step(
     checked: Evaluation | None, drift: Json | None, *, recalibrated: bool, outdated: bool
 ) -> NextStep | None:
-    """Return the recommended step, if any. `drift` lacks what a recalibration has handled; acknowledged changes ask for
-    nothing.
-    """
+    """Return the recommended step. `drift` lacks what a recalibration has handled; acknowledged changes ask none."""
     if outdated:
         return "compare"
     if checked is None or drift is None:

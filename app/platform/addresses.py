@@ -200,9 +200,7 @@ class HttpUrl:
 
 
 def parse_url(given: str) -> HttpUrl:
-    """Parse an http:// or https:// URL of a server, without looking up names. Raises ValueError, which says what is
-    wrong.
-    """
+    """Parse an http:// or https:// URL, without looking up names. Raises ValueError, which says what is wrong."""
     if len(given) > MAX_URL:
         raise ValueError(f"must have at most {MAX_URL:,} characters, got {len(given):,}")
     # urlsplit removes tabs and line feeds, and other parsers read \ as /

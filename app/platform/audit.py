@@ -53,9 +53,7 @@ def require_quota_check(session: Session, check: Callable[[], None] | None) -> N
 
 
 def allow_over_quota(session: Session) -> None:
-    """Let this transaction exceed quota and disk limits: for small changes that must work, such as rotating a leaked
-    key.
-    """
+    """Let this transaction exceed quota and disk limits: for small changes that must work, as rotating leaked keys."""
     session.info.pop(_QUOTA_CHECK, None)
 
 

@@ -165,9 +165,7 @@ class BlobStore(ABC):
 
     @abstractmethod
     def send(self, file: Path, key: str) -> None:
-        """Do the slow part of storing a staged file, before the transaction of `move_in`. Repeat it if the file
-        changes.
-        """
+        """Do the slow part of storing a staged file, before `move_in`'s transaction. Repeat it if the file changes."""
 
     def move_in(self, file: Path, key: str) -> None:
         """Move a staged file, which is on disk and sent, to a new key. It is visible when this returns."""
@@ -201,9 +199,7 @@ class BlobStore(ABC):
 
     @abstractmethod
     def write_note(self, name: str, content: bytes) -> None:
-        """Replace a small file beside the blobs, which no listing has and nothing sweeps. `name` is `folder/file`,
-        unlike a key.
-        """
+        """Replace a small file beside the blobs, never listed or swept. `name` is `folder/file`, unlike a key."""
 
     @abstractmethod
     def read_note(self, name: str) -> bytes | None:

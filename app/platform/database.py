@@ -59,9 +59,7 @@ class Database:
         bounded: bool = True,
         tokens: HostTokens | None = None,
     ) -> None:
-        """`bounded` limits the time of PostgreSQL's statements; migrations may take hours. `tokens` are replaced after
-        changes.
-        """
+        """`bounded` limits PostgreSQL's statements; migrations may take hours. `tokens`: replaced after changes."""
         self.url = make_url(url)
         if self.url.drivername in {"postgresql", "postgres"}:
             self.url = self.url.set(drivername="postgresql+psycopg")

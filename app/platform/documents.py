@@ -209,9 +209,7 @@ class LabelValues(TypedDict):
 
 
 class TableDialect(TypedDict):
-    """The training table's tokens for missing values (None: the defaults), and the fields of
-    `app.ingest.formats.passed_on`.
-    """
+    """The training table's missing-value tokens (None: defaults), and the fields of `app.ingest.formats.passed_on`."""
 
     missing: list[str] | None
 

@@ -143,9 +143,7 @@ class ObjectStore(BlobStore):
         self._unchecked = cache_bytes  # bytes written since the cache was measured: at first, all
 
     def check_writable(self) -> None:
-        """Write and delete a small object. Raises PermissionError. A bucket that is away may be back before it is
-        needed.
-        """
+        """Write and delete a small object. Raises PermissionError only: a bucket that is away may be back in time."""
         probe = f"staging/{uuid.uuid4().hex}"
         try:
             self._attempt(lambda store: obstore.put(store, probe, b"probe"), patience=0.0)

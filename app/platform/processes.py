@@ -105,9 +105,7 @@ def wait_until_closed(pipe: int) -> None:
 
 
 def guard(pipe: int) -> None:
-    """Fork a guardian that kills this process's group when the other end of the pipe is closed. It ends with this
-    process.
-    """
+    """Fork a guardian that kills this process's group when a pipe's other end closes. It ends with this process."""
     guarded, group = os.getpid(), os.getpgrp()
     if os.fork() != 0:
         return

@@ -197,9 +197,7 @@ class Owned(Base):
 
     @classmethod
     def belongs_to(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
-        """Return the condition that a row belongs to this owner, including rows in the trash, which count towards
-        quotas.
-        """
+        """Return the condition that a row is this owner's, including rows in the trash, which count towards quotas."""
         return cls.owner == owner
 
     @classmethod
@@ -448,9 +446,7 @@ class Dataset(Trashable, UploadRow):
 
 
 class DatasetPairs(UploadRow):
-    """The pairs of a dataset of kind `preferences`; once ready, they are pairs of row numbers. Their id is the
-    dataset's id.
-    """
+    """The pairs of a dataset of kind `preferences`; once ready, pairs of row numbers. Their id is the dataset's."""
 
     __tablename__ = "dataset_pairs"
 
@@ -919,9 +915,7 @@ class AuditStart(Base):
 
 
 class DatasetProfile(Base):
-    """Quantiles, histograms and AUC of each feature in the order of the columns, over `rows` rows; and the counts of
-    equal rows.
-    """
+    """Quantiles, histograms and AUC of each feature in column order, over `rows` rows; and the counts of equal rows."""
 
     __tablename__ = "dataset_profiles"
 
@@ -1141,9 +1135,7 @@ class AliasRequestKind(StrEnum):
 
 
 class AliasRequestState(StrEnum):
-    """open → approved | rejected | withdrawn | void, or expired, which the clock decides: such a row is stored as
-    open.
-    """
+    """open → approved | rejected | withdrawn | void, or expired, by the clock: such a row is stored as open."""
 
     OPEN = "open"
     APPROVED = "approved"
@@ -1323,9 +1315,7 @@ class ModelCalibration(Base):
 
 
 class ModelReference(Base):
-    """The mean parts of a model's scores over rows of each class, as little-endian float64: the references of
-    reasons.
-    """
+    """The mean parts of a model's scores over rows of each class, little-endian float64: the references of reasons."""
 
     __tablename__ = "model_references"
 
@@ -1579,9 +1569,7 @@ class LegalHold(Owned):
 
 
 class RetentionRule(Owned):
-    """For how many days the resources of one owner are kept (`app.operations.retention`). Null: the setting, or no
-    limit.
-    """
+    """For how many days an owner's resources are kept (`app.operations.retention`). Null: the setting, or no limit."""
 
     __tablename__ = "retention_rules"
 

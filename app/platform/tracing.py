@@ -164,9 +164,7 @@ def stop() -> None:
 
 @contextmanager
 def recording_to(path: str | None) -> Iterator[None]:
-    """Write the spans of the block to a file; None: record none. For a process without a network, which runs one job
-    at a time.
-    """
+    """Write the block's spans to a file; None: record none. For a process without network, with one job at a time."""
     global _recorder  # noqa: PLW0603
     if path is None:
         yield
@@ -281,9 +279,7 @@ class RequestTrace:
         self._span: Span | None = None
 
     def begin(self, owner: str, request_id: str) -> None:
-        """Start the span, from the beginning of the request, and make it the current one. Only the first call
-        counts.
-        """
+        """Start the span, from the beginning of the request, and make it current. Only the first call counts."""
         if self._span is not None or _recorder is None:
             return
         attributes = {"rankwright.owner": owner, "rankwright.request_id": request_id}

@@ -61,9 +61,7 @@ NOTHING_KEPT = TableOptions()
 
 @dataclass(frozen=True)
 class UploadRequest:
-    """An uploaded table to score: the model, and the `TableOptions` as JSON. Idempotency-Keys hash the names of the
-    fields.
-    """
+    """A table to score: the model, and the `TableOptions` as JSON. Idempotency-Keys hash the names of the fields."""
 
     model: str
     terms: Json

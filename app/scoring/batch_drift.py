@@ -203,9 +203,7 @@ class DriftMonitor:
 
     @property
     def _worth(self) -> float:
-        """The number of independent rows that a row of the reference counts as, where rows come in groups (as in the
-        batch).
-        """
+        """How many independent rows a row of the reference counts as, where rows come in groups (as in the batch)."""
         known, profile = self._reference["scores"], self._reference["profile"]
         if isinstance(known, str) or not profile["grouped"]:
             return 1.0

@@ -99,9 +99,7 @@ class SegmentFile:
 
 
 class DecisionBlock(msgspec.Struct, array_like=True, frozen=True):
-    """Encoded decisions of one request: what they have in common, and columns. Numbers are little-endian, flags one
-    byte.
-    """
+    """A request's encoded decisions: what they share, and columns. Numbers are little-endian, flags one byte."""
 
     at: float
     revision: int
@@ -271,9 +269,7 @@ class Recorder:
     def decision_ids(
         self, X: Floats, ids: Sequence[str | None] | None, at: float, key: str | None, start: int
     ) -> list[str]:
-        """Return new ids. With the `key` of a repeatable request, the same row has the same id. `start` numbers its
-        first row.
-        """
+        """Return new ids. With a repeatable request's `key`, equal rows have equal ids; start: its first row."""
         if key is None:
             return [new_id(_PREFIX) for _ in range(len(X))]
         begin = at // REPEAT_SECONDS * REPEAT_SECONDS

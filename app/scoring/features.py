@@ -359,9 +359,7 @@ class FeatureIndex:
         at: str,
         errors: list[dict[str, str]],
     ) -> None:
-        """Replace absent values by missing ones if training had missing values or the caller is lenient, else add an
-        error.
-        """
+        """Replace absent values by missing ones if training had such or the caller is lenient, else add an error."""
         for i, value in enumerate(row):
             if value is not _ABSENT:
                 continue

@@ -388,9 +388,7 @@ def prepare(
     options: ReasonOptions,
     entries: Sequence[StoredReasonEntry] | None = None,
 ) -> Reasoner:
-    """Return what computes a request's reasons. Raises Invalid if unsupported. `entries` replace the stored reason
-    codes.
-    """
+    """Return what computes a request's reasons; `entries` replace the stored codes. Raises Invalid if unsupported."""
     is_sum = _is_sum(served)
     sources, layout = reading(_read_sources, owner, served.model_id, is_sum=is_sum)
     if entries is not None:

@@ -56,9 +56,7 @@ class RowParser:
             return None
 
     def parse(self, body: bytes | memoryview) -> list[tuple[Any, ...]] | None:
-        """Return rows in the order of the features, None for absent values; None for a body with errors or another
-        shape.
-        """
+        """Return rows in feature order, None for absent values; None for a body with errors or another shape."""
         try:
             rows = self._decoder.decode(body).rows
         except (msgspec.DecodeError, UnicodeDecodeError):

@@ -258,9 +258,7 @@ class ModelCache:
         return self._turns.setdefault(owner, asyncio.Lock())
 
     def cached(self, owner: str, ref: str) -> Served | None:
-        """Return a model read within the last second and not changed on this host since. Never waits; for the event
-        loop only.
-        """
+        """Return a model read in the last second, unchanged on this host since. Never waits. For the event loop."""
         found = self.recent.get((owner, ref))
         if found is None or found.token != self.token():
             return None
@@ -317,9 +315,7 @@ class ModelCache:
     def _recorder(
         self, owner: str, ref: str, feedback: AliasFeedback | None, served: Served
     ) -> Recorder | None:
-        """Return what records an alias's decisions, made once for each state of the alias; None if they are not
-        recorded.
-        """
+        """Return what records an alias's decisions, made once for each of its states; None: they are not recorded."""
         if feedback is None or self._decisions is None:
             return None
         known = self._recorders.get((owner, ref))
@@ -477,9 +473,7 @@ def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
 
 
 def check_explained(reading: Reading, owner: str, served: Served, rows: int) -> Estimates | None:
-    """Return an estimator if scores are not sums by feature. Raises Invalid if so many rows cannot be explained at
-    once.
-    """
+    """Return an estimator if scores are not sums by feature. Invalid: so many rows cannot be explained at once."""
     if rows > MAX_EXPLAINED:
         raise Invalid(f"at most {MAX_EXPLAINED} rows can be explained per request, got {rows}")
     if _contributions(served, np.full((1, len(served.features.names)), np.nan)) is not None:

@@ -280,9 +280,7 @@ class FileBounds(Bounds):
 
 @dataclass(frozen=True)
 class Batch:
-    """Parsed rows: features by position in the model, and columns to copy. `texts` are categorical features as they
-    were read.
-    """
+    """Parsed rows: features by position in the model, and columns to copy. texts: categorical features, as read."""
 
     size: int
     features: Mapping[int, Floats]

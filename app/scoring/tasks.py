@@ -96,9 +96,7 @@ class ReasonsFile(TypedDict):
 
 
 class RecordedAlias(TypedDict):
-    """The alias whose decisions are recorded: its owner, its settings (`AliasFeedback`), and the id of the batch score
-    as request.
-    """
+    """An alias whose decisions are recorded: owner, settings (`AliasFeedback`), and the batch score's id as request."""
 
     owner: str
     feedback: Json

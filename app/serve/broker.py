@@ -39,9 +39,7 @@ def socket_path(state_dir: Path) -> Path:
 
 
 def prepare_folder(socket_path: Path) -> None:
-    """Create the socket's private folder in the shared temporary folder. Raises ServeError if it belongs to other
-    users, or they may write to it.
-    """
+    """Create the socket's private folder in the shared temporary folder. ServeError: others own or may write it."""
     socket_path.parent.mkdir(mode=0o700, exist_ok=True)
     found = socket_path.parent.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
@@ -92,9 +90,7 @@ def is_answering(socket_path: Path) -> bool:
 
 
 def end_previous(socket_path: Path) -> None:
-    """Stop a server that still listens at the socket: two servers would split the queue, and the old one would delete
-    the new socket.
-    """
+    """Stop an old server at the socket: it would take part of the queue, and delete the new socket as it ends."""
     try:
         answer = _ask(socket_path, b"SHUTDOWN NOSAVE")
     except (FileNotFoundError, ConnectionError):
@@ -113,9 +109,7 @@ def end_previous(socket_path: Path) -> None:
 
 
 def _ask(socket_path: Path, command: bytes) -> bytes:
-    """Send one command to the server, and return the beginning of its reply. The client library is not used, because it
-    takes as much memory as the rest of this process.
-    """
+    """Return the beginning of the reply. A client library would take as much memory as the rest of this process."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS)
         connection.connect(str(socket_path))

@@ -174,9 +174,7 @@ def make_cluster_secret(path: Path) -> None:
 
 
 def console_link(db: Database, path: Path) -> str | None:
-    """Return the token of a sign-in link for the key in the file; None if the file is missing or the key is no longer
-    valid.
-    """
+    """Return the token of a sign-in link for the key in the file; None: no file, or the key is no longer valid."""
     from app.access import sessions
 
     try:

@@ -186,9 +186,7 @@ def _stop_signals() -> set[signal.Signals]:
 
 
 def describe_first_key(key: str, path: Path, *, shown: bool) -> str:
-    """Return the line about the first key. Its secret is `shown` only on a terminal: a journal would store it for
-    others.
-    """
+    """Return the line about the first key. The secret is `shown` only on a terminal: a journal would keep it."""
     return f"first key: {key} (shown once; also in {path})" if shown else f"first key: in {path}"
 
 
@@ -286,9 +284,7 @@ def address_file(path: Path, address: str) -> Iterator[None]:
 
 
 class Supervisor:
-    """The child processes of one `serve` or `api`, in the order in which they start. They stop in the
-    opposite order.
-    """
+    """The child processes of one `serve` or `api`, in the order of their start. They stop in the opposite order."""
 
     def __init__(
         self,
@@ -450,9 +446,7 @@ class Supervisor:
         os.close(self._guardian_fd)
 
     def _wait(self, services: list[Service], extra_seconds: float) -> None:
-        """Wait for the processes to end, until the grace period and `extra_seconds` are over or a second
-        signal comes.
-        """
+        """Wait for the processes to end, at most the grace period and `extra_seconds`, or until a second signal."""
         deadline = time.monotonic() + self._grace + extra_seconds
         while any(service.running for service in services):
             left = deadline - time.monotonic()

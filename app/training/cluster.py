@@ -236,9 +236,7 @@ class DaskHosts(Placement):
     def _wait(
         self, answer: Future[Any], address: str, until: float = math.inf, failed: str = "failed"
     ) -> Any:
-        """Return the result of a call to a worker. Raises ShardsLost once it cannot arrive any more, or at the time
-        `until`.
-        """
+        """Return the result of a call to a worker. ShardsLost: it cannot arrive any more, or `until` has passed."""
         while not wait([answer], PROBE_SECONDS).done:
             self.probe()
             if time.monotonic() > until and not answer.done():
@@ -318,9 +316,7 @@ def read_security(secret: Path) -> Security:
 
 
 def connect(address: str, secret: Path) -> Client:
-    """Connect to a scheduler. Raises ShardsLost: the secret cannot be read, no scheduler responds, or Dask is not
-    installed.
-    """
+    """Connect to a scheduler. ShardsLost: the secret is unreadable, no scheduler responds, or Dask is not installed."""
     try:
         import dask
         from distributed import Client

@@ -201,9 +201,7 @@ class FitContext:
             return split_data.can_split(inner, self.spec["seed"] + _SALT)
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
-        """Return the numbers of a scope: training rows, rows of the rarer class, features, and most categories of a
-        feature.
-        """
+        """Return a scope's numbers: training rows, rows of the rarer class, features, most categories of a feature."""
         train = _bipartite(self.split_data(scope)).train
         y = train.y
         positives = int(np.count_nonzero(y))
@@ -384,9 +382,7 @@ class FitContext:
         )
 
     def _test_time(self, part: BaselinePart, progress: FitProgress) -> RandomSplits | None:
-        """Compare a baseline's AUC on the newest rows with random splits; None for rows without times, or if it is not
-        possible.
-        """
+        """Compare a baseline's AUC on the newest rows with random splits; None without times, or if impossible."""
         data = self.data
         if not isinstance(data, BipartiteTable) or (timed := data.timed) is None:
             return None

@@ -151,9 +151,7 @@ def measure_reference(
 
 
 def measure_bins(ranker: Ranker, table: Table, seed: int) -> HeldOutBins | None:
-    """Return the rows in the bins of a scorecard, and the AUC of whole points; None for other rankers, and without a
-    class.
-    """
+    """Return the rows in a scorecard's bins, and the AUC of whole points; None: another ranker, or no such class."""
     from core.linear.scorecard import Scorecard
 
     if not isinstance(ranker, Scorecard):

@@ -130,9 +130,7 @@ class PlanRows(Protocol):
         """Return the held-out rows of an inner split of a scope."""
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
-        """Return the numbers of a scope: training rows, rows of the rarer class, features, and most categories of a
-        feature.
-        """
+        """Return a scope's numbers: training rows, rows of the rarer class, features, most categories of a feature."""
 
     def n_rows(self) -> int:
         """Return the number of rows of the job, including those that are only for validation."""

@@ -89,9 +89,7 @@ class BestRow(LeaderboardRow):
 
 
 class PartialCandidate(TypedDict):
-    """A candidate with results for `n` of its inner splits. `sums` has a value for each value of its path; `auto` has
-    `merits`.
-    """
+    """A candidate with results for `n` of its inner splits. sums: one by value of its path; `auto` has `merits`."""
 
     key: str
     sums: list[float]
@@ -123,9 +121,7 @@ class RunningPart(TypedDict):
 
 
 class Leaderboard:
-    """The best candidates of a search so far; small enough to be stored frequently. Another process can continue from
-    `state()`.
-    """
+    """The best candidates so far; small enough to be stored often. Another process can continue from `state()`."""
 
     def __init__(self, spec: TrainSpec, state: Mapping[str, object] | None = None) -> None:
         known = cast(BoardState, state or {})  # others write into it, too: keys may be absent
@@ -265,9 +261,7 @@ class Reporter:
         self.send(0, 0, Report({}, state, self.fraction))
 
     def send(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Pass a report to the job's callback, one at a time, with the newest fraction: another part may have reported
-        more.
-        """
+        """Pass a report to the job's callback, one at a time, with the newest fraction: another part may be further."""
         with self.lock:
             if isinstance(info, Report):
                 info = replace(info, fraction=self.fraction)

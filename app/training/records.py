@@ -155,9 +155,7 @@ class ShardFile(TypedDict):
 
 
 class FitPart(TypedDict):
-    """The fit of the chosen members: on a fraction `rows` of the training rows, in `limit` seconds, or joined from
-    `shares`.
-    """
+    """The fit of the chosen members: on a fraction `rows` of training rows, within `limit` seconds, or of `shares`."""
 
     what: Literal["fit"]
     scope: list[int] | None

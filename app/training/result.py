@@ -411,9 +411,7 @@ def _note_areas(measured: RocMetrics) -> list[str]:
 
 @dataclass(frozen=True)
 class OutOfFoldRows:
-    """The out-of-fold rows by repeat, fold and row. `score` is on the scale of the fold's ranker, `aligned` of the
-    served one.
-    """
+    """Out-of-fold rows by repeat, fold and row. `score` has the fold's ranker's scale, `aligned` the served one's."""
 
     held_out: HeldOutRows
     folds: Folds

@@ -305,9 +305,7 @@ def is_listed(dataset: Dataset) -> bool:
 
 
 def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset) -> None:
-    """Raise Invalid unless the algorithm supports queries or grades as the dataset has them, and the objective is for
-    lists.
-    """
+    """Raise Invalid unless the algorithm supports the dataset's queries or grades, and the objective is for lists."""
     if not is_listed(dataset):
         return
     graded = dataset.kind == DatasetKind.GRADED
@@ -539,9 +537,7 @@ def _default_time(dataset: Dataset) -> str | None:
 
 
 def check_validation(validation: Validation, dataset: Dataset, also: Collection[str] = ()) -> None:
-    """Raise Invalid for folds or a split by time that the dataset does not allow. Protected columns `also` are
-    features.
-    """
+    """Raise Invalid for folds or a split by time that the dataset forbids. Protected columns `also` are features."""
     method, by_time = validation["method"], validation.get("time_column")
     for asked, pointer, value in (
         (method == CROSS_VALIDATION, "method", method),

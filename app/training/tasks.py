@@ -341,9 +341,7 @@ class _Clock:
         self._latest = time.monotonic() if started is None else started
 
     def divide(self, finished: list[Finished], uncounted: float) -> list[Finished]:
-        """Set each part's share of the duration as `elapsed`. `uncounted` are seconds since the start that a budget
-        does not count.
-        """
+        """Set each part's share of the duration as `elapsed`. uncounted: seconds since the start outside the budget."""
         now = time.monotonic() - uncounted
         seconds, self._latest = max(now - self._latest, 0.0), now
         total = sum(each["result"]["elapsed"] for each in finished)

@@ -47,9 +47,7 @@ class TimedRows:
 
     @classmethod
     def draw(cls, table: Table, by_time: RowSplit, seed: int) -> TimedRows | None:
-        """Draw rows of a split; None for rows without times, with groups or in a file, or with too few of a class in a
-        part.
-        """
+        """Draw rows of a split; None for rows without times, with groups or in a file, or too few of a class."""
         if table.time is None or table.group is not None or isinstance(table, StoredTable):
             return None
         rows = np.concatenate(by_time)

@@ -98,9 +98,7 @@ def update(
     description: str | None = None,
     enabled: bool | None = None,
 ) -> Webhook:
-    """None (for `types`, "keep") leaves a value. Queued deliveries of a disabled webhook fail. Raises NotFound and
-    Invalid.
-    """
+    """None (for `types`, "keep") leaves a value. Disabling fails queued deliveries. Raises NotFound and Invalid."""
     if url is not None:
         _check_url(settings, url)
     if enabled is False:

@@ -67,8 +67,7 @@ class CategoryOrder:
             self.n_bins[j] = max(n, 1)
 
     def shrink(self, j: int, masses: Floats) -> None:
-        """Shrink the weights of pairs ordered by a feature's splits, by [missing above?, wrongly?, cut + 1], in place.
-        """
+        """Shrink weights of pairs ordered by a feature's splits, by [missing above?, wrongly?, cut + 1], in place."""
         true, mixed, missing = self._masses[j]
         n = true.shape[1]
         total = mixed.sum(axis=1) + missing

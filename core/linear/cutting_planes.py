@@ -287,8 +287,7 @@ class CuttingPlanes:
         max_iter: int,
         report: Report | None = None,
     ) -> Solution:
-        """Minimise ½‖w - center‖² + C R(w) until `good_enough(objective, gap)`; the result is never worse than `start`.
-        """
+        """Minimise ½‖w - center‖² + C R(w) until `good_enough(objective, gap)`; never worse than `start`."""
         best = start
         objective = half_square(best.w - center) + C * best.risk
         bound, widest = 0.0, 0.0  # R >= 0
