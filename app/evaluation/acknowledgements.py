@@ -17,7 +17,7 @@ from app.platform.tables import Acknowledgement, Evaluation
 def acknowledge(
     session: Session, owner: str, evaluation_id: str, reason: str, author: str | None
 ) -> Acknowledgement:
-    """Replace an earlier acknowledgement. Raises NotFound, and Conflict if the evaluation is not ready."""
+    """An earlier acknowledgement is replaced. Raises NotFound, and Conflict if the evaluation is not ready."""
     evaluation = EVALUATIONS.find(session, owner, evaluation_id, lock=True)
     check_model(evaluation.model_name)
     if evaluation.metrics is None:

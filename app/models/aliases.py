@@ -468,7 +468,7 @@ def _mark(change: _Change) -> str:
 
 @dataclass(frozen=True)
 class _Change:
-    """What makes a revision: an approval, or a suspended protection; and its evidence, collected or of another."""
+    """What makes a revision: an approval, or a suspended protection; and its evidence, new or another revision's."""
 
     kind: AliasChange
     approval: Approval | None
