@@ -34,7 +34,7 @@ MOST_TIED = 0.001
 """The fraction of pairs of rows with equal scores up to which out-of-fold scores are tested; that of 1,000 equally
 frequent scores."""
 UNTESTED_FOLDS = (OF_FOLDS, TIED_FOLDS)
-"""Reasons why scores are not tested that are not about the batch's rows: its verdict is then that of the columns alone."""
+"""Reasons for untested scores that are not about the batch's rows: the verdict is then that of its columns alone."""
 SEVERAL_SCORES = "the model has several scores per row"
 NO_SCORES = "the model has no validation scores of rows with a label"
 

@@ -275,7 +275,7 @@ class TwoWayArea(Metric):
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the smaller of the effective numbers of positives and of negatives that the rectangle is about.
+        """Return the effective number of positives or of negatives in the rectangle, the smaller of both.
 
         The variance of the area is at most that of a proportion of so many trials; see `Metric.trials`.
         """
