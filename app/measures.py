@@ -39,6 +39,13 @@ METRICS: Mapping[str, MetricLabel] = {
     "c_index": MetricLabel("C-index", "fraction of the pairs", 0.5),
     "mean_auc": MetricLabel("Mean AUC of two grades", "0 to 1", 0.5),
 }
+TIME_ALPHA = 0.05
+"""Significance level of the test for an effect of time."""
+BASELINES = {
+    "logistic": "logistic regression on quantile-transformed columns",
+    "auc_svm": "linear SVM for the AUC",
+}
+"""What each baseline is, by its name."""
 CHECKS = {
     "ranks": "Better than random?",
     "beats_baselines": "Better than the baselines?",
@@ -197,21 +204,27 @@ _WIDE = 0.05
 """Range of the AUCs of random splits from which on a single split is called imprecise."""
 
 
-def time_effect(algorithm: str, found: Json) -> str:
-    """Describe a baseline's AUC on the newest rows beside random splits; claim an effect of time only if the test found
-    one.
+def baseline(name: str) -> str:
+    """Return what a baseline is: `linear SVM for the AUC`."""
+    return BASELINES.get(name, name)
+
+
+def time_effect(name: str, found: Json) -> str:
+    """Return sentences on a baseline's AUC on the newest rows beside its AUCs on random splits, `random_split` of the
+    API. They claim an effect of time only if the test has found one.
     """
     ends = f"{found['low']:.3f} to {found['high']:.3f}"
+    algorithm = f"a {baseline(name)}, fitted again for this test,"
     newest, splits = found.get("newest"), found.get("splits")
     if newest is None:  # of releases up to 0.3
         return (
-            f"{algorithm} has an AUC of {found['value']:.3f} ({ends}) on one random split of the training rows. "
+            f"{baseline(name)} has an AUC of {found['value']:.3f} ({ends}) on one random split of the training rows. "
             "Whether this differs from the newest rows was not tested, because an earlier release trained the model."
         )
     here = f"{newest['value']:.3f} ({newest['low']:.3f} to {newest['high']:.3f})"
     several = f"{splits} random splits of the same {found['rows']:,} rows (mean {found['value']:.3f}, {ends})"
     p_value = f"p = {found['p_value']:.2g}"
-    if found["p_value"] <= 0.05:
+    if found["p_value"] <= TIME_ALPHA:
         lower = newest["value"] < found["value"]
         words = (
             f"There is a significant effect of time on the AUC ({p_value}): {algorithm} has {here} on the newest rows, "

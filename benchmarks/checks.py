@@ -11,10 +11,17 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 from scipy.stats import chi2, norm
 
-from app.evaluation.checks import ModelCheck, check_alike, check_reliability, check_stable
+from app.evaluation.checks import (
+    ComparedGroups,
+    ModelCheck,
+    check_groups,
+    check_reliability,
+    check_stable,
+)
 from app.evaluation.drift import find_errors
 from app.models.calibrations import reliability_record
-from core.metrics import Interval, auc_interval, operating_point
+from app.models.groups import pack_steps
+from core.metrics import Interval, auc_interval, group_steps, operating_point
 from core.metrics.comparison import change
 from core.metrics.fairness import compare_groups
 from core.metrics.groups import check_rows
@@ -246,33 +253,34 @@ def print_groups(n_trials: int) -> None:
             grouping = _grouping(y, scores, codes)
             differs = any(test["differs"] for test in grouping["tests"])
             before.append(not differs)
-            if differs:
-                checks.append(ModelCheck("groups", False, ""))
-            else:
-                checks.append(check_alike([grouping], "", LEVEL, len(y), _evaluation()))
+            steps = pack_steps([group_steps(y, scores, codes)])
+            threshold = operating_point(y, scores, fpr=0.1).threshold
+            compared = ComparedGroups([grouping], LEVEL, (threshold, "FPR 0.1"), steps)
+            checks.append(check_groups(compared, "", len(y), _evaluation()))
         print(f"| {label} | {_verdicts(checks, before)} |", flush=True)
 
 
 def _grouping(y: Labels, scores: Floats, codes: npt.NDArray[np.int64]) -> dict[str, Any]:
-    threshold = operating_point(y, scores, fpr=0.1).threshold
-    found = compare_groups(y, scores, codes, threshold=threshold)
+    found = compare_groups(y, scores, codes)
     groups = [
         {
             "value": one.value,
+            "tpr": None,
+            "fpr": None,
             "calibration": None,
-            **{
-                name: {
-                    **(metric.interval._asdict() if metric.interval else NO_INTERVAL),
-                    "reason": metric.reason,
-                }
-                for name, metric in (("auc", one.auc), ("tpr", one.tpr), ("fpr", one.fpr))
-                if metric is not None
+            "auc": {
+                **(one.auc.interval._asdict() if one.auc.interval else NO_INTERVAL),
+                "reason": one.auc.reason,
             },
         }
         for one in found.groups
     ]
     tests = [
-        {"differs": test.adjusted_p_value is not None and test.adjusted_p_value < 0.05}
+        {
+            "of": test.of,
+            "words": "",
+            "differs": test.adjusted_p_value is not None and test.adjusted_p_value < 0.05,
+        }
         for test in found.tests
     ]
     return {"column": "group", "groups": groups, "tests": tests}

@@ -104,9 +104,11 @@ async def _preview(page: Page, found: AliasRequest) -> AliasPreview | None:
 
 @router.post("/{alias_request_id}/approve")
 async def approve_request(page: PageDep, alias_request_id: str) -> Response:
-    await page.form()
+    """Approve a request, with a reason if one was entered, and show it."""
+    form = await page.form()
+    reason = str(form.get("reason", "")).strip() or None
     try:
-        await page.client.alias_requests.approve(path_segment(alias_request_id))
+        await page.client.alias_requests.approve(path_segment(alias_request_id), reason=reason)
     except ProblemError as error:
         return await _refused(page, alias_request_id, error)
     return page.go(request_page(alias_request_id))

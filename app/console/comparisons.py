@@ -123,6 +123,12 @@ def _capacity(review: str, rows: str) -> dict[str, int | str] | None:
 def _first_rows(found: ComparedAtCapacity, names: Mapping[str, str], level: float) -> str:
     """Say which model finds the most positives within the review capacity."""
     best = max(found.values, key=lambda each: each.value or 0.0)
+    capacity = f"If you can review {found.review:,} of {found.rows:,} rows"
+    equal = [each for each in found.values if count(each.value) == count(best.value)]
+    if len(equal) > 1:
+        named = [names[each.model_id] for each in equal]
+        listed = f"{', '.join(named[:-1])} and {named[-1]}"
+        return f"{capacity}, {listed} find equally many positives: {count(best.value)} each."
     pair = min(
         (each for each in found.differences if best.model_id in (each.first, each.second)),
         key=lambda each: abs(each.value),
@@ -134,7 +140,7 @@ def _first_rows(found: ComparedAtCapacity, names: Mapping[str, str], level: floa
     sure = p_value is not None and p_value < 1.0 - level
     chance = "" if sure else ". The difference is not statistically significant"
     return (
-        f"If you can review {found.review:,} of {found.rows:,} rows, {names[best.model_id]} finds the most positives: "
+        f"{capacity}, {names[best.model_id]} finds the most positives: "
         f"{count(best.value)}, {count(abs(pair.value))} more than {other} ({count(low)} to {count(high)}){chance}."
     )
 

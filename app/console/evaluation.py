@@ -31,7 +31,7 @@ from app.console.rendering import exact
 from app.console.session import ConsoleRoute, Page, PageDep, or_form
 from app.console.top import draw_reliability, read_top_of_list
 from app.console.words import FieldLabel
-from app.http.forms import Fields, number_or_text
+from app.http.forms import Fields, cost_or_text, number_or_text
 from app.measures import Measure, measures
 from app.platform.errors import shown
 from app.platform.ids import is_id
@@ -116,7 +116,7 @@ async def _costs(page: Page, form: Fields) -> dict[str, Any] | None:
     if any(entered.values()):
         model, _ = await attempt(page.client.models[form.get("model", "")].read(), 404, 422)
         dialect = None if model is None else model.dialect
-    found = {name: number_or_text(text, dialect) for name, text in entered.items()}
+    found = {name: cost_or_text(text, dialect) for name, text in entered.items()}
     asked: dict[str, Any] = {name: cost for name, cost in found.items() if cost is not None}
     if "false_negative" in asked and form.get("amount"):
         asked["false_negative"] = {"rate": asked["false_negative"]}

@@ -37,7 +37,7 @@ FIELDS = {
     "monitor/alpha": FieldLabel("alpha", "Probability of a false alarm per year"),
     "monitor/tolerance/auc": FieldLabel("tolerance_auc", "Tolerated drop of the AUC"),
     "monitor/tolerance/calibration": FieldLabel(
-        "tolerance_calibration", "Tolerated deviation of the fraction of positives"
+        "tolerance_calibration", "Tolerated shift of the calibration, in log odds"
     ),
 }
 """The fields of the form, by the API's members that they fill."""

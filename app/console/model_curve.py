@@ -40,7 +40,7 @@ from app.console.rendering import number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
 from app.console.words import FieldLabel, FormFaults, place_faults
-from app.http.forms import number_or_text
+from app.http.forms import cost_or_text
 from app.platform.errors import advise_on_number, shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -97,11 +97,13 @@ def read_terms(page: Page) -> dict[str, str | None]:
 def number_terms(
     terms: Mapping[str, str | None], dialect: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    """Read numbers in the notation of the training table; other text stays, so that the API reports the error."""
+    """Return the entered terms for the API: numbers have a decimal point, or the notation of the training table. Text
+    that is not a number, or that means another number in the table, stays text, so that the API reports the error.
+    """
     found: dict[str, Any] = {}
     for name, text in terms.items():
-        value = number_or_text(text or "", dialect) if name in TERMS else text
-        # The API would read 1.23 as a number, whatever it means in the table.
+        value = cost_or_text(text or "", dialect) if name in TERMS else text
+        # The API would read 1.234 as a number, whatever it means in the table.
         found[name] = repr(value) if name in TERMS and isinstance(value, str) else value
     return found
 
@@ -130,10 +132,11 @@ def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[s
         else:
             rule = f"{TERMS[name]}, got {shown(entered)}"
             value = _number(entered)
-            # A number with a decimal point in the range was refused: the table has another notation.
+            # A number in the range was refused: by the notation of the table it is another one.
             is_plain = value is not None and value >= 0 and (name != "prevalence" or 0 < value < 1)
+            whole, part = entered.strip().replace(".", ""), entered.strip().replace(".", ",")
             found[name] = (
-                f"{rule}. Write it as in the training table, such as 1234,5."
+                f"{shown(entered)} can mean {whole} or {part} here. Write {whole}, or {part} with a decimal comma."
                 if is_plain
                 else f"{advise_on_number(rule, entered)}."
             )

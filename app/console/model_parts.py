@@ -26,7 +26,7 @@ from app.console.api import attempt
 from app.console.rendering import date, percent, points
 from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.http.forms import number_or_text
-from app.measures import time_effect
+from app.measures import baseline, time_effect
 from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -311,13 +311,13 @@ async def read_baselines(page: PageDep, model: ModelDep) -> Response:
             charts.Estimate(name, *cast(Limits, (area.value, area.low, area.high)))
             for name, area in [
                 (str(model.algorithm["name"]), window.chosen),
-                *((each.algorithm, each.area) for each in window.baselines),
+                *((baseline(each.algorithm), each.area) for each in window.baselines),
             ]
         ]
         drawn.append((window, charts.forest(estimates, "Values with their intervals")))
         if found is not None and _decides(window, found):
             better += [
-                each.algorithm
+                baseline(each.algorithm)
                 for each in window.baselines
                 if cast(float, each.difference.value) < 0
                 and each.difference.adjusted_p_value is not None
@@ -337,6 +337,7 @@ async def read_baselines(page: PageDep, model: ModelDep) -> Response:
         windows=drawn,
         better=better,
         of_time=of_time,
+        words_of=baseline,
     )
 
 

@@ -37,7 +37,7 @@ from app.console.model_parts import model_page, show_tab
 from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.upload_fields import upload_fields
 from app.http import cookies
-from app.http.forms import Fields, number_or_text
+from app.http.forms import Fields, cost_or_text
 from app.http.static import POLICY
 from app.measures import rows_used
 
@@ -146,7 +146,7 @@ async def save_cutoff(page: PageDep, ref: str) -> Response:
             nothing = "This cutoff flags no rows. Choose a cutoff that flags some rows."
             raise refusal(422, "Invalid request", nothing)
         segment = alias_segment(alias)
-        guarantee = await _guarantee(page, model, threshold, keep)
+        guarantee = await _guarantee(page, model, threshold, keep, query.share)
         await _check_terms(page, model, threshold)
         if form.get("confirmed"):
             revision = str(form.get("revision", "")) or None
@@ -201,8 +201,12 @@ CHANGED = {
 """The error if an alias was changed between the page and its form."""
 
 
-async def _guarantee(page: Page, model: Model, threshold: str, keep: str) -> dict[str, float]:
-    """Keep a threshold, or the share of flagged rows. Raises ProblemError."""
+async def _guarantee(
+    page: Page, model: Model, threshold: str, keep: str, capacity: float | None
+) -> dict[str, float]:
+    """Return the guarantee of an alias that keeps a threshold, or the share of the rows that it flags: the review
+    capacity, if the cutoff is the one that this capacity chooses. Raises ProblemError.
+    """
     asked: Json = {"threshold": threshold}  # sent unchanged: the API reports the error
     point = await page.client.models[model.id].operating_point(**asked)
     share = cast(float, point.flagged.value)
@@ -212,6 +216,10 @@ async def _guarantee(page: Page, model: Model, threshold: str, keep: str) -> dic
         some = "all" if share else "none"
         rule = f"This cutoff flags {some} of the validation rows. Keep the threshold instead."
         raise refusal(422, "Invalid request", rule)
+    if capacity is not None and share <= capacity < 1.0:
+        of_capacity = await page.client.models[model.id].operating_point(flagged=capacity)
+        if of_capacity.threshold == point.threshold:
+            return {"flagged": capacity}
     return {"flagged": share}
 
 
@@ -234,7 +242,7 @@ def _memo(form: Fields, asked: Mapping[str, str | None], dialect: Mapping[str, s
     """Return reason, review capacity and costs."""
     said = {REASON: str(form.get(REASON, "")).strip()}
     numbers = {
-        name: number_or_text(asked[name] or "", dialect if name in TERMS else None)
+        name: cost_or_text(asked[name] or "", dialect if name in TERMS else None)
         for name in ("review", "rows", *TERMS)
     }
     amount = asked["amount"] if numbers["cost_false_negative"] else None

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -28,9 +28,10 @@ from app.evaluation.drift import (
     validation_areas,
     without_probabilities,
 )
-from app.evaluation.groups import groups_of
+from app.evaluation.groups import RATES, groups_of
 from app.evaluation.service import seen_of
 from app.http.schemas import ALL_MEMBERS, Resource, Timestamp, Words
+from app.measures import TIME_ALPHA, baseline, time_effect
 from app.models import calibrations, threshold_groups
 from app.models import repository as model_rows
 from app.models import service as models
@@ -38,7 +39,7 @@ from app.models.column_drift import matters_to_model
 from app.models.simple import is_additive, is_baseline, linear_model
 from app.models.threshold_groups import GroupsInput
 from app.platform.sql import Json, Session
-from app.platform.tables import Evaluation, Model, ModelBaselines, ModelCalibration
+from app.platform.tables import Evaluation, Model, ModelAlias, ModelBaselines, ModelCalibration
 from core.metrics.four_fifths import Side
 
 CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
@@ -47,6 +48,15 @@ LAST = 10
 """The newest evaluations of a model among which a check seeks its own."""
 _OF_CHANCE = {"auc": "AUC", "pair_order": "ordered pairs", "grades": "C-index"}
 """The metrics of a validation that are one half for a random order, with their names."""
+_OF_RELIABILITY = ("in_the_large", "slope", "shape")
+_OF_GROUPS = ("auc", "tpr", "fpr", "calibration", "four_fifths")
+_GROUP_NAMES = {
+    "auc": "AUC",
+    "tpr": "TPR",
+    "fpr": "FPR",
+    "calibration": "calibration",
+    "four_fifths": "the four-fifths rule",
+}
 _SHOWN = 3
 """Groups without a value that a sentence lists."""
 # Differences within these margins count as none. docs/statistics-evidence.md has how often that is wrong.
@@ -120,6 +130,18 @@ class ModelCheck:
         description="False if the question does not apply to the model: a logistic regression is not compared with "
         "simple models, because it is one. Then `passed` is null, and the check does not count.",
     )
+    used: Sequence[str] = Field(
+        default=(),
+        description="The measurements that the answer is based on. `ranks`: metrics of the validation, and "
+        "`random_splits` if they show a significant effect of time. "
+        "`beats_baselines`: the baselines. `probabilities`: `in_the_large`, `slope`, `shape`. `stable`: metrics of the "
+        "ranking, `scores`, `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`.",
+    )
+    missing: Sequence[str] = Field(
+        default=(),
+        description="Those that were not taken or have no value. Then `words` does not speak of them, except to say "
+        "why they are missing.",
+    )
 
 
 def area_margin(value: float) -> float:
@@ -128,9 +150,15 @@ def area_margin(value: float) -> float:
 
 
 def check_model(
-    session: Session, owner: str, ref: str, favourable: Side = "not_flagged"
+    session: Session,
+    owner: str,
+    ref: str,
+    favourable: Side = "not_flagged",
+    proposed: ModelAlias | None = None,
 ) -> tuple[Model, list[ModelCheck]]:
-    """Return the checks. `favourable` is the side of the threshold that the four-fifths rule is about."""
+    """Return the model and its checks. `favourable` is the side of the threshold to which the four-fifths rule is
+    applied, and `proposed` an alias whose cutoff is to be used, in place of the present ones.
+    """
     model = models.find(session, owner, ref)
     evaluated = repository.list_of_model(session, owner, model.id, LAST)
     new = [each for each in evaluated if each.drift is not None and seen_of(each) == "new"]
@@ -141,7 +169,7 @@ def check_model(
         _beats_baselines(session, model),
         _probabilities(model, served, new, fits),
         check_stable(new[0] if new else None, served, fits),
-        _groups(session, model, evaluated, favourable),
+        _groups(session, model, evaluated, favourable, proposed),
     ]
     return model, [_with_acknowledgement(each, evaluated) for each in checks]
 
@@ -161,20 +189,35 @@ def _ranks(session: Session, model: Model) -> ModelCheck:
     _, areas = validation_areas(session, model)
     comparable = [area for area in areas if area["of"] in _OF_CHANCE]
     if not comparable:
-        return ModelCheck("ranks", None, "The model has no validation metrics.")
+        return ModelCheck("ranks", None, "The model has no validation metrics.", missing=["auc"])
+    used = list(dict.fromkeys(area["of"] for area in comparable))
     least = min(comparable, key=lambda area: area["low"])
     label = f" of {least['label']}" if "label" in least else ""
     value, low, high = (f"{least[end]:.3f}" for end in ("value", "low", "high"))
     metric = f"{_OF_CHANCE[least['of']]}{label} {value} ({low} to {high})"
+    effect = _effect_of_time(session, model)
+    if effect:
+        used.append("random_splits")
     if least["low"] > 0.5:
         return ModelCheck(
             "ranks",
             True,
-            f"{metric}, significantly better than random (0.5).",
+            f"{metric}, significantly better than random (0.5).{effect}",
             evidence="validation",
+            used=used,
         )
-    words = f"{metric}, not significantly better than random (0.5)."
-    return ModelCheck("ranks", False, words, evidence="validation")
+    words = f"{metric}, not significantly better than random (0.5).{effect}"
+    return ModelCheck("ranks", False, words, evidence="validation", used=used)
+
+
+def _effect_of_time(session: Session, model: Model) -> str:
+    """Return a sentence if a baseline ranks significantly differently on the newest rows; empty otherwise."""
+    compared = session.get(ModelBaselines, model.id)
+    for each in () if compared is None else compared.baselines:
+        found = each.get("random_split")
+        if found is not None and found.get("p_value", 1.0) <= TIME_ALPHA:
+            return f" {time_effect(each['algorithm'], dict(found))}"
+    return ""
 
 
 def _beats_baselines(session: Session, model: Model) -> ModelCheck:
@@ -190,16 +233,23 @@ def _beats_baselines(session: Session, model: Model) -> ModelCheck:
     if found is None:
         return ModelCheck("beats_baselines", None, "The model was not compared with baselines.")
     compared = session.get(ModelBaselines, model.id)
+    every = () if compared is None else compared.baselines
     rivals = _baselines_in_words(compared)
     if found:
         words = f"The model ranks significantly better than {rivals}."
     else:
-        fitted = [] if compared is None else [x for x in compared.baselines if not x["failed"]]
-        some = "at least one of " if len(fitted) > 1 else ""
+        some = "at least one of " if sum(not each["failed"] for each in every) > 1 else ""
         words = f"No significant improvement over {some}{rivals}."
         if not is_additive(model):
             words += " A baseline is easier to explain."
-    return ModelCheck("beats_baselines", found, words, evidence="validation")
+    return ModelCheck(
+        "beats_baselines",
+        found,
+        words,
+        evidence="validation",
+        used=[each["algorithm"] for each in every if not each["failed"]],
+        missing=[each["algorithm"] for each in every if each["failed"]],
+    )
 
 
 def _baselines_in_words(compared: ModelBaselines | None) -> str:
@@ -212,9 +262,10 @@ def _baselines_in_words(compared: ModelBaselines | None) -> str:
         rows, of_rows = each.get("rows"), each.get("of_rows")
         is_sample = rows is not None and of_rows is not None and rows < of_rows
         names.append(
-            each["algorithm"] + (f" (on {rows:,} of {of_rows:,} rows)" if is_sample else "")
+            baseline(each["algorithm"])
+            + (f" (on {rows:,} of {of_rows:,} rows)" if is_sample else "")
         )
-    failed = [each["algorithm"] for each in compared.baselines if each["failed"]]
+    failed = [baseline(each["algorithm"]) for each in compared.baselines if each["failed"]]
     listed = f"the baseline{'s' if len(names) > 1 else ''} {' and '.join(names)}"
     return listed + (f"; {' and '.join(failed)} could not be trained" if failed else "")
 
@@ -263,18 +314,31 @@ def check_reliability(
 ) -> ModelCheck:
     """Check the reliability `found`, given its significant `errors`. `where` names the rows."""
     margin = LOG_ODDS_MARGIN
+    used = [of for of in _OF_RELIABILITY if found.get(of) is not None]
+    missing = [of for of in _OF_RELIABILITY if of not in used]
+
+    def check(passed: bool | None, words: str, more: int | None = None) -> ModelCheck:
+        return ModelCheck(
+            "probabilities",
+            passed,
+            f"{where}: {words}",
+            evaluation_id,
+            evidence,
+            margin,
+            more,
+            used=used,
+            missing=missing,
+        )
+
     if errors:
-        words = f"{where}: {'; '.join(map(say_error, errors))}."
-        return ModelCheck("probabilities", False, words, evaluation_id, evidence, margin)
+        return check(False, f"{'; '.join(map(say_error, errors))}.")
     if found["slope"] is not None and "shape" not in found:
-        words = f"{where}: this evaluation was made by an earlier version without the shape test. Evaluate again."
-        return ModelCheck("probabilities", None, words, evaluation_id, evidence, margin)
-    intervals = [
-        found[of] for of in ("in_the_large", "slope", "shape") if found.get(of) is not None
-    ]
-    if any(interval[end] is None for interval in intervals for end in ("value", "low", "high")):
-        words = f"{where}: a calibration metric has no confidence interval."
-        return ModelCheck("probabilities", None, words, evaluation_id, evidence, margin)
+        words = (
+            "this evaluation was made by an earlier version without the shape test. Evaluate again."
+        )
+        return check(None, words)
+    if any(found[of][end] is None for of in used for end in ("value", "low", "high")):
+        return check(None, "a calibration metric has no confidence interval.")
     bounds = [
         max(abs(interval["low"] - right), abs(interval["high"] - right))
         for interval, right in ((found["in_the_large"], 0.0), (found["slope"], 1.0))
@@ -283,14 +347,20 @@ def check_reliability(
     if found["slope"] is not None:
         bounds.append(math.inf if found["shape"] is None else found["shape"]["high"])
     if bounds and max(bounds) < margin:
-        words = f"{where}: the probabilities match the outcomes within {margin:g} in log odds."
-        return ModelCheck("probabilities", True, words, evaluation_id, evidence, margin)
+        if "slope" in missing:
+            words = (
+                f"the mean probability matches the outcomes within {margin:g} in log odds. All probabilities are "
+                "equal, so there is no slope or shape to test."
+            )
+        else:
+            words = f"the probabilities match the outcomes within {margin:g} in log odds."
+        return check(True, words)
     more = _more_rows(found["n"], _factors_of_reliability(found))
     words = (
-        f"{where}: insufficient data. No error is statistically significant, but an error above {margin:g} in log odds "
-        f"cannot be ruled out.{_say_more(more)}"
+        f"insufficient data. No error is statistically significant, but an error above {margin:g} in log odds cannot "
+        f"be ruled out.{_say_more(more)}"
     )
-    return ModelCheck("probabilities", None, words, evaluation_id, evidence, margin, more)
+    return check(None, words, more)
 
 
 def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
@@ -330,7 +400,8 @@ def check_stable(
     version in which each version was fitted.
     """
     if newest is None:
-        return ModelCheck("stable", None, "The model was not evaluated on newer rows.")
+        words = "The model was not evaluated on newer rows."
+        return ModelCheck("stable", None, words, missing=["auc", "scores", "features"])
     drift: Json = without_probabilities(newest.drift or {})
     note = ""
     if served is not None and is_recalibrated(newest.metrics, served.version, fits):
@@ -343,14 +414,26 @@ def check_stable(
     areas = [area for area in areas if _is_complete(area)]
     allowed = [_margin_of(area) for area in areas]
     margin = min(allowed, default=None)
+    id_ = newest.id
+    distributions = {"scores": drift["scores"], "features": drift["features"]}
+    used = list(dict.fromkeys(area["of"] for area in areas))
+    used += [of for of, tests in distributions.items() if not all(map(_is_untested, tests))]
+    missing = list(dict.fromkeys(area["of"] for area in unknown)) or ([] if areas else ["auc"])
+    missing += [of for of, tests in distributions.items() if any(map(_is_untested, tests))]
+
+    def check(passed: bool | None, words: str, more: int | None = None) -> ModelCheck:
+        return ModelCheck(
+            "stable", passed, words, id_, "evaluation", margin, more, used=used, missing=missing
+        )
+
     if drift["changed"]:
-        return ModelCheck("stable", False, words, newest.id, "evaluation", margin)
+        return check(False, words)
     if unknown:
         words += f" The change of the {_name_of(unknown[0])} has no confidence interval."
-        return ModelCheck("stable", None, words, newest.id, "evaluation", margin)
+        return check(None, words)
     if not areas:
         words += " No metric can be compared with the validation of the model."
-        return ModelCheck("stable", None, words, newest.id, "evaluation")
+        return check(None, words)
     undecided = [
         (area, most)
         for area, most in zip(areas, allowed, strict=True)
@@ -360,7 +443,7 @@ def check_stable(
         words += f" A drop of more than {margin:.3g} is ruled out."
         # The summary says which features and scores had no test, and why.
         passed = None if any(map(_is_untested, _distributions_of(drift))) else True
-        return ModelCheck("stable", passed, words, newest.id, "evaluation", margin)
+        return check(passed, words)
     more = _more_rows(
         _rows_of(newest), (_factor_of_area(area, most, drift["level"]) for area, most in undecided)
     )
@@ -369,12 +452,15 @@ def check_stable(
         f" Insufficient data to rule out that the {_name_of(area)} has dropped by more than {most:.3g}. The "
         f"change is {area['change']['value']:+.3f} ({area['change']['low']:+.3f} to {area['change']['high']:+.3f})."
     )
-    words += (
-        _say_more(more)
-        if more
-        else " More new rows do not help, because the validation has too few rows."
-    )
-    return ModelCheck("stable", None, words, newest.id, "evaluation", margin, more)
+    if most <= 0.0:
+        words += (
+            " No drop is negligible, because the ranking was not better than random at validation."
+        )
+    elif more is not None:
+        words += _say_more(more)
+    elif _rows_of(newest) is not None:
+        words += " More new rows do not help, because the validation has too few rows."
+    return check(None, words, more)
 
 
 def _is_complete(area: Json) -> bool:
@@ -448,27 +534,43 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _groups(
-    session: Session, model: Model, evaluated: Sequence[Evaluation], favourable: Side
+    session: Session,
+    model: Model,
+    evaluated: Sequence[Evaluation],
+    favourable: Side,
+    proposed: ModelAlias | None,
 ) -> ModelCheck:
-    """Check equal metrics and the four-fifths rule, by the newest evaluation with held-out groups, else validation."""
+    """Check equal metrics and the four-fifths rule, by the newest evaluation with groups on held-out rows, else the
+    validation.
+    """
+    used = threshold_groups.threshold_in_use(session, model, proposed)
     for evaluation in evaluated:
         found = groups_of(evaluation)
         if not _tested(found) or seen_of(evaluation) in (None, "trained"):
             continue
         where = f"On {_named(evaluation)}, by {_listed([of['column'] for of in found])}"
-        base = check_equal(found, where, evaluation.level, _rows_of(evaluation), evaluation)
         steps = None if evaluation.measured is None else evaluation.measured.group_steps
-        return _with_impact(session, model, base, found, steps, evaluation.level, favourable)
+        compared = ComparedGroups(
+            found, evaluation.level, used or _own_threshold(evaluation), steps
+        )
+        return check_groups(compared, where, _rows_of(evaluation), evaluation, favourable)
     stored = model_rows.find_groups(session, model.id)
     if stored is not None:
         where = f"On the validation rows, by {_listed([of['column'] for of in stored.columns])}"
         rows = sum(group["rows"] for group in stored.columns[0]["groups"])
-        base = check_equal(stored.columns, where, stored.level, rows, None)
-        return _with_impact(
-            session, model, base, stored.columns, stored.steps, stored.level, favourable
-        )
+        compared = ComparedGroups(stored.columns, stored.level, used, stored.steps)
+        return check_groups(compared, where, rows, None, favourable)
     words = "No column is protected, and the model was not evaluated by groups."
-    return ModelCheck("groups", None, words)
+    return ModelCheck("groups", None, words, missing=_OF_GROUPS)
+
+
+def _own_threshold(evaluation: Evaluation) -> tuple[float, str] | None:
+    """Return the threshold that an evaluation was made at; None if it was made at none."""
+    point = (evaluation.metrics or {}).get("operating_point")
+    if point is None:
+        return None
+    own = point["threshold"]
+    return (math.inf if own is None else own), "the evaluation"
 
 
 def _tested(found: Sequence[Json]) -> list[tuple[str, Json]]:
@@ -478,124 +580,205 @@ def _tested(found: Sequence[Json]) -> list[tuple[str, Json]]:
     ]
 
 
-def check_equal(
-    found: Sequence[Json],
+class ComparedGroups(NamedTuple):
+    """The stored metrics of groups, by one or several columns. With `steps` their rates are known at each threshold."""
+
+    columns: Sequence[Json]
+    level: float
+    threshold: tuple[float, str] | None
+    """The threshold in use, and where it comes from; None if there is none."""
+    steps: bytes | None
+
+    def at_threshold(self) -> GroupsInput | None:
+        """Return the groups at the threshold in use; None if their rates there are unknown."""
+        if self.threshold is None or self.steps is None:
+            return None
+        return GroupsInput(self.level, self.columns, self.steps, (), self.threshold[0], "request")
+
+
+class _GroupMetric(NamedTuple):
+    """A metric that should be equal in all groups of a column: the margin, and each group's value."""
+
+    of: str
+    column: str
+    margin: float
+    values: Sequence[tuple[str | None, Json]]
+
+
+def check_groups(
+    compared: ComparedGroups,
     where: str,
-    level: float,
     rows: int | None,
     evaluation: Evaluation | None,
+    favourable: Side = "not_flagged",
 ) -> ModelCheck:
-    """Check equal metrics without the four-fifths rule. where: names the rows; without an evaluation, validation's."""
-    several = len(found) > 1
+    """Return the check that groups have equal metrics and pass the four-fifths rule. It fails if a difference is
+    significant; it passes if every metric was compared and the differences of all pairs of groups are within the
+    margins. `where` names the rows; without an evaluation they are those of the validation.
+    """
+    at = compared.at_threshold()
+    rates = None if at is None else at.compute(favourable)
+    columns = compared.columns if rates is None else threshold_groups.members_of(rates)["columns"]
+    metrics = list(_metrics_by_group(columns))
+    used = [of for of in _OF_GROUPS if any(metric.of == of for metric in metrics)]
+    if rates is not None:
+        used.append("four_fifths")
+    missing = [of for of in _OF_GROUPS if of not in used]
+    several = len(columns) > 1
     differing = [
         f"{column}: {each['words']}" if several else each["words"]
-        for column, each in _tested(found)
-        if each["differs"]
+        for column, each in _tested(compared.columns)
+        if each["differs"] and (at is None or each["of"] not in RATES)
     ]
-    if not differing:
-        return check_alike(found, where, level, rows, evaluation)
-    words = f"{where}: {'; '.join(differing)}."
-    return _of_groups(False, words, evaluation)
-
-
-def _of_groups(
-    passed: bool | None, words: str, evaluation: Evaluation | None, more: int | None = None
-) -> ModelCheck:
+    if at is not None:
+        differing += _differing_rates(at, favourable, len(_tested(compared.columns)))
+    passed: bool | None = False
+    more = None
+    if differing:
+        words = f"{where}: {'; '.join(differing)}."
+    else:
+        passed, said, more = _alike(metrics, rows, compared.level)
+        words = f"{where}: {said}"
+    if rates is not None and compared.threshold is not None:
+        sentences = "; ".join(each["words"] for each in columns)
+        value, source = compared.threshold
+        words += f" TPR, FPR and the four-fifths rule are those at the threshold {value:.6g} ({source}). {sentences}."
+        passed = _all_of(passed, rates.passes)
+    elif "four_fifths" in missing:
+        why = (
+            "no alias that points to the model has a cutoff, and its objective has none"
+            if compared.threshold is None
+            else "the evaluation was made by an earlier version"
+        )
+        lacking = [_GROUP_NAMES[of] for of in missing if of in (*RATES, "four_fifths")]
+        words += f" Not compared: {_listed(lacking)}, because {why}."
+        passed = _all_of(passed, None)
     evidence: EvidenceKind = "validation" if evaluation is None else "evaluation"
-    evaluation_id = None if evaluation is None else evaluation.id
-    return ModelCheck("groups", passed, words, evaluation_id, evidence, GROUP_MARGIN, more)
-
-
-def _with_impact(
-    session: Session,
-    model: Model,
-    check: ModelCheck,
-    columns: Sequence[Json],
-    steps: bytes | None,
-    level: float,
-    favourable: Side,
-) -> ModelCheck:
-    """Add the four-fifths rule at the threshold in use."""
-    used = threshold_groups.threshold_in_use(session, model)
-    if steps is None or used is None:
-        return check
-    found = GroupsInput(level, columns, steps, (), used[0], "request").compute(favourable)
-    verdicts = (check.passed, found.passes)
-    passed = False if False in verdicts else None if None in verdicts else True
-    sentences = "; ".join(
-        threshold_groups.say_column(stored["column"], each, favourable)
-        for stored, each in zip(found.columns, found.found, strict=True)
+    return ModelCheck(
+        "groups",
+        passed,
+        words,
+        None if evaluation is None else evaluation.id,
+        evidence,
+        GROUP_MARGIN,
+        more,
+        used=used,
+        missing=missing,
     )
-    words = f"{check.words} At the threshold {used[0]:.6g} ({used[1]}): {sentences}."
-    return replace(check, passed=passed, words=words)
 
 
-def check_alike(
-    found: Sequence[Json],
-    where: str,
-    level: float,
-    rows: int | None,
-    evaluation: Evaluation | None,
-) -> ModelCheck:
-    """Pass if all differences of groups are within the margins, when no test is significant; else unknown."""
+def _all_of(*passed: bool | None) -> bool | None:
+    """Return False if one has failed, else None if one is unknown, else True."""
+    return False if False in passed else None if None in passed else True
+
+
+def _differing_rates(at: GroupsInput, favourable: Side, n_tests: int) -> Iterator[str]:
+    """Yield a sentence for each rate that differs significantly between groups at the threshold: the interval of the
+    difference of two groups, at a level that is adjusted for the number of pairs and of other tests, excludes 0.
+    """
+
+    def rates_of(level: float) -> list[_GroupMetric]:
+        shown = threshold_groups.members_of(replace(at, level=level).compute(favourable))
+        return [each for each in _metrics_by_group(shown["columns"]) if each.of in RATES]
+
+    shown = rates_of(at.level)
+    pairs = sum(math.comb(len(each.values), 2) for each in shown)
+    if not pairs:
+        return
+    for plain, strict in zip(
+        shown, rates_of(1.0 - (1.0 - at.level) / (pairs + n_tests)), strict=True
+    ):
+        found = [
+            (abs(change.value), first, second)
+            for first, second, change in _differences(strict)
+            if not change.low <= 0.0 <= change.high
+        ]
+        if found:
+            _, first, second = max(found)
+            one, other = (
+                f"{plain.values[index][1]['value']:.3f} of "
+                f"{threshold_groups.say_value(plain.values[index][0])}"
+                for index in (first, second)
+            )
+            yield f"{plain.column}: {_GROUP_NAMES[plain.of]} differs significantly, {one} and {other}"
+
+
+def _alike(
+    metrics: Sequence[_GroupMetric], rows: int | None, level: float
+) -> tuple[bool | None, str, int | None]:
+    """Return whether the differences of all pairs of groups are within the margins when no test is significant, in
+    words, and how many more rows would decide.
+    """
     from core.metrics.equivalence import rows_factor
 
-    margin = GROUP_MARGIN
     lacking, wide = [], []
     factors: list[float | None] = []
-    for grouping in found:
-        for name, allowed, metrics in _metrics_by_group(grouping):
-            for value, metric in metrics:
-                if metric["value"] is None:
-                    lacking.append(f"{name} of {grouping['column']} {value} ({metric['reason']})")
-            known = [metric for _, metric in metrics if metric["value"] is not None]
-            for first, second in combinations(known, 2):
-                bound, off = _difference(first, second)
-                if bound >= allowed:
-                    wide.append(name)
-                    half = bound - off
-                    factors.append(rows_factor(half, allowed, level, change=off))
+    for metric in metrics:
+        lacking += [
+            f"{_GROUP_NAMES[metric.of]} of {metric.column} {value} ({each['reason']})"
+            for value, each in metric.values
+            if each["value"] is None
+        ]
+        for _, _, change in _differences(metric):
+            bound, off = max(-change.low, change.high), abs(change.value)
+            if bound >= metric.margin:
+                wide.append(_GROUP_NAMES[metric.of])
+                factors.append(rows_factor(bound - off, metric.margin, level, change=off))
+    named = dict.fromkeys(metric.of for metric in metrics)
+    if not named:
+        return None, "no metric of the groups can be compared.", None
+    listed = _listed([_GROUP_NAMES[of] for of in named])
     if not lacking and not wide:
-        words = (
-            f"{where}: the groups differ by less than {margin:g} in AUC, TPR and FPR, and by less than "
-            f"{LOG_ODDS_MARGIN:g} in the log odds of calibration."
+        within = (
+            [
+                f"{GROUP_MARGIN:g} in {_listed([_GROUP_NAMES[of] for of in named if of != 'calibration'])}"
+            ]
+            if set(named) - {"calibration"}
+            else []
         )
-        return _of_groups(True, words, evaluation)
+        if "calibration" in named:
+            within.append(f"{LOG_ODDS_MARGIN:g} in the log odds of calibration")
+        return True, f"the groups differ by less than {', and by less than '.join(within)}.", None
     if lacking:
         shown = "; ".join(lacking[:_SHOWN]) + ("; …" if len(lacking) > _SHOWN else "")
         words = (
-            f"{where}: insufficient data. No difference in AUC, TPR, FPR or calibration is statistically "
-            f"significant, but some groups have too few rows: {shown}."
+            f"insufficient data. No difference in {listed} is statistically significant, but some groups have too few "
+            f"rows: {shown}."
         )
-        return _of_groups(None, words, evaluation)
+        return None, words, None
     more = _more_rows(rows, factors)
     words = (
-        f"{where}: insufficient data. No difference in AUC, TPR, FPR or calibration is statistically significant, but "
-        f"relevant differences in {', '.join(dict.fromkeys(wide))} cannot be ruled out.{_say_more(more)}"
+        f"insufficient data. No difference in {listed} is statistically significant, but relevant differences in "
+        f"{_listed(list(dict.fromkeys(wide)))} cannot be ruled out.{_say_more(more)}"
     )
-    return _of_groups(None, words, evaluation, more)
+    return None, words, more
 
 
-def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[Any, Json]]]]:
-    """Yield name, margin, and each group's value."""
-    groups = grouping["groups"]
-    for of, name in (("auc", "AUC"), ("tpr", "TPR"), ("fpr", "FPR")):
-        if all(group[of] is not None for group in groups):
-            metrics = [(group["value"], group[of]) for group in groups]
-            yield name, GROUP_MARGIN, metrics
-    if all(group["calibration"] is not None for group in groups):
-        metrics = [(group["value"], group["calibration"]["in_the_large"]) for group in groups]
-        yield "calibration", LOG_ODDS_MARGIN, metrics
+def _metrics_by_group(columns: Sequence[Json]) -> Iterator[_GroupMetric]:
+    """Yield the metrics that should be equal in all groups, of each column."""
+    for column in columns:
+        name, groups = column["column"], column["groups"]
+        for of in ("auc", *RATES):
+            if all(group[of] is not None for group in groups):
+                values = [(group["value"], group[of]) for group in groups]
+                yield _GroupMetric(of, name, GROUP_MARGIN, values)
+        if all(group["calibration"] is not None for group in groups):
+            values = [(group["value"], group["calibration"]["in_the_large"]) for group in groups]
+            yield _GroupMetric("calibration", name, LOG_ODDS_MARGIN, values)
 
 
-def _difference(first: Json, second: Json) -> tuple[float, float]:
-    """Return the largest difference that the intervals of two groups allow, and the observed one."""
+def _differences(metric: _GroupMetric) -> Iterator[tuple[int, int, Any]]:
+    """Yield the positions of each pair of groups that have a value, and the change from one to the other."""
     from core.metrics.comparison import change
     from core.metrics.estimates import Interval
 
-    before, after = (Interval(each["value"], each["low"], each["high"]) for each in (first, second))
-    found = change(before, after)
-    return max(-found.low, found.high), abs(found.value)
+    known = [
+        (index, Interval(each["value"], each["low"], each["high"]))
+        for index, (_, each) in enumerate(metric.values)
+        if each["value"] is not None
+    ]
+    for (first, one), (second, other) in combinations(known, 2):
+        yield first, second, change(one, other)
 
 
 def _named(evaluation: Evaluation) -> str:

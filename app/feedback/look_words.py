@@ -7,6 +7,7 @@ import math
 from app.feedback.looks import GUARANTEE, RANKING, SHADOW, UNLABELLED
 from app.platform.sql import Json
 
+_OFF = 0.005  # log odds: less is 0 in two digits
 _RECURRING = 1.2  # of the variance: less is within the error of a few sketches
 
 
@@ -70,6 +71,14 @@ def _say_calibration(found: Json) -> str:
             )
         return f"{said}."
     low, value, high = (math.exp(-window[each]) for each in ("drop_high", "drop", "drop_low"))
+    level = found["state"]["reference"]["level"]["value"]
+    if (
+        abs(level) >= _OFF
+    ):  # the held-out rows, or the periods accepted as the new normal, were off, too
+        return (
+            f"The odds of a positive {when} are {value * math.exp(level):.2f} times those that the calibration "
+            f"predicts, and {value:.2f} times ({low:.2f} to {high:.2f}) those of the reference{ends}."
+        )
     said = (
         f"The odds of a positive {when} are {value:.2f} times those that the calibration predicts "
         f"({low:.2f} to {high:.2f}){ends}"
@@ -118,14 +127,18 @@ def _say_missing(found: Json) -> str:
 
 
 def say_comparison(found: Json) -> str:
-    said = (
-        f"AUC of the challenger less that of the champion {found['difference']:+.4f}, from {found['low']:+.4f} to "
-        f"{found['high']:+.4f}"
-    )
+    """Return the result of a comparison with the shadow model in words."""
+    low, high = found["low"], found["high"]
+    said = f"AUC of the challenger less that of the champion {found['difference']:+.4f}, from {low:+.4f} to {high:+.4f}"
     if found["winner"] is not None:
         return f"{said}: the {found['winner']} is better."
     if found["equivalent"]:
         return f"{said}: no difference that matters."
     if found["further_rows"] is None:
-        return f"{said}: not settled."
+        return f"{said}: not settled, and no number of further rows is known to settle it."
+    if found["further_rows"] <= 0:
+        return (
+            f"{said}: not settled, although the difference is known to ± {(high - low) / 2.0:.4f}. Neither equality "
+            "nor a difference beyond the tolerance is ruled out."
+        )
     return f"{said}: not settled. It needs about {found['further_rows']:,} more rows with outcomes."

@@ -30,6 +30,7 @@ from app.feedback.monitor_schemas import (
     SwapSet,
     alarm_of,
     look_of,
+    shadow_comparison_of,
     shadow_look_of,
 )
 from app.feedback.monitoring import calibrations_of, unseen_from
@@ -248,7 +249,9 @@ def read_shadow(session: Session, owner: str, name: str, alias: str) -> AliasSha
         champion_id=details.get("champion_id"),
         challenger_id=details.get("challenger_id"),
         tolerance=details.get("tolerance"),
-        comparison=compared[-1].found["details"]["comparison"] if compared else None,
+        comparison=shadow_comparison_of(
+            compared[-1].found["details"]["comparison"] if compared else None
+        ),
         swap=None if swap is None else SwapSet.model_validate(swap),
         looks=[shadow_look_of(look) for look in own[: -MAX_SHOWN - 1 : -1]],
     )

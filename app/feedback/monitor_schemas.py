@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from app.feedback.look_words import say_look
+from app.feedback.look_words import say_comparison, say_look
 from app.feedback.looks import FAMILIES, STATUSES, TESTED
 from app.http.schemas import (
     Body,
@@ -19,6 +19,7 @@ from app.http.schemas import (
     one_of,
 )
 from app.platform.documents import MonitorSettings, OutcomeRule
+from app.platform.sql import Json
 from app.platform.tables import Alarm as AlarmRow
 from app.platform.tables import MonitorLook
 
@@ -400,8 +401,10 @@ class ShadowComparison(Resource):
     positives: int = Field(description="Number of positive outcomes.")
     further_rows: int | None = Field(
         description="Decisions with outcomes that are still needed until the half-width of the limits is the "
-        "tolerance. 0 once there is a winner or the models are equivalent. Null if out of reach."
+        "tolerance. 0 once it is, also without a winner, and once there is a winner or the models are equivalent. Null "
+        "if out of reach."
     )
+    words: Words
 
 
 class ShadowLook(Resource):
@@ -463,13 +466,20 @@ class AliasShadow(Resource):
     )
 
 
+def shadow_comparison_of(found: Json | None) -> ShadowComparison | None:
+    """Return a stored comparison as a response; None if nothing was compared."""
+    if found is None:
+        return None
+    return ShadowComparison.model_validate({**found, "words": say_comparison(found)})
+
+
 def shadow_look_of(row: MonitorLook) -> ShadowLook:
     names = ("status", "reason", "rows", "known", "positives")
     return ShadowLook.from_row(
         row,
         **{name: row.found[name] for name in names},
         difference=row.found["value"],
-        comparison=row.found["details"]["comparison"],
+        comparison=shadow_comparison_of(row.found["details"]["comparison"]),
         words=say_look(row.family, row.found),
     )
 

@@ -189,3 +189,19 @@ def number_or_text(text: str, dialect: Mapping[str, str] | None = None) -> float
     except ValueError:
         return text or None
     return number if math.isfinite(number) else text
+
+
+def cost_or_text(text: str, dialect: Mapping[str, str] | None) -> float | str | None:
+    """Return a cost or a rate as a number, written as on the pages, with a decimal point, or by the rules of `dialect`;
+    None if it is empty. Other text stays text, so that the API reports the error; so does 1.234 if it means 1234 by the
+    rules of `dialect`.
+
+    Examples
+    --------
+    >>> german = {"decimal": "comma", "thousands": "point"}
+    >>> [cost_or_text(text, german) for text in (".0666", "0,0666", "1.234,5", "1.234")]
+    [0.0666, 0.0666, 1234.5, '1.234']
+    """
+    readings = {number_or_text(text), number_or_text(text, dialect)}
+    found = [each for each in readings if isinstance(each, float)]
+    return found[0] if len(found) == 1 else text.strip() or None

@@ -74,20 +74,14 @@ def preview(
         kept, cutoff = target.guarantee, target.cutoff
     else:
         model = aliases.find_target(session, owner, name, ref or "")
-        of_alias = None if current is None else current.guarantee
-        kept = of_alias if guarantee == "keep" else guarantee
-        cutoff = (
-            None
-            if kept is None
-            else aliases.cutoff_to_keep(session, model, kept, given=guarantee != "keep")
-        )
+        kept, cutoff = aliases.guarantee_to_keep(session, model, current, guarantee)
     before = None
     if current is not None:
         pointed_at = repository.find(session, owner, current.model_id)
         if pointed_at is None:  # moved, and the model deleted, between the two statements
             raise Conflict(f"{name}@{alias} was moved: read it again", code="conflict")
-        before = _read(session, pointed_at, current.guarantee, current.cutoff)
-    after = _read(session, model, kept, cutoff)
+        before = read_side(session, pointed_at, current.guarantee, current.cutoff)
+    after = read_side(session, model, kept, cutoff)
     number = None if newest is None else newest.revision
     suspended = request_rows.find_break_glass(session, owner, name, alias)
     return lambda: AliasPreview(
@@ -101,10 +95,10 @@ def preview(
     )
 
 
-def _read(
+def read_side(
     session: Session, model: Model, guarantee: StoredGuarantee | None, cutoff: AliasCutoff | None
 ) -> Callable[[], AliasSide]:
-    """Read one side; the returned function computes its rates without the database."""
+    """Read what one side of a change consists of; return a function that computes its rates."""
     curve = find_curve_on(session, model, VALIDATION)
     calibration = calibrations.find_served(session, model)
     words = aliases.words_of(model.name, model.version, cutoff)

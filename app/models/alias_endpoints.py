@@ -232,11 +232,13 @@ async def preview_alias(
 
 
 def _preview_of(found: alias_changes.AliasPreview) -> AliasPreview:
-    before = None if found.before is None else _side_of(found.before)
-    return AliasPreview.from_row(found, before=before, after=_side_of(found.after))
+    """Return the response for a preview."""
+    before = None if found.before is None else side_of(found.before)
+    return AliasPreview.from_row(found, before=before, after=side_of(found.after))
 
 
-def _side_of(side: alias_changes.AliasSide) -> AliasSide:
+def side_of(side: alias_changes.AliasSide) -> AliasSide:
+    """Return the response for one side of a change."""
     point = None
     if side.point is not None and side.curve is not None:
         point = operating_point_of(side.curve, side.point, None, TOTAL_ROWS)

@@ -30,7 +30,7 @@ from app.platform.errors import (
     check_name,
     invalid,
 )
-from app.platform.sql import Page, Session
+from app.platform.sql import Page, Session, read_clock
 from app.platform.tables import AliasChange, Model, ModelAlias, ModelAliasHistory
 from core import metrics as core_metrics
 
@@ -216,10 +216,7 @@ def set_alias(
     assert current is not None
     given = memo if isinstance(memo, Mapping) else {}
     break_glass = _permit(session, current, given.get("reason"), "/memo/reason", approval)
-    kept = current.guarantee if guarantee == "keep" else guarantee
-    cutoff = (
-        None if kept is None else cutoff_to_keep(session, model, kept, given=guarantee != "keep")
-    )
+    kept, cutoff = guarantee_to_keep(session, model, current, guarantee)
     current.model_id, current.guarantee, current.cutoff = model.id, kept, cutoff
     current.memo = _memo_to_store(current.memo, memo, approval)
     current.author = author
@@ -426,6 +423,35 @@ def _memo_to_store(
     return None if not any(value is not None for value in memo.values()) else cast(StoredMemo, memo)
 
 
+def proposed(
+    session: Session,
+    name: str,
+    alias: str,
+    model: Model,
+    current: ModelAlias | None,
+    *,
+    guarantee: StoredGuarantee | None,
+    cutoff: AliasCutoff | None,
+    memo: Mapping[str, Any] | Literal["keep"] | None,
+    author: str | None,
+) -> ModelAlias:
+    """Return an alias as a change of it would leave it, for the evidence of the change. It is not stored."""
+    newest = repository.last_alias_revision(session, model.owner, name, alias)
+    return ModelAlias(
+        owner=model.owner,
+        name=name,
+        alias=alias,
+        revision=1 if newest is None else newest.revision + 1,
+        model_id=model.id,
+        guarantee=guarantee,
+        cutoff=cutoff,
+        memo=_memo_to_store(None if current is None else current.memo, memo),
+        author=author,
+        protected=newest is not None and (current or newest).protected,
+        updated_at=read_clock(session),
+    )
+
+
 def words_of(name: str, version: int, cutoff: AliasCutoff | None) -> str:
     """Return a model and its cutoff in words.
 
@@ -531,6 +557,22 @@ def _record(session: Session, alias: ModelAlias, model: Model, change: _Change) 
         alias=(alias.name, alias.alias),
         except_id=None if approval is None else approval.alias_request_id,
     )
+
+
+def guarantee_to_keep(
+    session: Session,
+    model: Model,
+    current: ModelAlias | None,
+    guarantee: StoredGuarantee | Literal["keep"] | None,
+) -> tuple[StoredGuarantee | None, AliasCutoff | None]:
+    """Return the guarantee that an alias has once it points to a model, and the cutoff with which the model meets it;
+    "keep" stands for that of the `current` alias. Raises Invalid if the model cannot meet it.
+    """
+    of_alias = None if current is None else current.guarantee
+    kept = of_alias if guarantee == "keep" else guarantee
+    if kept is None:
+        return None, None
+    return kept, cutoff_to_keep(session, model, kept, given=guarantee != "keep")
 
 
 def cutoff_to_keep(

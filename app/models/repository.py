@@ -417,13 +417,22 @@ def list_moved(session: Session, owner: str, limit: int) -> Sequence[tuple[Model
     return [(alias, model) for alias, model in session.execute(statement)]
 
 
-def decisions_of(session: Session, owner: str, model_id: str) -> Sequence[ModelAlias]:
+def decisions_of(
+    session: Session, owner: str, model_id: str, proposed: ModelAlias | None = None
+) -> list[ModelAlias]:
+    """Return the aliases of a model, with their cutoffs and memos, the last moved first. An alias that is `proposed`
+    for the model is the first, in place of the stored one.
+    """
     statement = (
         select(ModelAlias)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
         .order_by(ModelAlias.updated_at.desc(), ModelAlias.alias)
     )
-    return session.scalars(statement).all()
+    stored = session.scalars(statement)
+    if proposed is None:
+        return list(stored)
+    named = (proposed.name, proposed.alias)
+    return [proposed, *(each for each in stored if (each.name, each.alias) != named)]
 
 
 def flagging(

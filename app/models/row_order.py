@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 Bins = npt.NDArray[np.intp]
 
-TOO_SHORT = (
-    "there are too few rows for a test: neighbouring rows in time are so similar that they form "
-    "fewer than three independent stretches"
+TOO_DEPENDENT = (
+    "neighbouring rows in time are similar over such long stretches that, however many there are, they count as fewer "
+    "than 20 independent rows or three independent stretches; a trend or a break among them has this effect, too"
 )
 NO_TIME = (
     "neighbouring rows are similar, so they are not independent, and no complete time column "

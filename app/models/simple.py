@@ -7,8 +7,9 @@ from typing import Any
 
 from app.platform.tables import Model
 
-BASELINES = ("logistic", "auc_svm")
-"""The algorithms of the baselines."""
+LOGISTIC, SVM = "logistic", "auc_svm"
+BASELINES = (LOGISTIC, SVM)
+"""The names of the baselines."""
 
 _LINEAR = {
     "logistic": "a logistic regression",

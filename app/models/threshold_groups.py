@@ -19,9 +19,10 @@ from app.models import service as models
 from app.models.groups import unpack_steps
 from app.models.operating_points import flag_threshold
 from app.models.service import VALIDATION
+from app.platform.documents import AliasCutoff
 from app.platform.errors import NotFound
 from app.platform.sql import Json, Session
-from app.platform.tables import DatasetKind, Model
+from app.platform.tables import DatasetKind, Model, ModelAlias
 from core import metrics
 from core.metrics.four_fifths import FOUR_FIFTHS, Side
 
@@ -90,12 +91,27 @@ def read(
     if threshold is not None:
         chosen = threshold, "request"
     elif cutoff is not None:
-        of_alias = flag_threshold(cutoff)
-        chosen = (math.inf if of_alias is None else of_alias), "alias"
+        chosen = _threshold_of(cutoff), "alias"
     if chosen is None:
         chosen = default_threshold(session, model)
     features = {feature["name"] for feature in model.features}
     return model, GroupsInput(stored.level, stored.columns, stored.steps, features, *chosen)
+
+
+def find_at_cutoff(session: Session, model: Model, cutoff: AliasCutoff) -> GroupsInput | None:
+    """Return the stored data for a model's groups at the cutoff of an alias; None if the model has no groups."""
+    stored = repository.find_groups(session, model.id)
+    if stored is None:
+        return None
+    features = {feature["name"] for feature in model.features}
+    threshold = _threshold_of(cutoff)
+    return GroupsInput(stored.level, stored.columns, stored.steps, features, threshold, "alias")
+
+
+def _threshold_of(cutoff: AliasCutoff) -> float:
+    """Return the threshold of a cutoff; infinite if it flags no row."""
+    threshold = flag_threshold(cutoff)
+    return math.inf if threshold is None else threshold
 
 
 def default_threshold(session: Session, model: Model) -> tuple[float, ThresholdSource]:
@@ -111,11 +127,15 @@ def ks_threshold(curve: RocCurve) -> float:
     return float(curve.thresholds[int(np.argmax(curve.tpr - curve.fpr))])
 
 
-def threshold_in_use(session: Session, model: Model) -> tuple[float, str] | None:
-    """Return the threshold that decisions use, and its origin: the alias with a cutoff moved last, or the objective."""
-    for alias, cutoff in repository.flagging(session, model.owner, model.id, 1):
-        threshold = flag_threshold(cutoff)
-        return (math.inf if threshold is None else threshold), f"alias {alias}"
+def threshold_in_use(
+    session: Session, model: Model, proposed: ModelAlias | None = None
+) -> tuple[float, str] | None:
+    """Return the threshold that decisions with this model use, and where it comes from: the alias with a cutoff that
+    was moved last (or is proposed), or the objective. None if there is none.
+    """
+    for alias in repository.decisions_of(session, model.owner, model.id, proposed):
+        if alias.cutoff is not None:
+            return _threshold_of(alias.cutoff), f"alias {alias.alias}"
     point = operating_points.objective_point(operating_points.find_objective_curves(session, model))
     return None if point is None else (point.threshold, "objective")
 

@@ -918,11 +918,14 @@ class EvidenceFile(TypedDict):
     name: Annotated[str, Field(examples=["report.html"])]
     """Name of the file in the archive."""
     of: Annotated[
-        str, WithJsonSchema({"type": "string", "enum": ["report", "evaluation", "comparison"]})
+        str,
+        WithJsonSchema(
+            {"type": "string", "enum": ["decision", "report", "evaluation", "comparison"]}
+        ),
     ]
     """What the file is."""
     id: str
-    """Id of the model, of the evaluation or of the comparison."""
+    """Id of the evaluation or of the comparison; of other files that of the model."""
     sha256: str
     """SHA-256 of the file."""
     bytes: int

@@ -1185,7 +1185,7 @@ class AliasRequest(Owned):
     decided_by: Mapped[str | None]
     decided_by_id: Mapped[str | None]
     decision_reason: Mapped[str | None]
-    """Why it was rejected, withdrawn or void."""
+    """Why it was approved, rejected or void."""
     applied_revision: Mapped[int | None]
     """The revision of the alias that the approval made."""
     applied_calibration: Mapped[int | None]

@@ -18,12 +18,14 @@ from app.models import repository as model_rows
 from app.models.alias_endpoints import EVIDENCE_RESPONSES, EvidenceName, respond_with_evidence
 from app.platform import catalogue
 from app.platform.blobs import Blob
+from app.platform.callers import Caller
 from app.platform.errors import Conflict
 from app.platform.sql import Json, Session
 from app.platform.tables import AliasRequest as AliasRequestRow
 from app.platform.tables import AliasRequestKind, AliasRequestState
 from app.reports import alias_requests
 from app.reports.alias_request_schemas import (
+    AliasApproval,
     AliasRejection,
     AliasRequest,
     AliasRequestBody,
@@ -31,7 +33,8 @@ from app.reports.alias_request_schemas import (
     State,
     request_of,
 )
-from app.reports.evidence import Target, evidence_of, write_archive
+from app.reports.decision import DecisionApproval
+from app.reports.evidence import Target, approved_files, evidence_of, write_archive
 
 router = APIRouter(prefix="/v1/alias-requests", tags=["models"], route_class=GuardedRoute)
 
@@ -80,10 +83,9 @@ async def create_alias_request(
             idempotency.is_known, caller.owner, new.route, new.key
         ):
             return run_once(None)
-        model_id, compute = context.db.reading(_read_evidence, caller.owner, asked)
-        with ExitStack() as stack:
-            archive = stack.enter_context(write_archive(context.blobs, compute()))
-            return run_once(alias_requests.Evidence(model_id, archive))
+        revision, target = context.db.reading(_read_evidence, caller, asked)
+        with write_archive(context.blobs, target.compute()) as archive:
+            return run_once(alias_requests.Evidence(revision, target.model_id, archive))
 
     made = await context.compute(caller.owner, work)
     return JSONResponse(made.body, 201, headers=made.headers)
@@ -138,9 +140,10 @@ def read_alias_request(
 def read_alias_request_evidence(
     *, alias_request_id: str, context: ContextDep, caller: CallerDep, file: EvidenceName = None
 ) -> Response:
-    """Return the files that were stored with the request, unchanged: the report of the model at that time, its
-    evaluations, and its comparison with the model before. The request lists their SHA-256. Returns 404 `no_evidence` if
-    they were deleted with the model.
+    """Return the files that were stored with the request: the decision with the groups before and after it, the report
+    of the model at that time and at the requested cutoff, its evaluations, and its comparison with the model before.
+    The request lists their SHA-256. An approval is added to the decision; the other files never change. Returns 404
+    `no_evidence` if they were deleted with the model.
     """
     key, files = context.db.reading(alias_requests.find_evidence, caller.owner, alias_request_id)
     return respond_with_evidence(context, key, files, file, f"{alias_request_id}-evidence")
@@ -149,9 +152,14 @@ def read_alias_request_evidence(
 @router.post("/{alias_request_id}/approve", summary="Approve a request")
 @needs("approve")
 async def approve_alias_request(
-    *, alias_request_id: str, context: ContextDep, caller: CallerDep
+    *,
+    alias_request_id: str,
+    body: AliasApproval,
+    context: ContextDep,
+    caller: CallerDep,
 ) -> AliasRequest:
-    """Approve a request. The change is made at once, in the same transaction; a recalibration starts its job.
+    """Approve a request. The change is made at once, in the same transaction; a recalibration starts its job. The
+    evidence then names both persons and their reasons.
 
     Returns 403 `self_approval` for the person who made the request: a key counts as the one whom it is for, and
     as the one who created it. Returns 409 `alias_request_void` if the alias, the model or its calibration is not as it
@@ -159,11 +167,28 @@ async def approve_alias_request(
     was already decided.
     """
 
+    reason = body.reason
+
     def work() -> AliasRequestRow:
         _verify_artifact(context, caller.owner, alias_request_id)
-        return context.db.writing(
-            alias_requests.approve, context.settings, caller, alias_request_id
+        row, now = context.db.reading(alias_requests.get, caller.owner, alias_request_id)
+        approval = DecisionApproval(
+            alias_request_id=row.id, approved_by=caller.name, approved_at=now, reason=reason
         )
+        with ExitStack() as stack:
+            evidence = None
+            if row.evidence_key is not None:
+                stored = context.fetch(row.evidence_key)
+                files = approved_files(stored, row.evidence, approval)
+                evidence = stack.enter_context(write_archive(context.blobs, files))
+            return context.db.writing(
+                alias_requests.approve,
+                context.settings,
+                caller,
+                alias_request_id,
+                reason,
+                evidence,
+            )
 
     row = await context.compute(caller.owner, work)
     if row.state == AliasRequestState.VOID:  # stored, so that nobody tries again
@@ -195,10 +220,14 @@ def withdraw_alias_request(
     return read_alias_request(alias_request_id, context, caller)
 
 
-def _read_evidence(session: Session, owner: str, asked: alias_requests.Proposal) -> Target:
-    """Check a proposal, and read what is known about its model."""
-    model = alias_requests.bind(session, owner, asked).model
-    return evidence_of(session, owner, asked.name, asked.alias, model)
+def _read_evidence(
+    session: Session, caller: Caller, asked: alias_requests.Proposal
+) -> tuple[int, Target]:
+    """Check a proposal; return the revision of its alias, and what is known about the model that it concerns."""
+    bound = alias_requests.bind(session, caller.owner, asked, caller.name)
+    change = bound.as_change(asked, caller.name)
+    target = evidence_of(session, caller.owner, asked.name, asked.alias, change)
+    return bound.alias_revision, target
 
 
 def _verify_artifact(context: Context, owner: str, alias_request_id: str) -> None:

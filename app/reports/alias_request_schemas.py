@@ -103,6 +103,16 @@ class AliasRequestBody(Body):
         )
 
 
+class AliasApproval(Body):
+    """Why a request is approved."""
+
+    reason: ReasonText | None = Field(
+        default=None,
+        description="Reason for the approval, stored with the evidence. Null if none is given.",
+        examples=["Checked the groups at the new cutoff."],
+    )
+
+
 class AliasRejection(Body):
     """Why a request is rejected."""
 
@@ -165,7 +175,7 @@ class AliasRequest(Resource):
     )
     decided_by_id: str | None = Field(description="Id of this principal.")
     decision_reason: str | None = Field(
-        description="Why the request was rejected or is void. Null otherwise."
+        description="Why the request was approved, rejected or is void. Null if no reason was given, and before."
     )
     applied_revision: int | None = Field(
         description="The revision of the alias that the approval made. Null without one."
@@ -179,8 +189,8 @@ class AliasRequest(Resource):
         "changed in the meantime. Null otherwise."
     )
     evidence: list[EvidenceFile] = Field(
-        description="What was known about the model when the change was requested, as files with their SHA-256. "
-        "`…/evidence` returns them."
+        description="The decision, and what was known about the model when the change was requested, as files with "
+        "their SHA-256. `…/evidence` returns them. The approval is added to the decision."
     )
     evidence_available: bool = Field(
         description="True if the files are stored. They are deleted when the model is "

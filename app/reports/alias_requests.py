@@ -27,6 +27,7 @@ from app.platform.tables import (
     ModelAlias,
     ModelAliasHistory,
 )
+from app.reports.decision import Change
 
 KEEP_SECONDS = 7 * 86_400.0
 """Time in seconds after which an open request expires."""
@@ -61,27 +62,43 @@ class Proposal:
 
 
 class Evidence(NamedTuple):
-    """The archive with the evidence on a model."""
+    """The archive with the evidence of a change from one revision of an alias to a model."""
 
+    alias_revision: int
     model_id: str
     collected: aliases.CollectedEvidence
 
 
 class Binding(NamedTuple):
-    """The model that a request concerns, the revision of its alias, and the change, as data and in words."""
+    """The model that a request concerns, the revision of its alias, and the change, as data and in words; `current` and
+    `proposed` are the alias before and after it, as in `decision.Change`.
+    """
 
     model: Model
     alias_revision: int
     change: RequestedChange
     before: str
     after: str
+    current: ModelAlias | None
+    proposed: ModelAlias | None
+
+    def as_change(self, asked: Proposal, author: str | None) -> Change:
+        """Return the change that evidence is collected for."""
+        return Change(
+            kind=asked.kind,
+            before=self.before,
+            after=self.after,
+            model=self.model,
+            current=self.current,
+            proposed=self.proposed,
+            reason=asked.reason,
+            author=author,
+        )
 
 
-def bind(session: Session, owner: str, asked: Proposal) -> Binding:
-    """Check a proposal, and return what it is bound to. Raises the errors of the change, except `If-Match` and
-    protection.
-
-    Also Conflict if the alias is not protected, or has too many requests.
+def bind(session: Session, owner: str, asked: Proposal, author: str | None) -> Binding:
+    """Check a proposal of `author`, and return what it is bound to. Raises the errors of the direct change, except
+    those of `If-Match` and of the protection; and Conflict if the alias is not protected, or has too many requests.
     """
     name, alias = asked.name, asked.alias
     check_name("name", name, pointer="/name")
@@ -95,10 +112,11 @@ def bind(session: Session, owner: str, asked: Proposal) -> Binding:
         raise not_protected(f"{name}@{alias}")
     _check_open(session, owner, name, alias)
     before = "deleted" if current is None else aliases.in_words(session, owner, current)
+    proposed = None
     if asked.kind == AliasRequestKind.SET:
-        model, change, after = _to_model(session, owner, asked, current)
+        model, change, after, proposed = _to_model(session, owner, asked, current, author)
     elif asked.kind == AliasRequestKind.RESTORE:
-        model, change, after = _to_revision(session, owner, asked)
+        model, change, after, proposed = _to_revision(session, owner, asked, author)
     elif current is None:
         raise _no_alias(name, alias)
     else:
@@ -112,35 +130,54 @@ def bind(session: Session, owner: str, asked: Proposal) -> Binding:
             change, before, after = _to_dataset(session, owner, asked, model)
         elif asked.kind == AliasRequestKind.RESTORE_CALIBRATION:
             change, before, after = _to_calibration(session, asked, model)
-    return Binding(model, newest.revision, change, before, after)
+    return Binding(model, newest.revision, change, before, after, current, proposed)
 
 
 def _to_model(
-    session: Session, owner: str, asked: Proposal, current: ModelAlias | None
-) -> tuple[Model, RequestedChange, str]:
+    session: Session, owner: str, asked: Proposal, current: ModelAlias | None, author: str | None
+) -> tuple[Model, RequestedChange, str, ModelAlias]:
     model = aliases.find_target(session, owner, asked.name, asked.ref or "")
-    of_alias = None if current is None else current.guarantee
-    kept = of_alias if asked.guarantee == "keep" else asked.guarantee
-    given = asked.guarantee != "keep"
-    cutoff = None if kept is None else aliases.cutoff_to_keep(session, model, kept, given=given)
+    kept, cutoff = aliases.guarantee_to_keep(session, model, current, asked.guarantee)
     change: RequestedChange = {}
     if asked.guarantee != "keep":
         change["guarantee"] = asked.guarantee
     if asked.memo is not None:
         change["memo"] = asked.memo
-    return model, change, aliases.words_of(asked.name, model.version, cutoff)
+    proposed = aliases.proposed(
+        session,
+        asked.name,
+        asked.alias,
+        model,
+        current,
+        guarantee=kept,
+        cutoff=cutoff,
+        memo={**(asked.memo or {}), "reason": asked.reason},
+        author=author,
+    )
+    return model, change, aliases.words_of(asked.name, model.version, cutoff), proposed
 
 
 def _to_revision(
-    session: Session, owner: str, asked: Proposal
-) -> tuple[Model, RequestedChange, str]:
+    session: Session, owner: str, asked: Proposal, author: str | None
+) -> tuple[Model, RequestedChange, str, ModelAlias]:
     revision = asked.revision or 0
     target = aliases.find_restorable(session, owner, asked.name, asked.alias, revision)
     model = repository.find(session, owner, target.model_id)
     if model is None:
         raise aliases.model_deleted(target)
     words = aliases.words_of(asked.name, model.version, target.cutoff)
-    return model, {"revision": revision}, f"{words}, as in revision {revision}"
+    proposed = aliases.proposed(
+        session,
+        asked.name,
+        asked.alias,
+        model,
+        None,
+        guarantee=target.guarantee,
+        cutoff=target.cutoff,
+        memo={**(target.memo or {}), "reason": asked.reason},
+        author=author,
+    )
+    return model, {"revision": revision}, f"{words}, as in revision {revision}", proposed
 
 
 def _to_dataset(
@@ -183,12 +220,16 @@ def _check_open(session: Session, owner: str, name: str, alias: str) -> None:
 
 
 def create(session: Session, caller: Caller, asked: Proposal, evidence: Evidence) -> AliasRequest:
-    """Check again, and store an open request. Raises as `bind`, and Conflict if the evidence is on another model."""
+    """Check a proposal again, and store it as an open request with the evidence on its model. Raises what `bind`
+    raises, and Conflict if it concerns another model, or revision of the alias, than the evidence.
+    """
     access_rows.take_turn(session, caller.owner)  # for the number of open requests
     if asked.kind in _UNDOING:
         allow_over_quota(session)
-    model, alias_revision, change, before, after = bind(session, caller.owner, asked)
-    if model.id != evidence.model_id:
+    model, alias_revision, change, before, after, *_ = bind(
+        session, caller.owner, asked, caller.name
+    )
+    if (alias_revision, model.id) != (evidence.alias_revision, evidence.model_id):
         raise Conflict(f"{asked.name}@{asked.alias} was moved: try again")
     blob = catalogue.commit(session, evidence.collected.archive)
     rows.prune_closed(session, caller.owner, asked.name, asked.alias, MAX_CLOSED)
@@ -264,9 +305,16 @@ def state_of(row: AliasRequest, now: float) -> str:
 
 
 def approve(
-    session: Session, settings: Settings, caller: Caller, alias_request_id: str
+    session: Session,
+    settings: Settings,
+    caller: Caller,
+    alias_request_id: str,
+    reason: str | None,
+    evidence: aliases.CollectedEvidence | None,
 ) -> AliasRequest:
-    """Approve a request and apply its change in the same transaction, or make it void: look at its state.
+    """Approve a request and apply its change in the same transaction; returns the request. It is void instead if it is
+    bound to something that has changed: the caller must look at the state. `evidence` is that of the request with the
+    approval in it; None if it was deleted.
 
     It is void if it is bound to something that has changed. Raises NotFound; Forbidden for the person who made the
     request; Conflict for a request that is not open; and the errors of the change, after which the request is still
@@ -290,6 +338,9 @@ def approve(
         _close(session, row, caller, AliasRequestState.VOID, broken)
         return row
     assert model is not None
+    if evidence is not None and row.evidence_key is not None:
+        blob = catalogue.commit(session, evidence.archive)
+        row.evidence, row.evidence_key, row.evidence_bytes = evidence.files, blob.key, blob.bytes
     approval = Approval(
         alias_request_id=row.id,
         author=row.author,
@@ -303,11 +354,12 @@ def approve(
     _apply(session, settings, row, current, approval)
     session.flush()
     session.refresh(row)  # the job or the calibration may have been noted
-    _close(session, row, caller, AliasRequestState.APPROVED, None)
+    _close(session, row, caller, AliasRequestState.APPROVED, reason)
+    because = "" if reason is None else f": {reason}"
     _describe(
         session,
         row,
-        f"Reason: {row.reason.rstrip('.')}. Requested by {row.author}, approved by {caller.name}",
+        f"Reason: {row.reason.rstrip('.')}. Requested by {row.author}, approved by {caller.name}{because}",
     )
     return row
 

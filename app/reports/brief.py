@@ -128,11 +128,17 @@ def _cutoffs(facts: Facts) -> Iterator[Block]:
     """Without aliases, yield a note and the usual cutoffs."""
     assert facts.curve_part is not None
     decided = [cutoff for cutoff in facts.cutoffs if cutoff.alias is not None]
+    silent = [each for each in facts.decisions if each.cutoff and each.cutoff["threshold"] is None]
+    for alias in silent[:MAX_CUTOFFS]:
+        yield Paragraph(
+            f"{alias.name}@{alias.alias} flags no row: no lower cutoff meets its guarantee."
+        )
     if decided:
         for cutoff in decided[:MAX_CUTOFFS]:
-            yield Paragraph(" ".join(_decision(cutoff)))
+            is_proposed = cutoff.alias is facts.proposed
+            yield Paragraph(" ".join(_decision(cutoff, is_proposed=is_proposed)))
         yield from document.list_more(decided, MAX_CUTOFFS, " cutoffs")
-    else:
+    elif not silent:
         yield Paragraph("No cutoff has been saved for this model. The table shows common ones.")
     head = ["cutoff", "threshold", "rows flagged", "TPR", "FPR", "precision"]
     shown = (decided or list(facts.cutoffs))[:MAX_CUTOFFS]
@@ -147,12 +153,16 @@ def _cutoff(cutoff: NamedPoint) -> list[str]:
     return [cutoff.asked, document.score(point.threshold), *map(document.share, rates)]
 
 
-def _decision(cutoff: NamedPoint) -> Iterator[str]:
-    """Say who chose a cutoff, why, and its consequences for the expected rows."""
+def _decision(cutoff: NamedPoint, *, is_proposed: bool) -> Iterator[str]:
+    """Yield sentences on who chose a cutoff, why, and its consequences for the expected rows."""
     alias, point = cutoff.alias, cutoff.point
     assert alias is not None
     by = "" if alias.author is None else f" by {alias.author}"
-    yield f"{cutoff.asked} was pointed to this model on {document.moment(alias.updated_at)}{by}."
+    when = document.moment(alias.updated_at)
+    if is_proposed:
+        yield f"This report is evidence for pointing {cutoff.asked} to this model, as asked on {when}{by}."
+    else:
+        yield f"{cutoff.asked} was pointed to this model on {when}{by}."
     memo = alias.memo
     if memo is None:
         yield "No reason was recorded."

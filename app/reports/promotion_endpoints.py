@@ -51,8 +51,9 @@ async def put_alias(
     A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 409
     `approval_required` if the alias is protected: then use `POST /v1/alias-requests`.
 
-    The report of the model, its evaluations and its comparison with the model before are stored with the revision, as
-    they are at this moment: `…/revisions/{revision}/evidence` returns them.
+    The decision, with the groups before and after, the report of the model at the new cutoff, its evaluations and its
+    comparison with the model before are stored with the revision, as they are at this moment:
+    `…/revisions/{revision}/evidence` returns them.
     """
     if_revision, must_be_new = revision_of(if_match), must_be_new_of(if_none_match)
 
@@ -67,7 +68,16 @@ async def put_alias(
             if_revision=if_revision,
             must_be_new=must_be_new,
         )
-        found = context.db.reading(read_evidence, caller.owner, name, alias, body.model_id)
+        found = context.db.reading(
+            read_evidence,
+            caller.owner,
+            name,
+            alias,
+            body.model_id,
+            guarantee=body.new_guarantee(),
+            memo=body.new_memo(),
+            author=caller.name,
+        )
         with ExitStack() as stack:
             evidence = None
             if found is not None:

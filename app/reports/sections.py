@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from app import __version__
 from app.measures import area, measures, metric, rows_used
+from app.measures import baseline as words_of_baseline
 from app.models import threshold_groups
 from app.models.curves import PartCurve
 from app.models.simple import is_baseline, linear_model
@@ -292,10 +294,12 @@ def baselines(found: ModelBaselines, model: Model) -> list[Block]:
 def _baseline_note(baseline: Baseline) -> str | None:
     """Say so if a baseline failed or was fitted on a sample."""
     if baseline["failed"]:
-        return f"{baseline['algorithm']} could not be trained: {baseline['failed']}"
+        return (
+            f"{words_of_baseline(baseline['algorithm'])} could not be trained: {baseline['failed']}"
+        )
     rows, of_rows = baseline["rows"], baseline["of_rows"]
     if rows is not None and of_rows is not None and rows < of_rows:
-        return f"{baseline['algorithm']} was trained on a sample ({rows:,} of {of_rows:,} rows)"
+        return f"{words_of_baseline(baseline['algorithm'])} was trained on a sample ({rows:,} of {of_rows:,} rows)"
     return None
 
 
@@ -324,7 +328,7 @@ def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
             difference = baseline["difference"]
             yield [
                 named,
-                baseline["algorithm"],
+                words_of_baseline(baseline["algorithm"]),
                 document.interval(baseline["area"]),
                 document.signed(difference),
                 document.p_value(difference["p_value"]),
@@ -540,7 +544,7 @@ def document_of(facts: Facts) -> Document:
     if facts.calibration is not None:
         sections.append(Section("Probabilities", _probabilities(facts.model, facts.calibration)))
     if facts.groups is not None:
-        sections.append(Section("Protected groups", _groups(facts.groups)))
+        sections.append(Section("Protected groups", _groups(facts, facts.groups)))
     if facts.baselines is not None:
         compared = baselines(facts.baselines, model)
         sections.append(Section("Comparison with baselines", compared))
@@ -682,15 +686,29 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
     return [Table(head, rows), Paragraph(note), Pictures([plot])]
 
 
-_VERDICTS = {True: "passes", False: "fails", None: "not enough data"}
+VERDICTS = {True: "passes", False: "fails", None: "not enough data"}
 
 
-def _groups(found: GroupsAtThreshold) -> list[Table | Paragraph]:
-    """Show rates and adverse impact ratios at one threshold."""
-    shown = members_of(found)
-    blocks: list[Table | Paragraph] = [
+def _groups(facts: Facts, found: GroupsAtThreshold) -> list[Block]:
+    """Return the content on the protected groups, and which decision uses the threshold, if any."""
+    used = (
+        "No alias has a cutoff and the objective has none, so no decision uses this threshold: at it, TPR and FPR "
+        "differ most."
+        if facts.threshold_of is None
+        else f"This is the threshold of the {facts.threshold_of}."
+    )
+    return [Paragraph(used), *group_tables(members_of(found))]
+
+
+def group_tables(shown: Json) -> list[Block]:
+    """Return the rates and the adverse impact ratio of each group of the protected columns, at one threshold, given as
+    the members of the response.
+    """
+    threshold = shown["threshold"]
+    score = document.score(math.inf if threshold is None else threshold)
+    blocks: list[Block] = [
         Paragraph(
-            f"Held-out rows with a score of at least {document.score(found.threshold)} are flagged. The adverse impact "
+            f"Held-out rows with a score of at least {score} are flagged. The adverse impact "
             "ratio is the fraction that is not flagged, divided by the highest of any group; if a flag is an "
             "advantage, read the ratio of flagged rows. Each verdict is that of the four-fifths rule for rows that are "
             "not flagged: a group passes if the interval of its ratio is at or above 0.8."
@@ -716,7 +734,7 @@ def _groups(found: GroupsAtThreshold) -> list[Table | Paragraph]:
                 f"{group['rows']:,}",
                 _group_metric(group["not_flagged"]),
                 _group_metric(group["not_flagged_ratio"]),
-                _VERDICTS[group["passes"]],
+                VERDICTS[group["passes"]],
                 _group_metric(group["flagged_ratio"]),
                 _group_metric(group["tpr"]),
                 _group_metric(group["fpr"]),

@@ -73,8 +73,12 @@ class Facts:
 
     model: Model
     rows: ModelRows
+    aliases: list[str]
+    """The aliases of the model, in alphabetical order."""
     decisions: Sequence[ModelAlias]
-    """The aliases of the model, with their cutoffs and memos."""
+    """The aliases of the model, with their cutoffs and memos; first the one that is proposed for it."""
+    proposed: ModelAlias | None
+    """The alias of a decision that this report is evidence for."""
     checks: Sequence[ModelCheck]
     evaluations: Mapping[str, Evaluation]
     """Those that the checks name, by id."""
@@ -95,11 +99,9 @@ class Facts:
     """All versions, the latest first."""
     groups: GroupsAtThreshold | None
     """The groups of protected columns on the validation rows, at the threshold in use, else at the default one."""
+    threshold_of: str | None
+    """Whose threshold that is, such as `alias live`; None if it is only the default one."""
     written_at: float
-
-    @property
-    def aliases(self) -> list[str]:
-        return sorted(each.alias for each in self.decisions)
 
     def checked(self, name: CheckName) -> ModelCheck:
         return next(each for each in self.checks if each.name == name)
@@ -143,15 +145,19 @@ def prepare_plot(
     return lambda: plot_of(of, model_metrics.compute(found), kind, band)
 
 
-def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
-    """The returned function computes metrics without the database."""
-    model, checks = check_model(session, owner, ref)
+def gather(
+    session: Session, owner: str, ref: str, proposed: ModelAlias | None = None
+) -> Callable[[], Facts]:
+    """Read all data about a model from the database; return a function that computes its metrics without
+    the database. With an alias that is `proposed` for the model, as they are once it points there.
+    """
+    model, checks = check_model(session, owner, ref, proposed=proposed)
     evaluated = (
         evaluations.EVALUATIONS.find(session, owner, each.evaluation_id)
         for each in checks
         if each.evaluation_id
     )
-    decisions = model_rows.decisions_of(session, owner, model.id)
+    decisions = model_rows.decisions_of(session, owner, model.id, proposed)
     dataset = dataset_rows.find(session, owner, model.dataset_id)
     measured: dict[str, MetricsInput] = {}
     for part in models.PARTS:
@@ -166,7 +172,9 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
         Facts,
         model=model,
         rows=find_rows(session, model),
+        aliases=[alias for _, alias in model_rows.aliases_of(session, owner, [model.id])],
         decisions=decisions,
+        proposed=proposed,
         checks=checks,
         evaluations={each.id: each for each in evaluated if each is not None},
         job=job_rows.find(session, owner, model.job_id),
@@ -183,12 +191,13 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
         calibration_fits=model_rows.calibration_fits(session, [model.id]).get(model.id, {}),
         written_at=time.time(),
     )
-    groups = None
+    groups = used = None
     if model_rows.find_groups(session, model.id) is not None:
-        used = threshold_groups.threshold_in_use(session, model)
+        used = threshold_groups.threshold_in_use(session, model, proposed)
         _, groups = threshold_groups.read(session, owner, model.id, used and used[0])
     return lambda: known(
         groups=None if groups is None else groups.compute(threshold_groups.NOT_FLAGGED),
+        threshold_of=used and used[1],
         metrics={part: model_metrics.compute(found) for part, found in measured.items()},
         cutoffs=() if curve_part is None else tuple(_cutoffs(curve_part, decisions)),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from app.models.objectives import metric_of, window_of
-from app.models.simple import BASELINES
+from app.models.simple import BASELINES, LOGISTIC
 from app.platform.documents import (
     Objective,
     Parameters,
@@ -38,7 +38,7 @@ from core.registry import ALGORITHMS
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from core.base.ranker import Floats
+    from core.base.ranker import Floats, Ranker
     from core.metrics import Comparison, Difference, MetricComparison, WindowComparison
     from core.metrics.estimates import Adjustment
     from core.metrics.functionals.base import Metric
@@ -155,6 +155,15 @@ def parameters_of(name: str, spec: TrainSpec) -> Parameters:
     if "random_state" in own:
         own["random_state"] = spec["seed"]
     return leave_out_newer(ALGORITHMS[name], own)
+
+
+def baseline_ranker(name: str, parameters: Parameters) -> Ranker:
+    """Return the ranker of a baseline, not fitted: the logistic regression is one on normal scores with a chosen C."""
+    if name != LOGISTIC:
+        return ALGORITHMS[name](**parameters)
+    from core.linear.normal_scores import NormalScoresLogistic
+
+    return NormalScoresLogistic(**parameters)
 
 
 def compare_with(

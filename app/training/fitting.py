@@ -31,7 +31,7 @@ from app.platform.documents import HeldOutBins, MonotoneProof, RandomSplits
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
-from app.training.baselines import FIRST_ROWS, reserved_for
+from app.training.baselines import FIRST_ROWS, baseline_ranker, reserved_for
 from app.training.bipartite import BipartiteSplitData, BipartiteTable, in_files, scores_file
 from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
@@ -330,7 +330,6 @@ class FitContext:
         progress.enter(COMPARING, rows=n_rows)
         seconds = part.get("seconds")
         until = time.perf_counter() + (math.inf if seconds is None else seconds)
-        members = _members_of(part)
         outcome: BaselineOutcome = {
             "rows": n_rows,
             "of": of,
@@ -359,8 +358,8 @@ class FitContext:
         try:
             if rows is not None:  # loading kernels must not count
                 few = split_data.thinned(min(1.0, WARM_UP_ROWS / n_known), seed)
-                fit_members(members, few, step)
-            ranker, outcome["seconds"], _ = fit_members(members, learning, step)
+                fit_baseline(part, few, step)
+            ranker, outcome["seconds"] = fit_baseline(part, learning, step)
         except _TooSlow:
             outcome["late"], outcome["seconds"] = True, seconds or 0.0
             outcome["failed"] = f"it took more than {seconds:.3g} s on {n_rows:,} rows"
@@ -386,11 +385,10 @@ class FitContext:
         data = self.data
         if not isinstance(data, BipartiteTable) or (timed := data.timed) is None:
             return None
-        members = _members_of(part)
 
         def auc_of(table: Table, row_split: RowSplit) -> metrics.Interval:
             split_data = data.divided(table, row_split)
-            ranker, _, _ = fit_members(members, split_data, progress.step)
+            ranker, _ = fit_baseline(part, split_data, progress.step)
             return split_data.auc(ranker)
 
         limit = None if math.isinf(self._budget) else TIME_TEST_FRACTION * self._budget
@@ -658,8 +656,13 @@ def fold_stopped(notes: Sequence[str]) -> list[str]:
     ]
 
 
-def _members_of(part: BaselinePart) -> list[documents.Member]:
-    return [{"algorithm": part["algorithm"], "parameters": part["parameters"], "weight": 1.0}]
+def fit_baseline(
+    part: BaselinePart, split_data: BipartiteSplitData, callback: Callback
+) -> tuple[Ranker, float]:
+    """Fit a baseline; returns it with the seconds of the fit."""
+    ranker = baseline_ranker(part["algorithm"], part["parameters"])
+    _, seconds, _ = _timed(lambda: split_data.fit(ranker, callback))
+    return ranker, seconds
 
 
 def _join(

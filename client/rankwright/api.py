@@ -199,10 +199,15 @@ def add_files(upload_id: str, /, path: str, **fields: Unpack[AddFiles]) -> ApiRe
     """
     return ApiRequest.of("POST", f"/v1/uploads/{segment(upload_id)}/files", record_of(types.Upload), {"path": path, **fields}, headers=["idempotency_key"], body=["path"])
 
-def approve_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRequest]:
+class ApproveAliasRequest(TypedDict, total=False):
+    reason: Annotated[str | None, 'Reason for the approval, stored with the evidence. Null if none is given.']
+
+@keywords(ApproveAliasRequest)
+def approve_alias_request(alias_request_id: str, /, **fields: Unpack[ApproveAliasRequest]) -> ApiRequest[types.AliasRequest]:
     """Approve a request.
 
-    Approve a request. The change is made at once, in the same transaction; a recalibration starts its job.
+    Approve a request. The change is made at once, in the same transaction; a recalibration starts its job. The
+    evidence then names both persons and their reasons.
 
     Returns 403 `self_approval` for the person who made the request: a key counts as the one whom it is for, and
     as the one who created it. Returns 409 `alias_request_void` if the alias, the model or its calibration is not as it
@@ -216,7 +221,7 @@ def approve_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasReq
     alias_request_id : str
         Id of the alias request.
     """
-    return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/approve", record_of(types.AliasRequest))
+    return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/approve", record_of(types.AliasRequest), {**fields}, body=["reason"])
 
 class CancelJob(TypedDict, total=False):
     keep: Annotated[bool | None, '`true`: end the search now and keep its best candidate. That candidate is fitted and served, and the job succeeds with a warning. Returns 409 `nothing_to_keep` unless `progress.keepable` is true.']
@@ -1464,8 +1469,9 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
     A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 409
     `approval_required` if the alias is protected: then use `POST /v1/alias-requests`.
 
-    The report of the model, its evaluations and its comparison with the model before are stored with the revision, as
-    they are at this moment: `…/revisions/{revision}/evidence` returns them.
+    The decision, with the groups before and after, the report of the model at the new cutoff, its evaluations and its
+    comparison with the model before are stored with the revision, as they are at this moment:
+    `…/revisions/{revision}/evidence` returns them.
 
     Scope: `train`.
 
@@ -1817,9 +1823,10 @@ class ReadAliasRequestEvidence(TypedDict, total=False):
 def read_alias_request_evidence(alias_request_id: str, /, **fields: Unpack[ReadAliasRequestEvidence]) -> ApiRequest[Any]:
     """Download the evidence of a request.
 
-    Return the files that were stored with the request, unchanged: the report of the model at that time, its
-    evaluations, and its comparison with the model before. The request lists their SHA-256. Returns 404 `no_evidence` if
-    they were deleted with the model.
+    Return the files that were stored with the request: the decision with the groups before and after it, the report
+    of the model at that time and at the requested cutoff, its evaluations, and its comparison with the model before.
+    The request lists their SHA-256. An approval is added to the decision; the other files never change. Returns 404
+    `no_evidence` if they were deleted with the model.
 
     Scope: `read`.
 

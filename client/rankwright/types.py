@@ -241,7 +241,7 @@ class AliasRequest(Record):
     decided_by_id: str | None
     """Id of this principal."""
     decision_reason: str | None
-    """Why the request was rejected or is void. Null otherwise."""
+    """Why the request was approved, rejected or is void. Null if no reason was given, and before."""
     applied_revision: int | None
     """The revision of the alias that the approval made. Null without one."""
     applied_calibration: int | None
@@ -253,8 +253,8 @@ class AliasRequest(Record):
     changed in the meantime. Null otherwise.
     """
     evidence: list[EvidenceFile]
-    """What was known about the model when the change was requested, as files with their SHA-256.
-    `…/evidence` returns them.
+    """The decision, and what was known about the model when the change was requested, as files with their
+    SHA-256. `…/evidence` returns them. The approval is added to the decision.
     """
     evidence_available: bool
     """True if the files are stored. They are deleted when the model is permanently deleted, and when an
@@ -2457,10 +2457,10 @@ class EvidenceFile(Record):
 
     name: str
     """Name of the file in the archive."""
-    of: Literal['report', 'evaluation', 'comparison']
+    of: Literal['decision', 'report', 'evaluation', 'comparison']
     """What the file is."""
     id: str
-    """Id of the model, of the evaluation or of the comparison."""
+    """Id of the evaluation or of the comparison; of other files that of the model."""
     sha256: str
     """SHA-256 of the file."""
     bytes: int
@@ -4047,6 +4047,16 @@ class ModelCheck(Record):
     applies: bool
     """False if the question does not apply to the model: a logistic regression is not compared with simple
     models, because it is one. Then `passed` is null, and the check does not count.
+    """
+    used: list[str]
+    """The measurements that the answer is based on. `ranks`: metrics of the validation, and
+    `random_splits` if they show a significant effect of time. `beats_baselines`: the baselines.
+    `probabilities`: `in_the_large`, `slope`, `shape`. `stable`: metrics of the ranking, `scores`,
+    `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`.
+    """
+    missing: list[str]
+    """Those that were not taken or have no value. Then `words` does not speak of them, except to say why
+    they are missing.
     """
 
 class ModelChecks(Record):
@@ -5742,8 +5752,11 @@ class ShadowComparison(Record):
     """Number of positive outcomes."""
     further_rows: int | None
     """Decisions with outcomes that are still needed until the half-width of the limits is the tolerance. 0
-    once there is a winner or the models are equivalent. Null if out of reach.
+    once it is, also without a winner, and once there is a winner or the models are equivalent. Null if
+    out of reach.
     """
+    words: str
+    """The result in one sentence."""
 
 class ShadowLook(Record):
     """The comparison in one period."""

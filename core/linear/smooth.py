@@ -197,7 +197,7 @@ class Logistic(LogisticParameters, LinearClassifier):
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
         score, values = None, self._start_path()
         costs = values or (float(self.C),)
-        report, signs = _count_steps(callback, len(costs)), self._signs(sample.rows)
+        report, signs = count_steps(callback, len(costs)), self._signs(sample.rows)
         for k, C in enumerate(costs):
             minimum = minimise(
                 sample.rows,
@@ -415,7 +415,7 @@ class PNormPush(PushParameters, LinearRanker):
                 report = _count_fits(callback, len(PUSH_COSTS) + 1)
                 chosen, start, stopped_at = self._choose(sample, validation_mask, report)
                 costs = (chosen,)
-        report_step = None if start is not None else _count_steps(callback, len(costs))
+        report_step = None if start is not None else count_steps(callback, len(costs))
         signs, loss = self._signs(sample.rows), PushLoss(sample, self.push)
         for k, C in enumerate(costs):
             minimum = minimise_loss(
@@ -465,7 +465,7 @@ class PNormPush(PushParameters, LinearRanker):
         return *chosen, None
 
 
-def _count_steps(callback: Callback, n_fits: int) -> Report:
+def count_steps(callback: Callback, n_fits: int) -> Report:
     of = MAX_STEPS * n_fits
     steps = count(1)
     return lambda _, objective, gradient: callback(

@@ -163,9 +163,14 @@ def show(client: Service, request: Request) -> None:
 
 @requests.command()
 @asks(json=None)
-def approve(client: Service, request: Request) -> None:
+def approve(
+    client: Service,
+    request: Request,
+    *,
+    reason: Annotated[str | None, typer.Option(help="Reason, stored with the evidence.")] = None,
+) -> None:
     """Approve a request of another person. The change is made at once."""
-    found = client.alias_requests.approve(request)
+    found = client.alias_requests.approve(request, reason=reason)
     made = (
         f"revision {found.applied_revision}" if found.job_id is None else f"see job {found.job_id}"
     )

@@ -191,16 +191,7 @@ def shadow(client: Service, alias: Alias) -> None:
         out.print_line(reason)
         return
     made = found.comparison
-    winner = "no winner yet"
-    if made.winner is not None:
-        winner = f"the {made.winner} ranks better"
-    elif made.equivalent:
-        winner = "the models rank equally well"
-    out.print_line(
-        f"difference of the AUC {made.difference:+.4f} ({made.low:+.4f} to {made.high:+.4f}): {winner}"
-    )
-    if made.winner is None and made.further_rows:
-        out.print_line(f"about {made.further_rows:,} more decisions with outcomes are needed")
+    out.print_line(made.words)
     if found.swap is not None:
         cells = {
             "flagged by both": found.swap.both,

@@ -117,6 +117,7 @@ def requests_of(
         ("POST", "/v1/alias-requests"): {
             "json": {"kind": "delete", "name": "churn", "alias": "champion", "reason": "unused"}
         },
+        ("POST", "/v1/alias-requests/{alias_request_id}/approve"): {"json": {}},
         ("POST", "/v1/alias-requests/{alias_request_id}/reject"): {"json": {"reason": "no"}},
         ("POST", "/v1/models/{ref}/comments"): {"json": {"text": "a comment"}},
         ("POST", "/v1/models/{ref}/calibration/restore"): {"json": {"version": 1}},

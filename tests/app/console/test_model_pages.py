@@ -1091,12 +1091,15 @@ def test_costs_by_amount_without_a_script(loans: tuple[Service, str]) -> None:
     for name, value in LOAN_COSTS.items():
         kept = rf'name="{name}"[^>]*value="{re.escape(value)}"|<option selected>{value}</option>'
         assert re.search(kept, page.text), name
+    for plain in ("1234.5", "0.6"):  # as the page itself shows numbers
+        page = ours.get(f"/console/models/{model}", **LOAN_COSTS | {"cost_false_positive": plain})
+        assert not re.search(r'id="e-cost_false_positive"[^>]*>([^<]+)<', page.text)
     # What is wrong is said at its field, and the rest of the page stays.
     for name, value, words in (
         ("amount", "heute", "amount must be a column of numbers"),
         ("rule_flags", "x", "rule_flags must be a value of"),
         ("rule", "gestern", "rule must be a column of dataset"),
-        ("cost_false_positive", "1.23", "must be 0 or more"),
+        ("cost_false_positive", "1.234", "can mean 1234 or 1,234"),
     ):
         wrong = ours.get(f"/console/models/{model}", **LOAN_COSTS | {name: value})
         assert wrong.status_code == 200

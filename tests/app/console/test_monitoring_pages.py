@@ -154,7 +154,7 @@ def test_settings_are_made_changed_and_deleted_without_scripts(
         ({"period": "year"}, "Tests"),
         ({"alpha": "0.9"}, "Probability of a false alarm per year"),
         ({"tolerance_auc": "2"}, "Tolerated drop of the AUC"),
-        ({"tolerance_calibration": "x"}, "Tolerated deviation of the fraction of positives"),
+        ({"tolerance_calibration": "x"}, "Tolerated shift of the calibration, in log odds"),
         ({"shadow": "none:9"}, "Challenger in shadow"),
         ({"shadow": "plain@live"}, "Challenger in shadow"),
     ],

@@ -12,16 +12,19 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from app.evaluation.checks import (
+    ComparedGroups,
     ModelCheck,
     area_margin,
-    check_alike,
+    check_groups,
     check_reliability,
     check_stable,
 )
 from app.evaluation.drift import find_errors
 from app.models.calibrations import reliability_record
-from core.metrics import Interval, auc_interval
+from app.models.groups import pack_steps
+from core.metrics import Interval, auc_interval, compare_groups, group_steps
 from core.metrics.comparison import change
+from core.metrics.four_fifths import Side
 from core.probability import reliability
 
 
@@ -167,29 +170,80 @@ def test_what_an_earlier_version_measured_is_not_known() -> None:
     assert check_reliability(found, [], "Here", "evaluation").passed is None
 
 
-def groups(*limits: tuple[float, float, float] | None) -> ModelCheck:
-    shown = [
-        dict(zip(("value", "low", "high", "reason"), (*metric, None), strict=True))
-        if metric
-        else {"value": None, "low": None, "high": None, "reason": "2 rows"}
-        for metric in limits
-    ]
+REGIONS = np.array(["north", "south"])
+GRADE = 1.0
+"""The threshold in use."""
+
+
+def groups(
+    rows: int,
+    *,
+    shift: float = 0.0,
+    squeeze: bool = False,
+    threshold: tuple[float, str] | None = (GRADE, "alias live"),
+    favourable: Side = "not_flagged",
+) -> ModelCheck:
+    """Check two regions of `rows` rows each. `shift` is added to the scores of the south; with `squeeze`, its negatives
+    just below the threshold get one just above it, which leaves the order of its rows as it was.
+    """
+    rng = np.random.default_rng(0)
+    region = np.repeat(REGIONS, rows)
+    y = rng.integers(0, 2, 2 * rows)
+    scores = rng.normal(size=2 * rows) + 2.0 * y
+    south = region == "south"
+    if squeeze:
+        low = GRADE - 0.8
+        scores[south] = np.where(
+            scores[south] > low, GRADE + (scores[south] - low) * 0.9, scores[south]
+        )
+    scores[south] += shift
+    compared = compare_groups(y, scores, region)
     grouping = {
         "column": "region",
+        "tests": [],
         "groups": [
-            {"value": str(number), "auc": metric, "tpr": None, "fpr": None, "calibration": None}
-            for number, metric in enumerate(shown)
+            {
+                "value": each.value,
+                "auc": {**each.auc.interval._asdict(), "reason": None}
+                if each.auc.interval
+                else {"value": None, "low": None, "high": None, "reason": each.auc.reason},
+                "tpr": None,
+                "fpr": None,
+                "calibration": None,
+            }
+            for each in compared.groups
         ],
     }
-    return check_alike([grouping], "Here", 0.95, 100, None)
+    steps = pack_steps([group_steps(y, scores, region)])
+    found = ComparedGroups([grouping], 0.95, threshold, steps)
+    return check_groups(found, "Here", 2 * rows, None, favourable)
 
 
-def test_groups() -> None:
-    assert groups((0.8, 0.78, 0.82), (0.81, 0.79, 0.83)).passed is True
-    wide = groups((0.8, 0.7, 0.9), (0.81, 0.7, 0.92))
+def test_groups_are_equal_only_in_what_was_compared() -> None:
+    equal = groups(4_000)
+    assert (equal.passed, equal.used) == (True, ["auc", "tpr", "fpr", "four_fifths"])
+    assert equal.missing == ["calibration"]
+    assert "calibration" not in equal.words
+    # Equal areas say nothing about a cutoff.
+    differs = groups(4_000, squeeze=True)
+    assert differs.passed is False
+    assert "FPR" in differs.words
+    assert groups(4_000, shift=1.0).passed is False
+
+
+def test_without_a_cutoff_nothing_is_said_of_rates() -> None:
+    for squeeze in (False, True):
+        found = groups(4_000, squeeze=squeeze, threshold=None)
+        assert (found.passed, found.used) == (None, ["auc"])
+        assert found.missing == ["tpr", "fpr", "calibration", "four_fifths"]
+        assert "Not compared: TPR, FPR and the four-fifths rule" in found.words
+
+
+def test_few_rows_of_groups_decide_nothing() -> None:
+    wide = groups(150)
     assert wide.passed is None
     assert wide.more_rows is not None
-    assert 100 < wide.more_rows < 1_000
-    lacking = groups((0.8, 0.78, 0.82), None)
+    assert 100 < wide.more_rows < 10_000
+    lacking = groups(6)
     assert (lacking.passed, lacking.more_rows) == (None, None)
-    assert "2 rows" in lacking.words
+    assert "rows" in lacking.words

@@ -145,7 +145,7 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     for step, decided, by in (
         ("withdraw", None, client),
         ("reject", {"reason": "no"}, other),
-        ("approve", None, other),
+        ("approve", {"reason": "yes"}, other),
     ):
         made = ask(requests, 201, json=lifted | {"reason": step})["id"]
         ask(f"{requests}/{{id}}/{step}", 200, json=decided, id=made, by=by)

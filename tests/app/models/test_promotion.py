@@ -277,8 +277,10 @@ def test_the_evidence_of_a_revision_never_changes(service_on_both: Service) -> N
     comparison = run("/v1/comparisons", models=[first, second])
     assert put(client, second, 1).status_code == 200
     (of_second, of_first) = revisions(client)
-    assert {each["of"] for each in of_first["evidence"]} == {"report"}
+    assert {each["of"] for each in of_first["evidence"]} == {"decision", "report"}
     assert [(each["of"], each["id"]) for each in of_second["evidence"]] == [
+        ("decision", second),
+        ("decision", second),
         ("report", second),
         ("report", second),
         ("evaluation", evaluation),

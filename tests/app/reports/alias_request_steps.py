@@ -49,8 +49,8 @@ class Team:
         return id_
 
     def decide(self, request_id: str, how: str = "approve", by: httpx.Client | None = None) -> Any:
-        """Approve or withdraw a request, or reject it with a reason."""
-        body = {"reason": "Not yet"} if how == "reject" else None
+        """Approve or reject a request with a reason, or withdraw it."""
+        body = {"approve": {"reason": "Looks right"}, "reject": {"reason": "Not yet"}}.get(how)
         return (by or self.bob).post(f"{REQUESTS}/{request_id}/{how}", json=body)
 
     def read(self, request_id: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from app.platform.tables import AliasRequest, AliasRequestKind, Model
 from app.reports import alias_requests
 from app.reports.alias_requests import Proposal
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
+from tests.app.models.test_api_groups import people
 from tests.app.queue_steps import at_once
 from tests.app.refusals import refused
 from tests.app.reports.alias_request_steps import ALIAS, REQUESTS, tag, team
@@ -70,21 +71,82 @@ def test_an_approved_change_is_made_with_both_names(service: Service) -> None:
     )
     assert step["principal_id"] == found["principal_id"] != step["approved_by_id"]
     assert step["approved_by_id"] == found["decided_by_id"]
-    assert step["evidence"] == found["evidence"] == asked["evidence"] != []
+    assert found["decision_reason"] == "Looks right"
+    # The approval is added to the decision; the files that were approved are the same.
+    assert step["evidence"] == found["evidence"]
+    requested, approved = (
+        {each["name"]: each["sha256"] for each in of["evidence"]} for of in (asked, found)
+    )
+    changed = {name for name, digest in approved.items() if digest != requested[name]}
+    assert changed == {"decision.html", "decision.json"}
+    assert requested.keys() == approved.keys() > changed
     summary = us.summary()
-    assert "Reason: Better. Requested by Ann, approved by Bob" in summary
+    assert "Reason: Better. Requested by Ann, approved by Bob: Looks right" in summary
     report = us.ann.get(f"/v1/models/{us.second}/report", headers={"Accept": "text/html"})
     assert "Ann" in report.text
     assert "Approved by Bob" in report.text
 
     address = f"{REQUESTS}/{asked['id']}/evidence"
     with zipfile.ZipFile(io.BytesIO(us.bob.get(address).content)) as packed:
-        for each in asked["evidence"]:
+        for each in found["evidence"]:
             assert hashlib.sha256(packed.read(each["name"])).hexdigest() == each["sha256"]
     page = us.bob.get(address, params={"file": "report.html"})
     assert "sandbox" in page.headers["Content-Security-Policy"]
     assert us.bob.get(address, params={"file": "../x"}).status_code == 404
     assert us.bob.get(f"{ALIAS}/revisions/3/evidence").content == us.bob.get(address).content
+
+
+def test_the_evidence_is_of_the_cutoff_that_was_approved(service: Service) -> None:
+    ann, bob, eve = (
+        service.client(service.key(scopes=scopes, name=name))
+        for name, scopes in (
+            ("Ann", ["read", "train"]),
+            ("Bob", ["read", "approve"]),
+            ("Eve", ["read", "train", "admin"]),
+        )
+    )
+    dataset = service.upload(ann, people(800, 0)[0], protected="sex")
+    job = service.train(ann, dataset, protected_features=["sex"])
+    model = ann.get(f"/v1/models/{job['output']['id']}").json()
+    name, model_id = model["name"], model["id"]
+    alias = f"/v1/models/{name}/aliases/live"
+
+    def evidence(address: str, file: str) -> Any:
+        return ann.get(f"{address}/evidence", params={"file": file})
+
+    put = {"model_id": model_id, "guarantee": {"flagged": 0.5}}
+    assert ann.put(alias, json=put).status_code == 201
+    # The evidence of a direct change is of the cutoff that it sets.
+    first = evidence(f"{alias}/revisions/1", "report.json").json()
+    cutoff = ann.get(alias).json()["cutoff"]
+    assert first["decisions"][0]["cutoff"] == cutoff
+    assert "No cutoff has been saved" not in evidence(f"{alias}/revisions/1", "report.html").text
+    eve.put(f"{alias}/protection", json={"protected": True}, headers=tag(1))
+    body = {"kind": "set", "name": name, "alias": "live", "reason": "Fewer", "model_id": model_id}
+    asked = ann.post(REQUESTS, json=body | {"guarantee": {"flagged": 0.05}}).json()
+    found = evidence(f"{REQUESTS}/{asked['id']}", "decision.json").json()
+    assert (found["reason"], found["requested_by"], found["approval"]) == ("Fewer", "Ann", None)
+    bob.post(f"{REQUESTS}/{asked['id']}/approve", json={"reason": "Checked the groups"})
+    served = ann.get(alias).json()["cutoff"]
+    assert served["threshold"] > cutoff["threshold"]
+
+    address = f"{alias}/revisions/3"
+    decision = evidence(address, "decision.json").json()
+    assert decision["approval"]["approved_by"] == "Bob"
+    assert decision["approval"]["reason"] == "Checked the groups"
+    assert decision["approval"]["alias_request_id"] == asked["id"]
+    for side, threshold in (("before", cutoff["threshold"]), ("after", served["threshold"])):
+        now = ann.get(f"/v1/models/{model_id}/groups", params={"threshold": threshold}).json()
+        assert decision[side]["serves"]["cutoff"]["threshold"] == threshold
+        assert decision[side]["groups"]["columns"] == now["columns"]
+    page = evidence(address, "decision.html").text
+    for words in ("Ann", "Bob", "Fewer", "Checked the groups"):
+        assert words in page
+    # Its report has the check at this cutoff, as the model has it now.
+    report = evidence(address, "report.json").json()
+    assert report["decisions"][0]["cutoff"] == served
+    checks = ann.get(f"/v1/models/{model_id}/checks").json()["checks"]
+    assert report["checks"] == checks
 
 
 def test_no_direct_change_of_a_protected_alias(service: Service) -> None:
@@ -253,7 +315,8 @@ def test_a_request_is_rejected_or_withdrawn_once(service: Service) -> None:
         for how, by in (("approve", us.bob), ("reject", us.bob), ("withdraw", us.ann)):
             refused(us.decide(request_id, how, by=by), 409, "alias_request_closed", state)
         # A repeated Idempotency-Key changes nothing: a request is decided once.
-        again = us.bob.post(f"{REQUESTS}/{request_id}/approve", headers={"Idempotency-Key": "k"})
+        address = f"{REQUESTS}/{request_id}/approve"
+        again = us.bob.post(address, json={}, headers={"Idempotency-Key": "k"})
         refused(again, 409, "alias_request_closed")
     assert us.alias()["revision"] == 3
     # An admin withdraws what others requested.
@@ -487,7 +550,7 @@ def test_wrong_requests_are_refused(service: Service) -> None:
     for method, path, body in (
         ("GET", f"{REQUESTS}/{asked}", None),
         ("GET", f"{REQUESTS}/{asked}/evidence", None),
-        ("POST", f"{REQUESTS}/{asked}/approve", None),
+        ("POST", f"{REQUESTS}/{asked}/approve", {}),
         ("POST", f"{REQUESTS}/{asked}/reject", {"reason": "x"}),
         ("POST", f"{REQUESTS}/{asked}/withdraw", None),
         ("POST", REQUESTS, good),
@@ -522,11 +585,12 @@ def test_model_names_restrict_requests_and_approvals(service: Service) -> None:
     member = Identity("https://idp.example", "u1", "person", "Pia", frozenset({"risk"}), None)
     pia = caller_of(member, "prn_pia", rules)
     proposal = Proposal(AliasRequestKind.DELETE, "churn", "live", "x")
+    approve = partial(db.writing, alias_requests.approve, settings, pia, asked, None, None)
     for scope, change in (
-        ("approve", lambda: db.writing(alias_requests.approve, settings, pia, asked)),
+        ("approve", approve),
         ("approve", lambda: db.writing(alias_requests.reject, pia, asked, "x")),
         ("train", lambda: db.writing(alias_requests.withdraw, pia, asked)),
-        ("train", lambda: db.reading(alias_requests.bind, OWNER, proposal)),
+        ("train", lambda: db.reading(alias_requests.bind, OWNER, proposal, "Pia")),
     ):
         actor = Actor(
             OWNER, "prn_pia", None, "POST", partial(new_id, "aud"), scope=scope, caller=pia

@@ -147,7 +147,7 @@ def test_the_verdict_on_the_controls(beats: bool, said: str) -> None:
     assert table.rows[1][-2:] == ["< 0.0001", "0.0300"]
     assert isinstance(failures, Items)
     (failure,) = failures.items
-    assert failure.startswith("auc_svm ")
+    assert failure.startswith("linear SVM for the AUC ")
     assert failure.endswith(": no such luck")
 
 

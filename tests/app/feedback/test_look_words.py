@@ -1,0 +1,58 @@
+"""Sentences on looks: they name what was measured, and claim nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.feedback.look_words import say_comparison, say_look
+
+
+def compared(low: float, high: float, further: int | None, **more: Any) -> str:
+    found = {"difference": (low + high) / 2.0, "low": low, "high": high, "further_rows": further}
+    return say_comparison({**found, "winner": None, "equivalent": False, **more})
+
+
+def test_a_comparison_that_is_precise_but_undecided_asks_for_no_rows() -> None:
+    said = compared(-0.006, 0.012, 0)
+    assert "-0.0060 to +0.0120" in said
+    assert "± 0.0090" in said
+    assert "needs" not in said
+    assert "about 1,200 more" in compared(-0.03, 0.05, 1_200)
+    assert "needs" not in compared(-0.3, 0.5, None)
+    assert "challenger is better" in compared(0.01, 0.05, 0, winner="challenger")
+    assert "±" not in compared(-0.004, 0.004, 0, equivalent=True)
+
+
+def calibration(tested: str, status: str, reference: float = 0.0) -> str:
+    window = {
+        "first": 3,
+        "last": 6,
+        "value": 0.8,
+        "drop": 0.09,
+        "drop_low": 0.02,
+        "drop_high": 0.16,
+    }
+    details = {"tested": tested, "window": {**window, "inflation": 1.0}, "missing": None}
+    state = {"reference": {"level": {"value": reference}, "slope": None}}
+    found = {"status": status, "reason": None, "details": details, "state": state}
+    return say_look("calibration", found)
+
+
+@pytest.mark.parametrize("status", ["alarm", "passed"])
+def test_a_calibration_names_what_has_moved(status: str) -> None:
+    level, slope = calibration("level", status), calibration("slope", status)
+    assert "0.91 times" in level
+    assert "(0.85 to 0.98)" in level
+    assert "slope" not in level
+    assert "slope" in slope
+    assert "-0.16 to -0.02" in slope
+    for each in (level, slope):
+        assert ("no significant difference" in each) is (status == "passed")
+
+
+def test_a_reference_that_is_off_is_not_called_the_prediction() -> None:
+    said = calibration("level", "alarm", reference=0.5)
+    assert "1.51 times those that the calibration predicts" in said
+    assert "0.91 times (0.85 to 0.98) those of the reference" in said
