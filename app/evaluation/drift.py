@@ -579,19 +579,20 @@ def _sum_up(
 
 
 def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
-    """Say what could not be tested, and why."""
-    reasons = [each["reason"] for each in (*features, *shifts) if each["reason"] is not None]
-    if not reasons:
-        return ""
-    n_features = sum(each["reason"] is not None for each in features)
-    classes = [
-        f"{'' if each['of'] == 'all' else 'the '}{say_whose(each['of'])}"
-        for each in shifts
-        if each["reason"] is not None
-    ]
-    columns = [f"{n_features} feature{'s' if n_features > 1 else ''}"] if n_features else []
-    what = ", ".join([*columns, *classes])
-    return f" Not tested: {what} ({reasons[0]})."
+    """Say what could not be tested, by the reason."""
+    sentences = []
+    for reason in dict.fromkeys(each["reason"] for each in (*features, *shifts)):
+        if reason is None:
+            continue
+        n_features = sum(each["reason"] == reason for each in features)
+        classes = [
+            f"{'' if each['of'] == 'all' else 'the '}{say_whose(each['of'])}"
+            for each in shifts
+            if each["reason"] == reason
+        ]
+        columns = [f"{n_features} feature{'s' if n_features > 1 else ''}"] if n_features else []
+        sentences.append(f" Not tested: {', '.join([*columns, *classes])} ({reason}).")
+    return "".join(sentences)
 
 
 def _sentence(words: str) -> str:

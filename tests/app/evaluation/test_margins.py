@@ -19,7 +19,7 @@ from app.evaluation.checks import (
     check_reliability,
     check_stable,
 )
-from app.evaluation.drift import find_errors
+from app.evaluation.drift import after_recalibration, find_errors
 from app.models.calibrations import reliability_record
 from app.models.groups import pack_steps
 from core.metrics import Interval, auc_interval, compare_groups, group_steps
@@ -51,6 +51,27 @@ def stable(
         "scores": [],
     }
     return check_stable(evaluation(drift=drift, metrics={"positives": rows, "negatives": 0}))
+
+
+def test_each_reason_is_given_for_what_it_prevented() -> None:
+    def untested(reason: str | None, **more: Any) -> dict[str, Any]:
+        return {"changed": None if reason else False, "reason": reason, "importance": 0.5, **more}
+
+    drift = {
+        "level": 0.95,
+        "areas": [],
+        "probabilities": [],
+        "prevalence": {"of": "prevalence", "changed": True},
+        "features": [
+            untested("few rows", name="a"),
+            untested("tied", name="b"),
+            untested(None, name="c"),
+        ],
+        "scores": [untested("tied", of="all")],
+    }
+    said = after_recalibration(drift)["summary"]
+    assert "Not tested: 1 feature (few rows)." in said
+    assert "Not tested: 1 feature, all scores (tied)." in said
 
 
 def area(auc: float, rows: int, rng: np.random.Generator) -> Interval:
