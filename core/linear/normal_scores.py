@@ -14,11 +14,13 @@ from core.base.ranker import Callback, Floats
 from core.base.training import TrainingData
 
 from .design import BLOCK_ROWS, Ints, LinearRows, LinearSample, fit_design
-from .newton import LOOSE_TOLERANCE, logistic_loss, minimise
+from .newton import logistic_loss, minimise
 from .smooth import Logistic, count_steps
 
 COSTS = (0.01, 0.1, 1.0)
 """Values of C to choose from."""
+SEARCH_TOLERANCE = 1e-3
+"""Of the gradient, while C is chosen: values of C differ by more."""
 HELD_OUT = 0.25
 """Fraction of the training rows that choose it."""
 MAX_KNOTS = 200
@@ -92,7 +94,7 @@ class NormalScoresLogistic(Logistic):
                     logistic_loss,
                     C=C,
                     start=tried,
-                    tol=LOOSE_TOLERANCE,
+                    tol=SEARCH_TOLERANCE,
                     report=report,
                 ).score
                 margin = (rows.scores(tried.w) + tried.b) * np.where(positive, 1.0, -1.0)
