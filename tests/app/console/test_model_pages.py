@@ -1119,6 +1119,24 @@ def test_a_memo_has_the_costs_that_were_meant(loans: tuple[Service, str]) -> Non
     assert (memo["cost_false_positive"], memo["cost_false_negative"]) == (1234.5, 0.6)
 
 
+def test_a_guarantee_has_the_capacity_that_was_entered(loans: tuple[Service, str]) -> None:
+    """And not the share of the validation rows, which is below it; another cutoff keeps its own share."""
+    service, model = loans
+    ours, api = Browser(service), service.client(service.key())
+    address = f"/console/models/{model}?review=21&rows=97"
+    for capacity, expected in ((21 / 97, 21 / 97), (0.1, None)):
+        query = {"flagged": capacity}
+        point = api.get(f"/v1/models/{model}/operating-point", params=query).json()
+        asked = {"threshold": repr(point["threshold"]), "alias": "busy", "keep": "flagged"}
+        alias = api.get("/v1/models/kredite/aliases/busy")
+        known = {"revision": str(alias.json()["revision"])} if alias.is_success else {}
+        saved = ours.post(address, **asked, **known, why="capacity", confirmed="yes")
+        assert saved.status_code == 303, saved.text
+        kept = api.get("/v1/models/kredite/aliases/busy").json()["guarantee"]["flagged"]
+        assert kept == (point["flagged"]["value"] if expected is None else expected)
+    assert kept < capacity
+
+
 def test_an_evaluation_reads_costs_as_its_model_does(loans: tuple[Service, str]) -> None:
     service, model = loans
     ours, api = Browser(service), service.client(service.key())
