@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .boosting.rankboost import CoordinateRankBoost, RankBoost
     from .boosting.smooth_margin_rank import SmoothMarginRank
     from .ensemble import RankAverage
+    from .forest.random_forest import RandomForest
     from .linear.greedy_pairs import GreedyPairs
     from .linear.scorecard import Scorecard
     from .linear.smooth import AsymmetricSVM, Logistic, PNormPush

@@ -33,6 +33,7 @@ _HOMES = {
     "scorecard": ("linear.scorecard", "Scorecard"),
     "treerank": ("treerank.treerank", "TreeRank"),
     "treerank_forest": ("treerank.forest", "TreeRankForest"),
+    "random_forest": ("forest.random_forest", "RandomForest"),
     "adaboost_mh": ("boosting.multilabel", "AdaBoostMH"),
     "adaboost_mr": ("boosting.multilabel", "AdaBoostMR"),
 }

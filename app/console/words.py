@@ -132,6 +132,7 @@ ALGORITHMS: Mapping[str, Mapping[str, str]] = {
         "asymmetric_svm": "SVM with class costs",
     },
     "Forests and programs": {
+        "random_forest": "Random forest",
         "treerank_forest": "Forest of ranking trees",
         "martirank": "MartiRank",
         "sampled_martirank": "MartiRank on row samples",

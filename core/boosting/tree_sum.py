@@ -28,7 +28,6 @@ from core.explain.conditions import (
     in_words,
 )
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
-from core.trees.grower import MAX_LEAVES
 from core.trees.order import find_falls, find_regions
 from core.trees.predictor import (
     BinnedPredictor,
@@ -73,6 +72,9 @@ ROUND = np.dtype(
 # Rows and trees from which it pays to code the rows before they are scored.
 MIN_CODED_ROWS = 256
 MIN_CODED_TREES = 4
+
+# Greatest number of leaves of a tree: each has a number in 16 bits.
+MAX_LEAVES = (1 << 16) - 1
 
 # Pairs of leaves that break a monotone constraint, whose rows are scored to see whether the sum breaks it, too.
 MAX_VIOLATIONS = 1000

@@ -190,8 +190,12 @@ def bin_trees(
         edges[u] = np.unique(thresholds[thresholds > -np.inf])
         first[here] = np.searchsorted(edges[u], thresholds, side="right")
     n_bins = np.maximum(n_categories[features], [len(column) + 1 for column in edges])
-    n_members = int((n_bins[asked[is_set]] + 1).sum())
-    if n_bins.max(initial=0) >= MAX_CODES or n_members > MAX_SUBSETS_BYTES:
+    # Splits often share a set, which is then expanded once.
+    named = 2 * (asked * len(sets) + splits["set"]) + splits["missing_above"]
+    _, one, which = np.unique(named[is_set], return_index=True, return_inverse=True)
+    shared, of_shared = splits[is_set][one], asked[is_set][one]
+    n_members = n_bins[of_shared] + 1
+    if n_bins.max(initial=0) >= MAX_CODES or n_members.sum() > MAX_SUBSETS_BYTES:
         return None
     n_steps = np.array([len(column).bit_length() for column in edges], dtype=np.int64)
     tables = [np.full((1 << k) - 1, np.inf) for k in n_steps.tolist()]
@@ -202,13 +206,11 @@ def bin_trees(
     coded = np.empty(len(splits), dtype=CODED_SPLIT)
     coded["leaf"], coded["column"], coded["subset"] = splits["leaf"], asked, -1
     coded["first"], coded["n_more"] = first, last - first
-    subsets = []
-    n_so_far = 0
-    for s in np.flatnonzero(is_set).tolist():
-        category_mask = unpack(sets, splits["set"][s], n_bins[asked[s]])
-        subsets.append(np.append(category_mask, splits["missing_above"][s]))
-        coded["subset"][s] = n_so_far
-        n_so_far += len(subsets[-1])
+    coded["subset"][is_set] = (np.cumsum(n_members) - n_members)[which]
+    subsets = [
+        np.append(unpack(sets, split["set"], n_bins[u]), split["missing_above"])
+        for split, u in zip(shared, of_shared.tolist(), strict=True)
+    ]
     trees = BinnedTrees(
         features,
         np.concatenate([np.empty(0), *tables]),

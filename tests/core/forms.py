@@ -194,6 +194,8 @@ FORMS: dict[str, Form] = {
     "treerank, pruned by folds": Form("treerank", {"pruning": "cv", "n_folds": 2, "max_depth": 4}),
     "treerank, pruned by its structure": Form("treerank", {"pruning": "structural"}),
     "treerank forest": Form("treerank_forest"),
+    "random forest": Form("random_forest"),
+    "extra trees": Form("random_forest", {"splitter": "random", "criterion": "log_loss"}),
     "several labels": Form("adaboost_mh", STOPS, "labels"),
     "several labels, ranked": Form("adaboost_mr", {}, "labels"),
     "several labels, ranked in each row": Form("adaboost_mr", {"pairs": "example"}, "labels"),

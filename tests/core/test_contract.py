@@ -59,7 +59,7 @@ FEW = {"coarseness": 5, "C": 1.0, "n_bags": 1, "noise_rate": 0.0, "n_trees": 3, 
 FEW_ROUNDS = {"n_rounds": 10, "n_trees": 3, "max_rounds": 100}
 
 # What draws rows and features by their places keeps no promise about other places.
-DRAWS_BY_PLACE = {"treerank_forest"}
+DRAWS_BY_PLACE = {"random_forest", "treerank_forest"}
 
 
 def skip_where_places_count(algorithm: type[Any] | Callable[..., Any]) -> None:
@@ -110,9 +110,12 @@ def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm: type[Any]) -
     if name_of(ranker) in KEEP_A_STEP:
         assert auc(y, ranker.decision_function(X)) > 0.6
         return
-    shorter = {"treerank_forest": "n_trees", "treerank": "max_depth", "additive": "max_rounds"}.get(
-        name_of(ranker), "n_rounds"
-    )
+    shorter = {
+        "random_forest": "n_trees",
+        "treerank_forest": "n_trees",
+        "treerank": "max_depth",
+        "additive": "max_rounds",
+    }.get(name_of(ranker), "n_rounds")
     fewer = clone(ranker).set_params(**{shorter: 2}).fit(X, y)
     assert (ranker.decision_function(X) == fewer.decision_function(X)).all()
 

@@ -12,9 +12,12 @@ from tests.long_form import long_form
 
 # Checks that are known to fail, by algorithm and name, each with its reason.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
-    "treerank_forest": {
-        "check_sample_weight_equivalence_on_dense_data": "draws rows, so that a row drawn twice is "
-        "not two rows of which each may be drawn"
+    **{
+        name: {
+            "check_sample_weight_equivalence_on_dense_data": "draws rows, so that a row drawn twice is "
+            "not two rows of which each may be drawn"
+        }
+        for name in ("random_forest", "treerank_forest")
     },
     "lambdamart": {
         "check_sample_weight_equivalence_on_dense_data": "a weight is that of a list: two rows take two places"
