@@ -84,6 +84,7 @@ LEFT_OUT: Mapping[str, str] = {
     "auto_peers": "its peers stand in an environment of their own (`make peers`)",
     "checks": "is a table of coverage",
     "first_minute": "sets a clone up anew, which takes minutes",
+    "forests": "takes tables of one's own",
     "paper4_tables": "takes tables of one's own",
     "rounds": "is what overhead measures by",
     "unseen_tables": "makes tables for auto, in the peers' environment",

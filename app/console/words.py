@@ -90,6 +90,7 @@ PARAMETERS: Mapping[str, str] = {
     "surrogate": "Surrogate loss",
     "asymmetry": "Weight of the negatives",
     "splitter": "Node splitter",
+    "criterion": "Split criterion",
     "leafrank_depth": "Depth of node trees",
     "leafrank_max_leaves": "Leaves of node trees",
     "leafrank_pruning": "Pruning of node trees",

@@ -89,9 +89,9 @@ class RandomForest(RandomForestParameters, ContributionRanker):
     Use it as a strong model that needs no tuning, and beside boosted trees: their errors differ, so that the mean rank
     of both is often better than either. `auto` tries both kinds of forest. Its models are large and score slowly.
 
-    Each tree is grown until its leaves are pure or too small to be divided. Each node draws some features at random, and
-    is split on the best of them. A random forest (`splitter="best"`) draws rows with replacement for each tree, separately in each class,
-    and takes the best threshold. Extremely randomised trees (`splitter="random"`) have all rows and one random
+    Each tree is grown until its leaves are pure or too small to be divided. Each node draws some features at random,
+    and is split on the best of them. A random forest (`splitter="best"`) draws rows with replacement for each tree,
+    separately in each class, and takes the best threshold. Extremely randomised trees (`splitter="random"`) have all rows and one random
     threshold per feature. The score is the mean fraction of positives minus one half.
 
     Attributes

@@ -640,6 +640,11 @@ class Auto:
         elif path_parameter(ALGORITHMS[result.candidate.algorithm]) == "C":
             # each C was a fit of its own; the chosen one may be the longest
             seconds *= 2.0 / max(len(result.tried[0].trial.path), 2)
+        elif n_trees := result.parameters.get(
+            "n_trees"
+        ):  # a limit may have ended the trials with fewer
+            fitted = float(np.mean([one.fitted for one in result.tried]))
+            seconds *= n_trees / max(fitted, 1.0)
         return self._to_all * (setup + seconds)
 
     def _end(

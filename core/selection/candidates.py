@@ -85,11 +85,8 @@ class Candidate:
 
     @property
     def is_boosted(self) -> bool:
-        """Whether the algorithm is boosted trees, whose rounds and learning rate are set by the time available.
-
-        False for a forest: its rounds are given.
-        """
-        return "max_leaves" in self.parameters and "n_rounds" not in self.parameters
+        """Whether the algorithm is boosted trees, whose rounds and learning rate are set by the time available."""
+        return "max_leaves" in self.parameters
 
     @property
     def leaves(self) -> int:
@@ -279,7 +276,7 @@ LEARNT_ON_ROWS = 20_000
 def portfolio(
     families: Sequence[Candidate], n_rows: float, most_categories: int, *, few: bool
 ) -> list[Candidate]:
-    """Return the parameter settings to try first, in order; a few other families if there are few rows.
+    """Return the parameter settings to try first, in order, with forests; more other families if there are few rows.
 
     Other families come after the first trees: they are quick, and often members. On many more rows than the order was
     learnt on, small trees come last. If a feature has categories, the first trees come again with crosses. Left out are
@@ -293,7 +290,7 @@ def portfolio(
     found: dict[str, Candidate] = {}
     for each in _TABLE["settings"]:
         if "parameters" not in each:
-            candidate = of_family.get(each["name"]) if few else None
+            candidate = of_family.get(each["name"]) if few or "with_many_rows" in each else None
         else:
             changing = {
                 name: value
@@ -308,7 +305,9 @@ def portfolio(
     if few:
         order = sorted(found.values(), key=lambda c: c.is_boosted)
     else:
-        order = sorted(found.values(), key=lambda c: n_rows > LEARNT_ON_ROWS and c.leaves < 31)
+        order = sorted(
+            found.values(), key=lambda c: n_rows > LEARNT_ON_ROWS and c.is_boosted and c.leaves < 31
+        )
     first = next(c for c in order if c.is_boosted)
     order.remove(first)
     return [first, *([crossed(first)] if most_categories > 1 else []), *order]

@@ -80,8 +80,8 @@ SHARED = RNG.normal(size=N_HELD)
 
 
 def is_grown(parameters: Any) -> bool:
-    """Whether the rounds follow from the time left: those of a forest are given, with a tiny learning rate."""
-    return float(parameters.get("learning_rate", 0.0)) > 0.01
+    """Whether the rounds follow from the time left."""
+    return "learning_rate" in parameters
 
 
 class World:
@@ -350,9 +350,9 @@ def test_a_candidate_that_is_tried_for_longer_stays_one_candidate() -> None:
     again = {name_of(one.trial) for one in tried if one.trial.key.attempt > 1}
     assert again
     rows = [row for row in chosen.candidates if row.algorithm != "rank_average"]
-    assert len(rows) == len({name_of(one.trial) for one in tried if one.trial.key.change}) + len(
-        [*portfolio(others((0.0, 0.05)), 10_000, 0, few=False), *others((0.0, 0.05))]
-    )
+    families = others((0.0, 0.05))
+    planned = {c.name for c in (*portfolio(families, 10_000, 0, few=False), *families)}
+    assert len(rows) == len(planned | {name_of(one.trial) for one in tried})
 
 
 def test_what_is_chosen_scores_a_row_within_its_bound(sentences: Sentences) -> None:
