@@ -91,8 +91,8 @@ class RandomForest(RandomForestParameters, ContributionRanker):
 
     Each tree is grown until its leaves are pure or too small to be divided. Each node draws some features at random,
     and is split on the best of them. A random forest (`splitter="best"`) draws rows with replacement for each tree,
-    separately in each class, and takes the best threshold. Extremely randomised trees (`splitter="random"`) have all rows and one random
-    threshold per feature. The score is the mean fraction of positives minus one half.
+    separately in each class, and takes the best threshold. Extremely randomised trees (`splitter="random"`) have all
+    rows and one random threshold per feature. The score is the mean fraction of positives minus one half.
 
     Attributes
     ----------
