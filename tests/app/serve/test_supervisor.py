@@ -239,7 +239,7 @@ def test_a_second_one_is_refused(served: Serve, tmp_path: Path) -> None:
 
 
 def test_the_broker_listens_on_its_socket_alone(served: Serve) -> None:
-    named = {"broker", "worker", "api 1", "api 2", "fit"}
+    named = {"broker", "worker", "api 1", "api 2"}
     eventually(lambda: named <= set(served.family()))  # a test may have killed some of them
     family = served.family()
     assert not tcp_sockets(family["broker"])
@@ -281,6 +281,23 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
         dataset = f"/v1/datasets/{answer.json()['id']}"
         eventually(lambda: client.get(dataset).json()["status"] == "ready")
         eventually(lambda: client.get("/health/staffed").is_success)
+
+
+def test_a_fit_process_is_replaced_and_ends_with_its_worker(served: Serve) -> None:
+    """Even one that is stopped, and so does not notice the end of its pipe."""
+
+    def fit(*others: int) -> int | None:
+        pid = served.family().get("fit")
+        return None if pid in others else pid
+
+    first = eventually(fit)
+    os.kill(first, signal.SIGKILL)
+    second = eventually(lambda: fit(first))
+    os.kill(second, signal.SIGSTOP)
+    os.kill(served.family()["worker"], signal.SIGKILL)
+    eventually(lambda: not is_running(second))
+    eventually(lambda: fit(second))
+    eventually(lambda: served.get("/health/staffed").is_success)
 
 
 def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve) -> None:
