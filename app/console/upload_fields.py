@@ -18,7 +18,10 @@ from app.http.forms import FORM
 
 @dataclass(frozen=True)
 class Words:
-    """A field's label, its purpose, and the meanings of its values and of none. suggests: the id of a list."""
+    """A field's label, its purpose, and the meanings of its values and of none.
+
+    suggests: the id of the HTML list with suggestions.
+    """
 
     title: str
     note: str

@@ -95,7 +95,7 @@ def columns_to_compare(dataset: Dataset) -> list[str]:
 
 
 def protected_columns_of(model: Model) -> list[str]:
-    """Return the columns declared in the training dataset, in the table's order; none in old releases."""
+    """Return the protected columns that the training dataset declared, in the order of the table."""
     return [column["name"] for column in model.protected]
 
 

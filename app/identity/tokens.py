@@ -29,7 +29,7 @@ MAX_TOKEN_AGE = 86_400.0
 """Age in seconds from which a token is refused, whenever it expires."""
 MAX_SUBJECT = 255
 MAX_BRACKETS = 500
-"""Objects and lists in a part of a token."""
+"""Most JSON objects and lists in a part of a token: deep nesting takes long to parse."""
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 _FORM = re.compile(rb"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _OF_ID_TOKENS = ("nonce", "at_hash", "c_hash", "s_hash")

@@ -201,7 +201,10 @@ def _is_utf_8(upload: TableBytes) -> bool:
 
 @dataclass(frozen=True)
 class UnnamedColumns:
-    """Columns of a CSV whose first line may have, or is `known` to have values: names, and those a header needs."""
+    """How columns of a CSV are named if its first line has values instead of names, or may have them (not `known`).
+
+    required: the names that a first line must contain to be a header.
+    """
 
     names: list[str]
     required: frozenset[str]

@@ -128,7 +128,9 @@ def _flagged(alias: ModelAlias, of: RocMetrics | None) -> float | None:
 def _next_step(
     checked: Evaluation | None, drift: Json | None, *, recalibrated: bool, outdated: bool
 ) -> NextStep | None:
-    """Return the recommended step. `drift` lacks what a recalibration has handled; acknowledged changes ask none."""
+    """Return the recommended step. `drift` is without the errors that a recalibration has corrected; an acknowledged
+    change needs no step.
+    """
     if outdated:
         return "compare"
     if checked is None or drift is None:

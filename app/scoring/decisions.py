@@ -269,7 +269,10 @@ class Recorder:
     def decision_ids(
         self, X: Floats, ids: Sequence[str | None] | None, at: float, key: str | None, start: int
     ) -> list[str]:
-        """Return new ids. With a repeatable request's `key`, equal rows have equal ids; start: its first row."""
+        """Return a new id for each row. With the `key` of a repeatable request, a repetition gets the same ids.
+
+        start: the number of the first row within the request.
+        """
         if key is None:
             return [new_id(_PREFIX) for _ in range(len(X))]
         begin = at // REPEAT_SECONDS * REPEAT_SECONDS

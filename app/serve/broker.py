@@ -39,7 +39,10 @@ def socket_path(state_dir: Path) -> Path:
 
 
 def prepare_folder(socket_path: Path) -> None:
-    """Create the socket's private folder in the shared temporary folder. ServeError: others own or may write it."""
+    """Create the socket's private folder in the shared temporary folder.
+
+    ServeError: another user owns it or may write to it.
+    """
     socket_path.parent.mkdir(mode=0o700, exist_ok=True)
     found = socket_path.parent.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:

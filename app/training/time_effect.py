@@ -47,7 +47,9 @@ class TimedRows:
 
     @classmethod
     def draw(cls, table: Table, by_time: RowSplit, seed: int) -> TimedRows | None:
-        """Draw rows of a split; None for rows without times, with groups or in a file, or too few of a class."""
+        """Draw rows of a split; None for rows without times, with groups or in a file, or if a part has too few rows
+        of a class.
+        """
         if table.time is None or table.group is not None or isinstance(table, StoredTable):
             return None
         rows = np.concatenate(by_time)
