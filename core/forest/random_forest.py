@@ -84,7 +84,7 @@ class RandomForestParameters:
 
 
 class RandomForest(RandomForestParameters, ContributionRanker):
-    """A random forest, or extremely randomised trees: the mean of the fraction of positives in a leaf of each tree.
+    """A random forest, or extremely randomised trees: the mean fraction of positives in the leaves.
 
     Use it as a strong model that needs no tuning, and beside boosted trees: their errors differ, so that the mean rank
     of both is often better than either. `auto` tries both kinds of forest. Its models are large and score slowly.

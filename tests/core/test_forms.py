@@ -23,6 +23,8 @@ PAIR_WEIGHT = np.random.default_rng(5).integers(1, 4, len(ROWS.pairs)).astype(fl
 DRAWS = {
     "rankboost of sampled trees",
     "treerank forest",
+    "random forest",
+    "extra trees",
     "aucboost of forests",
     "martirank of forests",
     "treerank by forests",

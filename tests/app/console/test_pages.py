@@ -81,9 +81,11 @@ def test_a_comparison_is_made_and_shown_at_the_entered_capacity(world: World) ->
     assert made["capacity"] == {"review": 30, "rows": 200}
     found = made["result"]["capacity"]
     assert (found["review"], found["rows"], found["metric"]) == (30, 200, "precision@15%")
-    best = max(each["value"] for each in found["values"])
+    counts = [f"{each['value']:,.0f}" for each in found["values"]]
+    best = max(counts, key=float)
+    said = "find equally many positives" if counts.count(best) > 1 else "finds the most positives"
     assert "If you can review 30 of 200 rows" in page
-    assert f"finds the most positives: {best:,.0f}" in page
+    assert f"{said}: {best}" in page
     for each in (*found["values"], *found["differences"]):
         assert f"{each['low']:.1f}".removesuffix(".0") in page
     for capacity, rows in (("30", ""), ("0", "9"), ("3", "2"), ("1.5", "9"), ("x", "9")):
