@@ -30,7 +30,6 @@ from app.platform.processes import die_with_parent, python_command
 _PYTHON = python_command("")[:-1]
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _NUMBER = struct.Struct("=q")
-_MAX_REQUEST = 1 << 18  # bytes; nearly all of it is the environment
 
 
 class Process(Protocol):
@@ -120,10 +119,18 @@ class _Fork:
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        self._process.join(timeout)
-        if (code := self._process.exitcode) is None:
-            raise subprocess.TimeoutExpired(self._process.name, timeout or 0.0)
-        return code
+        if (code := self.poll()) is not None:
+            return code
+        # `Process.join` watches a pipe that the child closes with all others.
+        ended = os.pidfd_open(self.pid)
+        try:
+            if not select.select([ended], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self._process.name, timeout or 0.0)
+        finally:
+            os.close(ended)
+        self._process.join()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
 
 
 def _run(
@@ -200,20 +207,27 @@ class ForkServer:
         return self._socket.fileno()
 
     def serve(self) -> None:
-        """Start what was requested, and report the exit codes of those that have ended."""
+        """Start what was requested, and report the exit codes of those that have ended.
+
+        If a process cannot be started, `request` raises the error.
+        """
         self._report()
         while True:
             try:
-                data, descriptors, _, _ = socket.recv_fds(self._socket, _MAX_REQUEST, 2)
+                _, (passed, status, content), _, _ = socket.recv_fds(self._socket, 1, 3)
             except BlockingIOError:
                 return
-            asked, (passed, status) = json.loads(data), descriptors
-            process = start(
-                python_command(asked["module"], str(passed), str(os.getpid())),
-                environment=asked["environment"],
-                pass_fds=[passed],
-            )
-            os.close(passed)
+            with open(content, "rb") as file:
+                file.seek(0)
+                asked = json.load(file)
+            command = python_command(asked["module"], str(passed), str(os.getpid()))
+            try:
+                process = start(command, environment=asked["environment"], pass_fds=[passed])
+            except OSError:  # too many processes, or no memory
+                os.close(status)
+                continue
+            finally:
+                os.close(passed)
             self._running.append((process, status))
             _write(status, process.pid)
 
@@ -255,7 +269,8 @@ class _Requested:
         self._code: int | None = None
         pid = self._read(None)
         if pid is None:
-            raise ChildProcessError(errno.ECHILD, "the parent process did not start the process")
+            os.close(status)
+            raise ChildProcessError(errno.ECHILD, "the parent process could not start the process")
         self.pid = pid
 
     def poll(self) -> int | None:
@@ -293,12 +308,13 @@ def request_from(channel: int) -> Starter:
     parent = socket.socket(fileno=channel)
 
     def request(module: str, descriptor: int, environment: Mapping[str, str]) -> Process:
+        asked = json.dumps({"module": module, "environment": dict(environment)}).encode()
         reader, writer = os.pipe()
-        data = json.dumps({"module": module, "environment": dict(environment)}).encode()
-        try:
-            socket.send_fds(parent, [data], [descriptor, writer])
-        finally:
-            os.close(writer)
+        # An environment may be larger than a message.
+        with os.fdopen(writer, "wb"), os.fdopen(os.memfd_create("request"), "wb") as content:
+            content.write(asked)
+            content.flush()
+            socket.send_fds(parent, [b"?"], [descriptor, writer, content.fileno()])
         return _Requested(reader)
 
     return request

@@ -159,7 +159,7 @@ async def approve_alias_request(
     caller: CallerDep,
 ) -> AliasRequest:
     """Approve a request. The change is made at once, in the same transaction; a recalibration starts its job. The
-    evidence then names both persons and their reasons.
+    evidence then names both people and their reasons.
 
     Returns 403 `self_approval` for the person who made the request: a key counts as the one whom it is for, and
     as the one who created it. Returns 409 `alias_request_void` if the alias, the model or its calibration is not as it
@@ -170,8 +170,8 @@ async def approve_alias_request(
     reason = body.reason
 
     def work() -> AliasRequestRow:
+        row, now = context.db.reading(alias_requests.get_approvable, caller, alias_request_id)
         _verify_artifact(context, caller.owner, alias_request_id)
-        row, now = context.db.reading(alias_requests.get, caller.owner, alias_request_id)
         approval = DecisionApproval(
             alias_request_id=row.id, approved_by=caller.name, approved_at=now, reason=reason
         )

@@ -286,6 +286,25 @@ def get(session: Session, owner: str, alias_request_id: str) -> tuple[AliasReque
     return _find(session, owner, alias_request_id), read_clock(session)
 
 
+def get_approvable(
+    session: Session, caller: Caller, alias_request_id: str
+) -> tuple[AliasRequest, float]:
+    """Return an open request that the caller may approve, and the database's time.
+
+    Raises NotFound, Forbidden for the person who made the request, and Conflict for a request that is not open.
+    """
+    row, now = get(session, caller.owner, alias_request_id)
+    check_model(row.name)
+    if _may_be_requester(session, caller, row):
+        raise Forbidden(
+            f"{alias_request_id} was requested by {row.author}: another person must approve it. A key counts as the "
+            "person whom it is for, and as the one who created it",
+            code="self_approval",
+        )
+    _refuse_closed(row, now)
+    return row, now
+
+
 def _find(
     session: Session, owner: str, alias_request_id: str, *, lock: bool = False
 ) -> AliasRequest:
@@ -313,21 +332,12 @@ def approve(
     evidence: aliases.CollectedEvidence | None,
 ) -> AliasRequest:
     """Approve a request and apply its change in the same transaction; returns the request. It is void instead if it is
-    bound to something that has changed: the caller must look at the state. `evidence` is that of the request with the
-    approval in it; None if it was deleted.
+    bound to something that has changed: the caller must look at the state.
 
-    It is void if it is bound to something that has changed. Raises NotFound; Forbidden for the person who made the
-    request; Conflict for a request that is not open; and the errors of the change, after which the request is still
-    open.
+    `evidence` is that of the request with the approval in it; None if it was deleted. Raises as `get_approvable` does,
+    and the errors of the change, after which the request is still open.
     """
-    row = _find(session, caller.owner, alias_request_id)
-    check_model(row.name)
-    if _may_be_requester(session, caller, row):
-        raise Forbidden(
-            f"{alias_request_id} was requested by {row.author}: another person must approve it. A key counts as the "
-            "person whom it is for, and as the one who created it",
-            code="self_approval",
-        )
+    row, _ = get_approvable(session, caller, alias_request_id)
     allow_over_quota(session)
     # The order of all changes of aliases, so that they do not wait for each other: model, alias, requests.
     model = repository.find(session, caller.owner, row.model_id, lock=True)
@@ -491,18 +501,22 @@ def withdraw(session: Session, caller: Caller, alias_request_id: str) -> AliasRe
 def _lock_open(session: Session, caller: Caller, alias_request_id: str) -> AliasRequest:
     """Raises Conflict unless it is open."""
     row = _find(session, caller.owner, alias_request_id, lock=True)
-    state = state_of(row, read_clock(session))
+    _refuse_closed(row, read_clock(session))
+    return row
+
+
+def _refuse_closed(row: AliasRequest, now: float) -> None:
+    state = state_of(row, now)
     if state == AliasRequestState.EXPIRED:
         raise Conflict(
-            f"{alias_request_id} has expired: request the change again",
+            f"{row.id} has expired: request the change again",
             code="alias_request_expired",
         )
     if state == AliasRequestState.VOID:
         raise void(row)
     if state != AliasRequestState.OPEN:
         by = "" if row.decided_by is None else f" by {row.decided_by}"
-        raise Conflict(f"{alias_request_id} was {state}{by}", code="alias_request_closed")
-    return row
+        raise Conflict(f"{row.id} was {state}{by}", code="alias_request_closed")
 
 
 def void(row: AliasRequest) -> Conflict:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import select
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.platform import forking
 from tests.harness import is_running
 from tests.waiting import eventually, patience
 
@@ -113,7 +117,8 @@ import os, signal, sys
 from app.platform import forking
 reader, writer = os.pipe()
 request = forking.request_from(int(sys.argv[1]))
-process = request("sleeping", writer, os.environ)
+environment = os.environ | {f"LARGE_{i}": i * 50_000 * "x" for i in range(5)}  # beyond a message of a socket
+process = request("sleeping", writer, environment)
 os.close(writer)
 assert os.read(reader, 1) == b"."
 assert process.poll() is None
@@ -163,9 +168,12 @@ def test_a_forked_child_ends_with_its_killed_parent(tmp_path: Path) -> None:
     (tmp_path / "sleeping.py").write_text("import signal\nsignal.pause()\n")
     paths = [str(Path(__file__).parents[3]), str(tmp_path)]
     code = (
-        "import os, signal\nfrom app.platform import forking\nfrom app.platform.processes import python_command\n"
+        "import os, signal, subprocess\nfrom app.platform import forking\n"
+        "from app.platform.processes import python_command\n"
         "process = forking.start(python_command('sleeping'), environment=os.environ, pass_fds=[])\n"
-        "print(process.pid, flush=True)\nsignal.pause()\n"
+        "try: process.wait(0.01)\n"
+        "except subprocess.TimeoutExpired: print(process.pid, flush=True)\n"
+        "signal.pause()\n"
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -179,3 +187,22 @@ def test_a_forked_child_ends_with_its_killed_parent(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     eventually(lambda: not is_running(pid))
+
+
+def test_who_requests_a_process_that_cannot_be_started_has_the_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(forking, "start", refuse)
+    server = forking.ForkServer()
+    request = forking.request_from(os.dup(server.channel.fileno()))
+    with ThreadPoolExecutor(1) as pool, open(os.devnull) as inherited:
+        requested = pool.submit(request, "sleeping", inherited.fileno(), {})
+        while not requested.done():
+            select.select([server], [], [], 0.01)
+            server.serve()
+    with pytest.raises(ChildProcessError):
+        requested.result()
+    server.close()
