@@ -75,7 +75,7 @@ def _usable() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
 
 
 def count_usable(session: Session) -> int:
-    """Count those of all owners."""
+    """Count the usable keys of all owners."""
     return session.execute(select(func.count()).select_from(ApiKey).where(*_usable())).scalar_one()
 
 
@@ -483,7 +483,7 @@ def stored_bytes(session: Session, owner: str) -> int:
 
 
 def stored_bytes_by_owner(session: Session, most: int) -> tuple[dict[str, int], int]:
-    """Return the `most` largest owners' bytes in files, and those of all others, in time proportional to the rows."""
+    """Return the bytes in files of the `most` largest owners, and of all others together. O(rows)."""
     rows = session.execute(_stored_by_owner(), {"most": most}).all()
     found = {owner: int(size) for owner, size, _ in rows}
     return found, int(rows[0].of_all) - sum(found.values()) if rows else 0

@@ -189,8 +189,8 @@ def caller_of_principal(
 ) -> Caller | None:
     """Return the caller that a principal is at an owner now, without a request; None without a usable key or a role.
 
-    It has the scopes of its newest usable key, or the roles of its groups. `groups` are those of a person or a service
-    account; None for a key.
+    It has the scopes of its newest usable key, or the roles of its groups. `groups` are the groups of a person or a
+    service account; None for a key.
     """
     principal = repository.find_principal(session, principal_id)
     if principal is None:

@@ -257,7 +257,7 @@ class JobForm:
         return Field(path, schema, self._given.get(path, "") if value is None else value, doc=doc)
 
     def _union(self, name: str) -> list[Field]:
-        """Return the field that chooses an option, and those of the chosen one."""
+        """Return the field that chooses an option, and the fields of the chosen option."""
         union = self._schemas["JobRequest"]["properties"][name]
         union = next((kind for kind in _kinds(union) if "discriminator" in kind), union)
         by = union["discriminator"]["propertyName"]

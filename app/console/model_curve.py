@@ -343,7 +343,7 @@ async def make_panel(
     query: PanelQuery,
     save: SaveForm | None = None,
 ) -> Panel:
-    """`metrics` must be those of a model with a curve."""
+    """`metrics` must belong to a model with a ROC curve."""
     cutoffs, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
     objective, terms = found.model.objective, read_terms(page)
     of = page.client.models[found.model.id]

@@ -90,7 +90,7 @@ async def choose_columns(page: PageDep) -> Response:
 
 
 def _columns(page: Page) -> Sequence[str]:
-    """Return the columns of the address, as a saved view has it; else those of the cookie."""
+    """Return the columns in the URL, as of a saved view; otherwise the columns in the cookie."""
     asked = page.query.getlist("columns")
     if asked:
         return [name for name in COLUMNS if name in asked]

@@ -180,7 +180,7 @@ def _edited(found: ModelBins, before: Fields, now: Mapping[str, str]) -> list[bo
 
 
 def _unfolded(edited: Sequence[bool], faults: Mapping[str, str]) -> list[bool]:
-    """Show bins of edited features and wrong fields at first, or those of the first, which has the highest IV."""
+    """Unfold edited features and wrong fields at first; without any, the first feature, which has the highest IV."""
     wrong = {name.split(".")[1] for name in faults}
     shown_first = [each or str(j) in wrong for j, each in enumerate(edited)]
     return shown_first if any(shown_first) else [j == 0 for j in range(len(edited))]

@@ -85,7 +85,7 @@ async def read_top_of_list(
     *,
     grouped: bool = False,
 ) -> TopOfList:
-    """Return the top of the list, with answers to the form. `windows` are those of partial AUCs.
+    """Return the top of the list, with answers to the form. `windows` are the FPR windows of partial AUCs.
 
     With `grouped`, a guarantee is also kept in each group of the evaluation.
     """

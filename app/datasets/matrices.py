@@ -100,8 +100,7 @@ class Table:
         )
 
     def known_to(self, rows: Rows | None = None) -> Table:
-        """Keep only the categories of some rows (by default those of weight above 0); others become missing values."""
-
+        """Keep only the categories of `rows` (default: those with a weight above 0); others become missing values."""
         if rows is None and self.weight is not None:
             rows = np.flatnonzero(self.weight > 0)
         X, categories = keep_present(self.X, self.categories, rows)
@@ -191,7 +190,7 @@ class StoredTable(Table):
         return self.max_bytes // (8 * len(self.names))
 
     def known_to(self, rows: Rows | None = None) -> Table:
-        """By default the rows are those of weight above 0."""
+        """Default of `rows`: those with a weight above 0."""
         if rows is not None:
             raise ValueError("a stored table knows the categories of its rows of weight above 0")
         learnt = self.coded if self.weight is None else self.coded.take(self.weight > 0)

@@ -554,7 +554,7 @@ def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
 
 
 def describe_as(parent: Dataset, new: VersionFields, kind: Format) -> TableFields:
-    """Return the parent's fields, with those of its dialect that apply to the format."""
+    """Return the parent's fields, and the fields of its dialect that apply to the format."""
     fields = TableFields.of(parent)
     own = fields.dialect or {}
     if kind.charset is not None:
@@ -722,7 +722,7 @@ def label_values(dataset: Dataset | Model) -> list[tuple[str | None, ...]]:
 
 
 def show_labels(dataset: Dataset | Model) -> str:
-    """Return label values for a message; for several labels, those of each in turn."""
+    """Return label values for a message, grouped by label if there are several."""
     shown = []
     for *name, negative, positive in label_values(dataset):
         of = f" of {name[0]!r}" if name else ""

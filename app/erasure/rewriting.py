@@ -262,7 +262,7 @@ class Rewriting:
     def _write_rows(
         self, version: Mapping[str, Any], files: _Files, path: Path
     ) -> tuple[str, Collection[str], Collection[str]]:
-        """Return format, names, and those of unnamed columns."""
+        """Return the format, the names of the columns, and the names given to unnamed columns."""
         errors = Errors()
         writer: Any = None
         content_type, names, unnamed = CSV, list[str](), set[str]()

@@ -207,7 +207,7 @@ def approve_alias_request(alias_request_id: str, /, **fields: Unpack[ApproveAlia
     """Approve a request.
 
     Approve a request. The change is made at once, in the same transaction; a recalibration starts its job. The
-    evidence then names both persons and their reasons.
+    evidence then names both people and their reasons.
 
     Returns 403 `self_approval` for the person who made the request: a key counts as the one whom it is for, and
     as the one who created it. Returns 409 `alias_request_void` if the alias, the model or its calibration is not as it
