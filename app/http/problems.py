@@ -332,9 +332,13 @@ Page = Callable[..., Awaitable[Response]]
 """Makes a page for a browser of the request and a problem's body; if it is `plain`, without asking the database."""
 
 
+def _is_of_console(request: Request) -> bool:
+    return f"{request.scope['path']}/".startswith("/console/")
+
+
 def _wants_page(request: Request) -> bool:
-    """True below /console, or if the caller prefers HTML to JSON."""
-    if request.scope["path"].startswith("/console/"):
+    """True for an address of the console, or if the caller prefers HTML to JSON."""
+    if _is_of_console(request):
         return True
     try:
         offers = ("application/json", MEDIA_TYPE, "text/html")
@@ -356,8 +360,7 @@ async def _as_page(request: Request, response: Response, *, plain: bool = False)
 async def of_address(request: Request, error: ServiceError) -> Response:
     """Respond to an address rejected before routing, without the database: no rate limit counts these."""
     response = of_service_error(request, error)
-    of_console = request.scope["path"].startswith("/console/")
-    return await _as_page(request, response, plain=True) if of_console else response
+    return await _as_page(request, response, plain=True) if _is_of_console(request) else response
 
 
 def install(

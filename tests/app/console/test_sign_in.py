@@ -415,6 +415,9 @@ def test_an_address_that_leads_nowhere_is_a_page_in_a_browser(
     answer = client.get("/console/train/check", headers=browser)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert 'href="/console"' in answer.text
+    answer = client.post("/console")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert answer.headers["content-type"].startswith("text/html")
     assert client.get("/console/nothing").headers["content-type"].startswith("text/html")
     # Programs are told as before.
     for accept in ("*/*", "application/json", "application/json, text/html;q=0.5", "image/png"):
