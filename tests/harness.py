@@ -148,10 +148,14 @@ class Shop:
     def ready_table(self, rows: int = 200) -> str:
         """Upload a table and wait until a worker has read it; returns the dataset's id."""
         dataset_id = self.upload(csv_table(rows))
+        self.becomes_ready(dataset_id)
+        return dataset_id
+
+    def becomes_ready(self, dataset_id: str) -> None:
+        """Wait until a worker has read the table."""
         eventually(
             lambda: self.db.reading(datasets.find, OWNER, dataset_id).status == "ready",
         )
-        return dataset_id
 
     def read_here(self, table: bytes) -> str:
         """Upload a table and read it in this process, without a worker; returns the dataset's id."""

@@ -19,8 +19,9 @@ import pytest
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Dispatcher
 from app.operations.housekeeping import run_housekeeping
+from app.platform.broker import Producer
 from app.platform.settings import Settings
-from tests.harness import LONG, Shop, children_of, is_running, worker
+from tests.harness import LONG, Shop, children_of, csv_table, is_running, worker
 from tests.long_form import long_form
 from tests.waiting import eventually, patience
 
@@ -122,10 +123,15 @@ def busy_with(shop: Shop, job_id: str) -> set[str | None]:
 def test_messages_wake_a_worker_and_its_orderly_end_gives_the_job_back(
     shop: Shop, tmp_path: Path
 ) -> None:
-    """Another worker goes on from the checkpoint: tests/workers/test_slots.py."""
-    patient = shop.settings.model_copy(update={"look_seconds": 600.0})
+    """It finds no job by polling. Another worker goes on from the checkpoint: tests/workers/test_slots.py."""
+    patient = shop.settings.model_copy(update={"look_seconds": 1e6})
+    producer = Producer(patient.celery_broker_url)
     with worker(patient, tmp_path) as process:
-        job_id = shop.train(shop.ready_table(ROWS), LONG)
+        dataset_id = shop.upload(csv_table(ROWS))
+        producer.wake()
+        shop.becomes_ready(dataset_id)
+        job_id = shop.train(dataset_id, LONG)
+        producer.wake()
 
         def counted() -> bool:
             with shop.db.read() as session:
