@@ -432,7 +432,8 @@ def best_rounds(tried: Sequence[TrialResult]) -> float:
 def is_cut(tried: Sequence[TrialResult]) -> bool:
     """Return True if most fits of boosted trees were still improving when their limit stopped them."""
     if tried[0].trial.path:
-        return best_on_path(tried) >= min(len(one.values) for one in tried) - 2
+        # A path is planned to end beyond the best rounds: the last but one may be the best without a gain at the end.
+        return best_on_path(tried) == min(len(one.values) for one in tried) - 1
     cut = sum(one.fitted - one.steps < 0.7 * (one.trial.patience or 0) for one in tried)
     return 2 * cut > len(tried)
 
