@@ -248,7 +248,7 @@ def uploads(draw: st.DrawFn) -> tuple[Drawn, list[tuple[str, bytes, dict[str, An
 
 
 def seconds(at: datetime.datetime | None) -> float | None:
-    """Return the seconds since 1970, as docs/datasets.md has them."""
+    """Return the seconds since 1970, as docs/formats.md has them."""
     if at is None:
         return None
     since = at - EPOCH
