@@ -235,31 +235,9 @@ def atomic_add(typing_context, array, value):  # type: ignore[no-untyped-def]
     return numba.int64(array, numba.int64), _atomic(add)
 
 
-@intrinsic
-def yield_core(typing_context):  # type: ignore[no-untyped-def]
-    """Yield this core to another thread or process (POSIX's sched_yield)."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        kind = llvmlite.ir.FunctionType(llvmlite.ir.IntType(32), [])
-        builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
-        return context.get_dummy_value()
-
-    return numba.types.void(), generate
-
-
-@intrinsic
-def sleep_briefly(typing_context):  # type: ignore[no-untyped-def]
-    """Sleep for `SLEEP_MICROSECONDS` and what the system adds (POSIX's usleep)."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        number = llvmlite.ir.IntType(32)
-        usleep = cgutils.get_or_insert_function(
-            builder.module, llvmlite.ir.FunctionType(number, [number]), "usleep"
-        )
-        builder.call(usleep, [number(SLEEP_MICROSECONDS)])
-        return context.get_dummy_value()
-
-    return numba.types.void(), generate
+# POSIX's functions: one gives this core to another thread, the other sleeps for some microseconds.
+yield_core = numba.types.ExternalFunction("sched_yield", numba.int32())
+sleep = numba.types.ExternalFunction("usleep", numba.int32(numba.uint32))
 
 
 def lay_out(kind: numba.types.Type, arrays: Any) -> npt.NDArray[np.int64]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from core.coding.threads import (
     REGION_TYPE,
+    SLEEP_MICROSECONDS,
     SLEEPS,
     SPINS,
     address_of,
@@ -23,7 +24,7 @@ from core.coding.threads import (
     call_at,
     keep_alive,
     publish,
-    sleep_briefly,
+    sleep,
     take_task,
     wait_for_all,
 )
@@ -90,7 +91,7 @@ def _work(region, address, scratch_address):  # type: ignore[no-untyped-def]
         if t < 0:
             idle += 1
             if idle > SPINS:
-                sleep_briefly()
+                sleep(SLEEP_MICROSECONDS)
             continue
         idle = 0
         if call_at(run_task, address, scratch_address, t):
