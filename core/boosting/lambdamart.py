@@ -12,6 +12,7 @@ from annotated_types import Ge, Le
 from core.base.ranker import Callback, Floats, ignore
 from core.base.target import MAX_GRADE
 from core.base.training import TrainingData
+from core.coding.categories import sort_stably
 from core.coding.rows import positives_first
 from core.coding.threads import shared_pool, take
 from core.kernels import kernel
@@ -159,7 +160,7 @@ class LambdaLoss(TreeLoss):
         place = np.empty(len(own), dtype=np.int64)
         place[own] = np.arange(len(own))
         assert data.query is not None
-        order = np.argsort(data.query, kind="stable")
+        order = np.lexsort((data.target, data.query))  # lower grades first, as in ties
         self._places = place[order]  # the grower's row of each row by query
         self._grade = data.target[order]
         sizes = np.bincount(data.query)
@@ -280,35 +281,6 @@ _INTEGERS = numba.int64[::1]
 _FLOATS = numba.float64[::1]
 
 
-@kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, _INTEGERS), inner=True)
-def _sort_rows(scores, grade, order, spare):  # type: ignore[no-untyped-def]
-    """Sort 0, 1, … by decreasing score, then increasing grade, into `order`; a merge sort. All have shape (n,)."""
-    n = len(order)
-    for i in range(n):
-        order[i] = i
-    width = 1
-    while width < n:
-        for first in range(0, n, 2 * width):
-            middle, end = min(first + width, n), min(first + 2 * width, n)
-            a, b = first, middle
-            for t in range(first, end):
-                take_left = b >= end
-                if not take_left and a < middle:
-                    x, y = order[a], order[b]
-                    take_left = scores[x] > scores[y] or (
-                        scores[x] == scores[y] and grade[x] <= grade[y]
-                    )
-                if take_left:
-                    spare[t] = order[a]
-                    a += 1
-                else:
-                    spare[t] = order[b]
-                    b += 1
-        for t in range(n):
-            order[t] = spare[t]
-        width *= 2
-
-
 @kernel(
     numba.void(
         numba.int64[::1],
@@ -352,18 +324,18 @@ def _write_lambdas(  # type: ignore[no-untyped-def]
         for q in range(blocks[block], blocks[block + 1]):
             longest = max(longest, starts[q + 1] - starts[q])
         own, own_grade = np.empty(longest), np.empty(longest, dtype=np.int64)
-        order, spare = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
-        first, size = np.empty(longest, dtype=np.int64), np.empty(longest)
+        order, first = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+        size = np.empty(longest)
         score, gain, discount = np.empty(longest), np.empty(longest), np.empty(longest)
         pull, curvature = np.empty(longest), np.empty(longest)
         for q in range(blocks[block], blocks[block + 1]):
             start, length = starts[q], starts[q + 1] - starts[q]
             rows[:] = 0
             for i in range(length):
-                own[i] = scores[places[start + i]]
+                own[i] = -scores[places[start + i]]
                 own_grade[i] = grade[start + i]
                 rows[own_grade[i]] += 1
-            _sort_rows(own[:length], own_grade[:length], order[:length], spare[:length])
+            sort_stably(own[:length], order[:length])
             # rows of one score and one grade share their places
             n_ties = 0
             found = 0.0
@@ -377,7 +349,7 @@ def _write_lambdas(  # type: ignore[no-untyped-def]
                 ):
                     j += 1
                 first[n_ties], size[n_ties] = i, j - i
-                score[n_ties], gain[n_ties] = own[row], 2.0 ** own_grade[row] - 1.0
+                score[n_ties], gain[n_ties] = -own[row], 2.0 ** own_grade[row] - 1.0
                 sums = discounts[min(j, count)] - discounts[min(i, count)]
                 discount[n_ties] = sums / (j - i)
                 found += gain[n_ties] * sums
