@@ -101,27 +101,19 @@ def find_best_split(
         is_categorical = np.zeros(len(n_bins), dtype=np.bool_)
     order = np.empty(histograms.shape[2], dtype=np.int64)
     share = push / (1.0 + push) if criterion is Criterion.PUSH else share_p
-    constrained = None
-    if directions is not None and directions.any():
-        found = _find_directed_split(
-            histograms, n_bins, has_missing, directions, int(criterion), share
-        )
-        constrained = Split(*found)
-        n_bins = np.where(directions == 0, n_bins, 0)  # a feature without bins has no cut
+    if directions is None:
+        directions = np.zeros(len(n_bins), dtype=np.int8)
     feature, cut, missing_above, gain, n_ordered = _find_best_split(
         histograms,
         n_bins,
         has_missing,
         is_categorical,
+        directions,
         int(criterion),
         share,
         *inverse_ess,
         order,
     )
-    if constrained is not None and constrained.feature >= 0:
-        near = abs(constrained.gain - gain) <= GAIN_RTOL * gain
-        if feature < 0 or (constrained.feature < feature if near else constrained.gain > gain):
-            return constrained
     if feature < 0 or not is_categorical[feature]:
         return Split(feature, cut, missing_above, gain)
     bins_above = bins_after(order[:n_ordered], cut, missing_above, int(n_bins[feature]))
@@ -213,6 +205,7 @@ def _write_gains(sums, n_bins, missing, criterion, share, gains):  # type: ignor
         numba.float64[:, ::1],
         numba.int64,
         numba.boolean,
+        numba.int8,
         numba.int64,
         numba.float64,
         numba.float64[:, ::1],
@@ -220,8 +213,10 @@ def _write_gains(sums, n_bins, missing, criterion, share, gains):  # type: ignor
     ),
     inner=True,
 )
-def _scan_feature(histogram, n_bins, has_missing, criterion, share, sums, gains):  # type: ignore[no-untyped-def]
+def _scan_feature(histogram, n_bins, has_missing, direction, criterion, share, sums, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every split c to gains[:, c + 1]: missing values below in row 0, above in row 1.
+
+    It is 0 for a split whose stump would break the direction.
 
     The mass below cut c is written to sums[:2, c + 1], the mass above it to sums[2:, c + 1]; positives, then negatives.
     """
@@ -244,6 +239,16 @@ def _scan_feature(histogram, n_bins, has_missing, criterion, share, sums, gains)
     if has_missing:
         _write_gains(sums, n_bins, (0.0, 0.0, missing_p, missing_n), criterion, share, gains[1])
         gains[1, 0] = 0.0
+    if direction == 0:
+        return
+    total_p, total_n = sums[2, 0] + missing_p, sums[3, 0] + missing_n
+    of_p, of_n = (share, 1.0 - share) if criterion == 2 else (1.0, 1.0)
+    for side in range(2 if has_missing else 1):
+        for c in range(1, n_bins):
+            share_p = (sums[2, c] + side * missing_p) / total_p
+            share_n = (sums[3, c] + side * missing_n) / total_n
+            if direction * (of_p * (2.0 * share_p - 1.0) - of_n * (2.0 * share_n - 1.0)) <= 0.0:
+                gains[side, c] = 0.0
 
 
 @kernel(numba.float64(numba.float64[::1]), inner=True, fastmath={"nnan", "nsz"})
@@ -297,6 +302,7 @@ def _order_feature(histogram, n_bins, inverse_ess_p, inverse_ess_n, order, order
         numba.int64[::1],
         numba.boolean[::1],
         numba.boolean[::1],
+        numba.int8[::1],
         numba.int64,
         numba.float64,
         numba.float64,
@@ -309,6 +315,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
     n_bins,
     has_missing,
     is_categorical,
+    directions,
     criterion,
     share,
     inverse_ess_p,
@@ -334,7 +341,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
             histogram = ordered
         if n == 0:
             continue
-        _scan_feature(histogram, n, has_missing[j], criterion, share, sums, gains)
+        _scan_feature(histogram, n, has_missing[j], directions[j], criterion, share, sums, gains)
         best[j] = _greatest(gains[0, :n])
         if has_missing[j]:
             best[j] = max(best[j], _greatest(gains[1, :n]))
@@ -353,7 +360,9 @@ def _find_best_split(  # type: ignore[no-untyped-def]
         n_ordered = abs(n)
         n = 1 if n < 0 else n
         histogram = ordered
-    _scan_feature(histogram, n, has_missing[feature], criterion, share, sums, gains)
+    _scan_feature(
+        histogram, n, has_missing[feature], directions[feature], criterion, share, sums, gains
+    )
     column = 0
     missing_above = False
     while gains[0, column] < least:
@@ -366,45 +375,3 @@ def _find_best_split(  # type: ignore[no-untyped-def]
         above = sums[2, column] / sums[2, 0] + sums[3, column] / sums[3, 0]
         missing_above = above > 1.0
     return feature, column - 1, missing_above, gain, n_ordered
-
-
-@kernel(
-    numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64))(
-        numba.float64[:, :, ::1],
-        numba.int64[::1],
-        numba.boolean[::1],
-        numba.int8[::1],
-        numba.int64,
-        numba.float64,
-    )
-)
-def _find_directed_split(histograms, n_bins, has_missing, directions, criterion, share):  # type: ignore[no-untyped-def]
-    """Return the best split on a feature with a direction: feature (-1: none), bin, missing above?, gain."""
-    n_slots = histograms.shape[2]
-    sums, gains = np.empty((4, n_slots)), np.empty((2, n_slots))
-    feature, best_cut, missing_above, best = -1, -1, False, 0.0
-    for j in range(len(n_bins)):
-        if directions[j] == 0 or n_bins[j] == 0:
-            continue
-        _scan_feature(histograms[j], n_bins[j], has_missing[j], criterion, share, sums, gains)
-        missing_p, missing_n = max(histograms[j, 0, -1], 0.0), max(histograms[j, 1, -1], 0.0)
-        total_p = sums[2, 0] + missing_p
-        total_n = sums[3, 0] + missing_n
-        of_p, of_n = 1.0, 1.0
-        if criterion == 2:
-            of_p, of_n = share, 1.0 - share
-        for c in range(n_bins[j]):
-            for side in range(2 if has_missing[j] else 1):
-                above_p = (sums[2, c] + (missing_p if side == 1 else 0.0)) / total_p
-                above_n = (sums[3, c] + (missing_n if side == 1 else 0.0)) / total_n
-                edge = of_p * (2.0 * above_p - 1.0) - of_n * (2.0 * above_n - 1.0)
-                is_free = c == 0 and side == 0
-                if not is_free and directions[j] * edge <= 0.0:
-                    continue
-                if gains[side, c] > best * (1.0 + GAIN_RTOL):
-                    feature, best_cut, missing_above, best = j, c - 1, side == 1, gains[side, c]
-        if feature == j and not has_missing[j]:
-            above_p = sums[2, best_cut + 1] / sums[2, 0]
-            above_n = sums[3, best_cut + 1] / sums[3, 0]
-            missing_above = above_p + above_n > 1.0
-    return feature, best_cut, missing_above, best
