@@ -25,7 +25,7 @@ from core.base.shards import Piece, Shards
 from core.coding.bins import Codes
 from core.coding.rows import Division
 
-from .coding import Integers, Layout, Table
+from .coding import Integers, Layout
 from .derivatives import HasDerivatives
 from .grower import (
     CodedSplits,
@@ -63,36 +63,9 @@ class TreeShards(TreeGrower):
     What is summed up of weights is returned for each shard; histograms are of all together.
     """
 
-    def __init__(
-        self,
-        table: Table,
-        weight: Floats,
-        n_weights: int,
-        max_depth: int,
-        max_leaves: int | None,
-        division: Division,
-        folder: Path,
-        loss: type[HasDerivatives],
-    ) -> None:
-        super().__init__(
-            table,
-            weight,
-            n_weights,
-            max_depth,
-            max_leaves,
-            division=division,
-            folder=folder,
-            loss=loss,
-        )
-        self._weight = weight
-
-    def begin(self, score: float | None) -> list[None]:
-        """Set the weights to the sample weights, or the score of all rows to `score`."""
-        weight, self._weight = self._weight, np.empty(0)  # it is not needed again
-        if score is None:
-            self.start_weights(weight)
-        else:
-            self.start_scores(score)
+    def begin(self, score: float) -> list[None]:
+        """Set the score of all rows."""
+        self.start_scores(score)
         return [None] * self.division.n_shards
 
     def list_rows(self, threshold: float, key: int) -> list[Floats]:
@@ -179,7 +152,10 @@ class MakeTreeShards:
         table.fill(pieces, codes)
         shape = self.n_weights, self.max_depth, self.max_leaves
         weight = _weights_of(pieces, division.n_own)
-        return TreeShards(table, weight, *shape, division, folder, self.loss)
+        shards = TreeShards(table, weight, *shape, division=division, folder=folder, loss=self.loss)
+        if self.n_weights == 1:
+            shards.start_weights(weight)
+        return shards
 
 
 def _weights_of(pieces: Sequence[Piece], n_rows: int) -> Floats:
@@ -216,8 +192,7 @@ class ShardedGrower(TreeGrower):
         self._draws = False
 
     def start_weights(self, weight: Floats) -> None:
-        """Set all shards' row weights to the sample weights, which the shards already hold."""
-        self._shards.ask("begin", None)
+        """Do nothing: the weights of shards start as the sample weights."""
 
     def start_scores(self, score: float) -> None:
         self._shards.ask("begin", score)
