@@ -18,6 +18,7 @@ from core.coding.threads import shared_pool, take
 from core.kernels import kernel
 from core.metrics.groups import inner, prefix_sums
 from core.metrics.lists import ListNdcg
+from core.metrics.margins import log_sum
 from core.trees.grower import Splits, TreeGrower
 from core.trees.order import Relation, pool_ratios
 from core.trees.splitting import Objective, SplitCriterion
@@ -221,11 +222,7 @@ class LambdaLoss(TreeLoss):
         if self._positive is None:
             return 0.0
         logs = np.log(self._class_weight) + np.where(self._positive, -self._scores, self._scores)
-        sides = [logs[rows] for rows in (self._positive, ~self._positive)]
-        plus, minus = (
-            float(side.max()) + math.log(float(np.exp(side - side.max()).sum())) for side in sides
-        )
-        return plus - minus
+        return log_sum(logs[self._positive]) - log_sum(logs[~self._positive])
 
 
 @dataclass(kw_only=True)

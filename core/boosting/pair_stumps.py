@@ -107,7 +107,7 @@ class PairStumpLearner(WeakLearner):
         self._order = CategoryOrder(codes, bins)
         self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
         pairs.sort(codes, list(range(len(codes))), bins.n_slots)
-        pairs.count_cuts(codes, bins.n_bins, self._masses)
+        pairs.sum_cuts(codes, bins.n_bins, self._masses, counts=True)
         self._possible = self._masses > 0
         self._possible[self._order.features] = True  # because their cuts change with the order
         # The share of each bin in the pairs' rows; a pair counts for both.

@@ -51,17 +51,15 @@ class PairWeights(Resumable, ABC):
         """
 
     @abstractmethod
-    def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
+    def sum_cuts(
+        self, codes: Codes, n_bins: Integers, masses: Floats, *, counts: bool = False
+    ) -> None:
         """Write d+ and d-: the weights of the pairs that each split of each feature orders correctly and wrongly.
 
         codes: (n_features, n) uint8 or uint16; n_bins: (n_features,) int64; masses: (n_features, 2, 2, n_slots)
         float64, gets d+ and d- of the cuts -1 to n_bins - 2 by [feature, missing above?, wrongly?, cut + 1]. Sums may
-        leave 1e-16 of the total for 0.
+        leave 1e-16 of the total for 0. counts: write the numbers of these pairs instead, which are exact.
         """
-
-    @abstractmethod
-    def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the numbers of pairs that each split orders correctly and wrongly, exactly; see `sum_cuts`."""
 
     @abstractmethod
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:

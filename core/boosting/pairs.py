@@ -188,14 +188,10 @@ class ListedPairWeights(PairWeights):
     def by_row(self) -> tuple[Floats, Floats]:
         return self._pairs.by_item(self._weights)
 
-    def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        self._fill(codes, n_bins, self._weights, masses)
-
-    def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        self._fill(codes, n_bins, np.ones(len(self._weights)), masses)
-
-    def _fill(self, codes: Codes, n_bins: Integers, weights: Floats, masses: Floats) -> None:
-        pairs = self._pairs
+    def sum_cuts(
+        self, codes: Codes, n_bins: Integers, masses: Floats, *, counts: bool = False
+    ) -> None:
+        pairs, weights = self._pairs, np.ones(len(self._weights)) if counts else self._weights
         arguments = codes, pairs.better, pairs.worse, weights, n_bins, masses
         shared_pool(len(codes) * len(pairs.better)).deal(_fill_features, len(codes), *arguments)
 

@@ -32,6 +32,7 @@ from core.coding import WIDTHS, Codes, slot
 from core.coding.threads import shared_pool, take
 from core.kernels import INNER, kernel
 from core.metrics.groups import inner
+from core.metrics.margins import log_sum
 
 from .data import Bools, Integers
 from .pair_weights import PairWeights
@@ -113,7 +114,7 @@ class QueryWeights(PairWeights):
         half = 0.5 * self.log_loss
         if not self.has_classes:
             return half, half
-        plus, minus = _log_sum(self._logs[0, self._is_top]), _log_sum(self._logs[1, ~self._is_top])
+        plus, minus = log_sum(self._logs[0, self._is_top]), log_sum(self._logs[1, ~self._is_top])
         return half + 0.5 * (plus - minus), half - 0.5 * (plus - minus)
 
     def grow(self, factor: Floats) -> None:
@@ -148,19 +149,14 @@ class QueryWeights(PairWeights):
         arguments = codes, columns, self._query, self._starts, n_slots, self._places
         shared_pool(codes.size).deal(_sort_queries, len(features), *arguments)
 
-    def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        sums = np.ones(len(self.levels.starts) - 1)
-        self._fill(codes, n_bins, (self.better, self.worse, sums, self.pair), masses)
-
-    def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        sizes = np.diff(self.levels.starts).astype(np.float64)
-        ones = np.ones(len(self.rows))
-        self._fill(codes, n_bins, (ones, ones, sizes, np.ones(len(self.pair))), masses)
-
-    def _fill(
-        self, codes: Codes, n_bins: Integers, weights: tuple[Floats, ...], masses: Floats
+    def sum_cuts(
+        self, codes: Codes, n_bins: Integers, masses: Floats, *, counts: bool = False
     ) -> None:
         levels = self.levels
+        weights = self.better, self.worse, np.ones(len(levels.starts) - 1), self.pair
+        if counts:
+            ones, sizes = np.ones(len(self.rows)), np.diff(levels.starts).astype(np.float64)
+            weights = ones, ones, sizes, np.ones(len(self.pair))
         of_rows = self._places, self._starts, self.of_row, levels.of_query, levels.pairs
         arguments = codes, *of_rows, *weights, n_bins, masses
         shared_pool(codes.size).deal(_fill_queries, len(codes), *arguments)
@@ -175,11 +171,6 @@ class QueryWeights(PairWeights):
             for k in range(2)
         ]
         return sums[0], sums[1], sums[2], sums[3]
-
-
-def _log_sum(logs: Floats) -> float:
-    most = float(logs.max())
-    return most + math.log(float(np.exp(logs - most).sum()))
 
 
 @numba.njit(**INNER)

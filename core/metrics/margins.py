@@ -184,7 +184,7 @@ def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> 
     if weight is not None:
         weights = np.asarray(weight, dtype=np.float64)
         exponents += np.log(weights / weights.min())
-    return _log_sum(exponents)
+    return log_sum(exponents)
 
 
 def log_pair_loss(groups: ScoreGroups) -> float:
@@ -240,7 +240,7 @@ def _spaced(least: float, greatest: float, n_thetas: int) -> FloatArray:
     return np.unique(thetas)
 
 
-def _log_sum(exponents: FloatArray) -> float:
+def log_sum(exponents: FloatArray) -> float:
     """Return ln Σ e^x, without overflow."""
     greatest = float(exponents.max())
     return greatest + math.log(float(np.exp(exponents - greatest).sum()))
