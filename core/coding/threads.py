@@ -90,18 +90,6 @@ def _pool(
     return ThreadPool(PARALLEL_CELLS if n_threads > 1 else 0)
 
 
-@intrinsic
-def take(typing_context, queue):  # type: ignore[no-untyped-def]
-    """Return queue[0] and increment it, atomically; queue is (1,) int64."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        one = llvmlite.ir.Constant(llvmlite.ir.IntType(64), 1)
-        return builder.atomic_rmw("add", data, one, "monotonic")
-
-    return numba.int64(queue), generate
-
-
 class Region(NamedTuple):
     """The shared state of a parallel region: arrays of one number, each on a cache line of its own."""
 
@@ -233,6 +221,12 @@ def atomic_add(typing_context, array, value):  # type: ignore[no-untyped-def]
         return builder.atomic_rmw("add", data, value, "seq_cst")
 
     return numba.int64(array, numba.int64), _atomic(add)
+
+
+@numba.njit(inline="always")
+def take(queue):  # type: ignore[no-untyped-def]
+    """Return queue[0] and increment it, atomically; queue is (1,) int64."""
+    return atomic_add(queue, 1)
 
 
 # POSIX's functions: one gives this core to another thread, the other sleeps for some microseconds.
