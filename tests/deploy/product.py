@@ -19,6 +19,8 @@ CONTENTS = {
     "blob": "[default]\naws_access_key_id = a\naws_secret_access_key = b\n",
     "ca.pem": "-----BEGIN CERTIFICATE-----\n",
     "secrets": f"{'k' * 43}=\n",
+    "oidc": '[{"issuer": "https://login.example.com", "audience": "rankwright"}]',
+    "roles": "[]",
     "audit": "0123456789abcdef" * 4,
 }
 """Of files whose names begin so; others have a password."""

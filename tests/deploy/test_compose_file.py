@@ -14,8 +14,10 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from app.platform import resources
+from app.platform.issuers import read_issuers
 from app.platform.metrics import SHARED_BYTES
 from app.platform.processes import MAX_API_PROCESSES
+from app.platform.roles import read_rules
 from app.platform.settings import Settings
 from app.training.cluster import read_security
 from tests.deploy import compose_file, dockerfile
@@ -68,8 +70,8 @@ def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.D
     asked = {name: set(service["secrets"]) for name, service in document["services"].items()}
     ours, cluster = {"postgres_password", "redis_password", "blob_credentials"}, {"dask_secret"}
     assert asked == dict.fromkeys(OURS, ours) | dict.fromkeys(CLUSTER, cluster) | {
-        "api": ours | {"secrets_keys"},
-        "dispatcher": ours | {"audit_key", "secrets_keys"},
+        "api": ours | {"secrets_keys", "oidc", "oidc_secret", "roles"},
+        "dispatcher": ours | {"audit_key", "secrets_keys", "roles"},
         "worker": ours | cluster,
         "postgres": {"postgres_password"},
         "redis": {"redis_password"},
@@ -262,6 +264,34 @@ def test_the_bucket_of_the_profile_is_the_one_of_the_example(
     credentials = configparser.ConfigParser()
     credentials.read(file)
     assert told == list(credentials["default"].values())
+
+
+def test_sign_in_is_off_until_its_example_is_copied(
+    document: compose_file.Document, tmp_path: Path
+) -> None:
+    given = dict(
+        re.findall(r"^#((?:OIDC|ROLES)_\w+)=(.+)$", EXAMPLE.read_text(), flags=re.MULTILINE)
+    )
+    said = compose_file.load(FILE, given)["services"]
+    # The dispatcher runs the schedules of people, but nobody signs in to it.
+    for name, variables in {
+        "api": {"OIDC_FILE", "ROLES_FILE"},
+        "dispatcher": {"ROLES_FILE"},
+    }.items():
+        for variable in variables:
+            place = said[name]["environment"][f"RANKWRIGHT_{variable}"]
+            assert place == given[variable]
+            assert place.removeprefix("/run/secrets/") in said[name]["secrets"]
+            assert document["services"][name]["environment"][f"RANKWRIGHT_{variable}"] == ""
+    # The files that `make secrets` makes show what to write.
+    make_secrets(tmp_path)
+    folder = tmp_path / "secrets"
+    issuers = (folder / "oidc").read_text().replace("/run/secrets", str(folder))
+    (tmp_path / "issuers").write_text(issuers)
+    (issuer,) = read_issuers(tmp_path / "issuers")
+    (rule,) = read_rules(folder / "roles")
+    assert rule.issuer == issuer.issuer
+    assert issuer.secret_file == folder / "oidc_secret"
 
 
 def test_grafana_shows_the_dashboard_of_the_checkout(document: compose_file.Document) -> None:

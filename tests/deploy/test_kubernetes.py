@@ -51,6 +51,13 @@ resources: ["{kubernetes}/overlays/%s"]
 components: ["{kubernetes}/components/monitoring"]
 """
 
+WITH_SIGN_IN = """
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: ["{kubernetes}/overlays/single-node"]
+components: ["{kubernetes}/components/sign-in"]
+"""
+
 RESTORE = """
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -74,19 +81,25 @@ def own_kustomization() -> str:
 
 @pytest.fixture(scope="module")
 def renderings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rendering]:
-    """Each overlay, with monitoring and without, and the example of the docs."""
+    """Each overlay, with monitoring and without, one with sign-in, and the example of the docs."""
     folder = tmp_path_factory.mktemp("kustomizations")
     made = {
         name: manifests.render(manifests.FOLDER / "overlays" / name) for name in manifests.OVERLAYS
     }
     for name in manifests.OVERLAYS:
         made[f"{name}, monitored"] = manifests.render_text(WITH_MONITORING % name, folder / name)
+    made["sign-in"] = manifests.render_text(WITH_SIGN_IN, folder / "sign-in")
     made["docs"] = manifests.render_text(own_kustomization(), folder / "docs")
     return made
 
 
 @pytest.fixture(
-    params=[*manifests.OVERLAYS, *(f"{name}, monitored" for name in manifests.OVERLAYS), "docs"]
+    params=[
+        *manifests.OVERLAYS,
+        *(f"{name}, monitored" for name in manifests.OVERLAYS),
+        "sign-in",
+        "docs",
+    ]
 )
 def rendering(request: pytest.FixtureRequest, renderings: dict[str, Rendering]) -> Rendering:
     found: Rendering = renderings[request.param]
@@ -313,6 +326,9 @@ def test_each_pod_has_the_secrets_that_it_needs(rendering: Rendering) -> None:
             has[pod.component] = {one["key"] for one in own["items"]} if "items" in own else every
             environment = pod.environment(pod.main).values()
             told[pod.component] = {name for text in environment for name in secret_files(text)}
+            others = {source["secret"]["name"] for source in volume["sources"]}
+            if "rankwright-sign-in" in others:
+                told[pod.component] -= {"oidc", "roles"}
     assert has == {
         "migrate": connect,
         "worker": connect,
