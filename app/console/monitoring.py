@@ -47,6 +47,8 @@ FAMILIES: Mapping[str, str] = {
     "ranking": "AUC",
     "calibration": "Calibration",
     "guarantee": "Guarantee of the alias",
+    "selection": "Selection rates of groups",
+    "group_calibration": "Calibration of groups",
     "shadow": "Challenger",
 }
 """Families of tests, and their names on the pages."""

@@ -48,7 +48,7 @@ class BackfillSpec(TypedDict):
     revision: int
     alias_revision: int
     model_id: str
-    features: list[list[str]]
+    features: list[list[Any]]
     days: int
     dialect: Json | None
     missing: list[str] | None

@@ -158,12 +158,13 @@ class DecisionReader:
         absent = []
         for feature in self._recorded.features:
             plain = feature.name if feature.name not in COLUMNS else None
-            for name in (FEATURE + feature.name, plain):
+            for name in (feature.column, plain):
                 if name is not None and name in there:
-                    places[FEATURE + feature.name] = name
+                    places[feature.column] = name
                     break
             else:
-                absent.append(plain or FEATURE + feature.name)
+                if not feature.protected:
+                    absent.append(plain or feature.column)
         alias = f"{self._recorded.name}@{self._recorded.alias}"
         errors = [
             _error(name, f"the table must have the column {name}", "absent_column")
@@ -231,9 +232,7 @@ class DecisionReader:
             (explored == 1.0) & np.isnan(propensity),
             lambda row: "an explored row must have a propensity",
         )
-        features = [
-            reading.feature(feature, FEATURE + feature.name) for feature in self._recorded.features
-        ]
+        features = [reading.feature(feature, feature.column) for feature in self._recorded.features]
         if errors.total > before:
             return None
         flag = np.where(np.isnan(flag) & ~np.isnan(threshold), score >= threshold, flag)
@@ -263,9 +262,7 @@ class DecisionReader:
             "propensity": _nullable(propensity),
             "keep": pa.array(np.where(np.isnan(keep), 1.0, keep)),
         }
-        columns |= dict(
-            zip((FEATURE + each.name for each in recorded.features), features, strict=True)
-        )
+        columns |= dict(zip((each.column for each in recorded.features), features, strict=True))
         texts = columns["id"].to_pylist()
         no_id = np.array([text is None for text in texts], np.bool_)
         columns["id_hash"] = pa.array(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from app.datasets.description import Format, find_dialect
 from app.datasets.service import StoredUpload
@@ -13,6 +14,7 @@ from app.feedback import file_repository
 from app.feedback import repository as settings_repository
 from app.feedback.backfill import KIND_NAME, BackfillPayload, BackfillSpec, reading_of
 from app.ingest.formats import Dialect
+from app.ingest.values import CATEGORICAL
 from app.jobs import service as jobs
 from app.models import aliases
 from app.models import service as models
@@ -58,11 +60,13 @@ def find_alias(
     settings: StoredFeedback = row.settings
     model = models.find(session, owner, found.model_id)
     wanted = settings["features"]
-    features = [
+    features: list[list[Any]] = [
         [each["name"], each["type"]]
         for each in model.features
         if wanted is None or each["name"] in wanted
     ]
+    if settings["monitor"] is not None and (groups := settings["monitor"]["protected"]) is not None:
+        features += [[each, CATEGORICAL, True] for each in sorted(groups["columns"])]
     return {
         "name": name,
         "alias": alias,

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
-from app.feedback.looks import GUARANTEE, RANKING, SHADOW, UNLABELLED
+from app.feedback.group_looks import ComparedGroup, shown_groups
+from app.feedback.looks import (
+    GROUP_CALIBRATION,
+    GUARANTEE,
+    RANKING,
+    SELECTION,
+    SHADOW,
+    UNLABELLED,
+)
 from app.platform.sql import Json
 
 _OFF = 0.005  # log odds: less is 0 in two digits
@@ -27,6 +37,9 @@ def say_look(family: str, found: Json) -> str:
     details = found["details"]
     if family == SHADOW:
         return say_comparison(details["comparison"])
+    if family in (SELECTION, GROUP_CALIBRATION):
+        say = _say_selection if family == SELECTION else _say_group_calibration
+        return " ".join(say(each) for each in shown_groups(found))
     if family == GUARANTEE:
         said = _say_guarantee(found)
     else:
@@ -41,7 +54,31 @@ def say_look(family: str, found: Json) -> str:
     return said
 
 
-def _when(window: Json) -> str:
+def _say_selection(one: ComparedGroup) -> str:
+    from core.metrics.four_fifths import FOUR_FIFTHS
+
+    said = (
+        f"The selection rate of {one['column']} {one['group']} is {one['ratio']:.2f} times that of {one['reference']} "
+        f"({one['low']:.2f} to {one['high']:.2f}) {_when(one)}: "
+    )
+    if one["status"] == "alarm":
+        below = one["high"] is not None and one["high"] < 1.0
+        return said + (f"below {FOUR_FIFTHS}." if below else f"above {1.0 / FOUR_FIFTHS}.")
+    return f"{said}not significantly below {FOUR_FIFTHS} or above {1.0 / FOUR_FIFTHS}."
+
+
+def _say_group_calibration(one: ComparedGroup) -> str:
+    said = (
+        f"Relative to the predictions, the odds of a positive of {one['column']} {one['group']} are "
+        f"{one['ratio']:.2f} times those of {one['reference']} ({one['low']:.2f} to {one['high']:.2f}) {_when(one)}"
+    )
+    ends = (
+        ": the calibration differs" if one["status"] == "alarm" else ", no significant difference"
+    )
+    return f"{said}{ends}."
+
+
+def _when(window: Mapping[str, Any]) -> str:
     if window["first"] == window["last"]:
         return f"in period {window['last']}"
     return f"in periods {window['first']} to {window['last']}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 Measured = TypeVar("Measured", bound="Measurement | PairedMeasurement")
 UNLABELLED, RANKING, CALIBRATION, GUARANTEE = "unlabelled", "ranking", "calibration", "guarantee"
+SELECTION: Final = "selection"
+GROUP_CALIBRATION: Final = "group_calibration"
 SHADOW = "shadow"
-MATURE = (RANKING, CALIBRATION, GUARANTEE)
-"""Families of tests that need outcomes."""
-TESTED = (UNLABELLED, *MATURE)
+TESTED = (UNLABELLED, RANKING, CALIBRATION, GUARANTEE, SELECTION, GROUP_CALIBRATION)
 FAMILIES = (*TESTED, SHADOW)
 Status = Literal["passed", "alarm", "waiting", "not_tested"]
 STATUSES: Mapping[Status, str] = {
@@ -291,11 +291,21 @@ def look_at(
     return found
 
 
+def tested_families(settings: MonitorSettings) -> Sequence[str]:
+    """Groups are only compared if they are declared."""
+    return [
+        each
+        for each in TESTED
+        if settings["protected"] is not None or each not in (SELECTION, GROUP_CALIBRATION)
+    ]
+
+
 def alpha_of(family: str, settings: MonitorSettings) -> float:
     """The probability of a false alarm is within a term."""
     from core.monitoring import allot
 
-    return allot(settings["alpha"])[family]  # type: ignore[index]  # a family of the budget
+    families: dict[Any, int] = dict.fromkeys(tested_families(settings), 1)
+    return allot(settings["alpha"], families)[family]  # type: ignore[index]  # one of these
 
 
 def pending_from(series: Series) -> int:

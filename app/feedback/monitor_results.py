@@ -12,13 +12,13 @@ from app.feedback.looks import (
     CALIBRATION,
     RANKING,
     SHADOW,
-    TESTED,
     UNLABELLED,
     CalibrationReference,
     StoredLook,
     alpha_of,
     measurements,
     reference_of,
+    tested_families,
 )
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.monitor_schemas import (
@@ -94,7 +94,7 @@ def read(
 def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[FamilyBudget]:
     """Return the α used in each family's newest term. A look has its series'; earlier series of the term add theirs."""
     found = []
-    for family in TESTED:
+    for family in tested_families(monitor):
         own = [look.found for look in looks if look.family == family]
         term = own[-1]["term_start"] if own else None
         by_series = {

@@ -28,6 +28,8 @@ _FAMILY = {
     "ranking": "AUC",
     "calibration": "calibration of the probabilities",
     "guarantee": "guaranteed rate of the alias",
+    "selection": "ratios of selection rates between groups",
+    "group_calibration": "differences of the calibration between groups",
     "shadow": "comparison with the shadow model",
 }
 Family = Annotated[str, one_of({name: _FAMILY[name] for name in FAMILIES})]
@@ -48,6 +50,8 @@ _METRIC = {
     "fnr": "fraction of positives that were not flagged",
     "flagged": "fraction of flagged decisions",
     "rate": "guaranteed rate of a period without decisions",
+    "selection_ratio": "selection rate of a group over that of the reference group",
+    "odds_ratio": "odds of a positive, relative to the predicted ones, of a group over those of the reference group",
 }
 
 
@@ -163,6 +167,35 @@ class ShiftedColumn(Resource):
     words: Words
 
 
+class ComparedGroup(Resource):
+    """A group of a protected column, compared with the reference group."""
+
+    column: str = Field(description="Name of the column.")
+    group: str = Field(description="Value of the group.")
+    reference: str = Field(description="Value of the reference group.")
+    status: Annotated[str, one_of(STATUSES)] = Field(description="Result of the test.")
+    rows: int = Field(
+        description="Number of decisions about the group that were compared, of this period and of earlier ones with "
+        "too few rows. For the calibration, only those with an outcome."
+    )
+    reference_rows: int = Field(description="The same of the reference group.")
+    rate: float | None = Field(
+        description="Fraction of these decisions that are favourable; for the calibration, of positives. Null without "
+        "rows."
+    )
+    reference_rate: float | None = Field(description="The same of the reference group.")
+    ratio: float | None = Field(
+        description="Ratio of the group to the reference group in the tested window: of the selection rates, or of the "
+        "odds of a positive relative to the predicted ones. Null without a test."
+    )
+    low: float | None = Field(
+        description="Lower limit of the ratio. The limits hold for all windows of all looks of the term together."
+    )
+    high: float | None = Field(description="Upper limit of the ratio.")
+    first: int | None = Field(description="Number of the first period of the window.")
+    last: int | None = Field(description="Number of the last period of the window.")
+
+
 class Look(Resource):
     """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that arrive or are
     corrected later have no effect on it.
@@ -188,7 +221,8 @@ class Look(Resource):
     known: int = Field(description="Number of these whose outcome was known.")
     positives: int = Field(description="Number of positive outcomes.")
     value: float | None = Field(
-        description="PSI of the score, AUC, fraction of positives, or rate. Null if not measured."
+        description="PSI of the score, AUC, fraction of positives, rate, or ratio of the group with the greatest "
+        "statistic. Null if not measured."
     )
     low: float | None = Field(description="Lower confidence limit of the value in this period.")
     high: float | None = Field(description="Upper confidence limit of the value in this period.")
@@ -233,6 +267,9 @@ class Look(Resource):
     )
     shifted: list[ShiftedColumn] | None = Field(
         description="Columns that have shifted. Null unless the family is `unlabelled`."
+    )
+    groups: list[ComparedGroup] | None = Field(
+        description="The compared groups. Null unless the family is `selection` or `group_calibration`."
     )
 
 
@@ -505,4 +542,5 @@ def look_of(row: MonitorLook) -> Look:
         missing=details.get("missing"),
         metrics=details.get("metrics"),
         shifted=shifted,
+        groups=details.get("groups"),
     )

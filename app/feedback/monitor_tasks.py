@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from typing_extensions import TypedDict
 
+from app.feedback import group_looks, outcome_repository, shadow
 from app.feedback import looks as looking
 from app.feedback import monitor_repository as repository
-from app.feedback import outcome_repository, shadow
 from app.feedback.alarms import raise_alarm
 from app.feedback.attribution import AttributionRule, LabelValues, needed_span
 from app.feedback.looks import (
     CALIBRATION,
+    GROUP_CALIBRATION,
     GUARANTEE,
     RANKING,
+    SELECTION,
     SHADOW,
     UNLABELLED,
     Acknowledged,
@@ -42,7 +44,7 @@ from app.feedback.period_rows import (
     within,
 )
 from app.feedback.periods import DAY, Period, PeriodKind, period_at
-from app.feedback.segments import FEATURE
+from app.feedback.segments import FEATURE, PROTECTED
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
 from app.jobs.progress import Callback
@@ -162,6 +164,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         return payload
     # A period that waits is read again with the ones after it.
     waiting = [look.period_start for look in due.looks if look.found["status"] == "waiting"]
+    waiting += _waiting_groups(due.looks)
     start = min([due.periods[0].period.start, *waiting])
     needed = needed_span(
         AttributionRule.declared(due.settings["outcome"]), start, due.periods[-1].period.end
@@ -197,6 +200,12 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         ],
         "acknowledged": _acknowledged(due.looks, repository.alarms_of(session, *of)),
     }
+
+
+def _waiting_groups(looks: Sequence[MonitorLook]) -> list[float]:
+    """Return the starts of periods that are read again for groups with too few rows."""
+    newest = {each.family: each.found["state"].get("waiting") or () for each in looks}
+    return [one["start"] for waiting in newest.values() for _, one in waiting]
 
 
 def _alias_of(claim: Claim) -> MonitoredAlias:
@@ -362,6 +371,14 @@ class _Maker:
             found[UNLABELLED] = self._drift(period)
         if due["mature"]:
             found |= self._mature(period)
+        if self._monitor_settings is not None and self._monitor_settings["protected"] is not None:
+            if due["early"]:
+                found[SELECTION] = self._compare_groups(SELECTION, period, None, 0.0)
+            if due["mature"]:
+                as_of = period.end + self._horizon
+                found[GROUP_CALIBRATION] = self._compare_groups(
+                    GROUP_CALIBRATION, period, self._outcomes, as_of
+                )
         if due["shadow"]:
             found[SHADOW] = self._shadow(period)
         for family, look in found.items():
@@ -505,6 +522,53 @@ class _Maker:
                 look = looking.look_at_guarantee(look, series, waiting, guarantee, self._monitor)
             found[family] = look
         return found
+
+    def _compare_groups(
+        self,
+        family: group_looks.GroupFamily,
+        period: Period,
+        outcomes: Outcomes | None,
+        as_of: float,
+    ) -> StoredLook:
+        segments, before = self._payload["segments"], self._before.get(family, [])
+        metric = group_looks.METRICS[family]
+        rows = read_period(segments, period, outcomes, as_of)
+        model_id = looking.tested_model(rows)
+        if model_id is None:
+            return looking.without_decisions(period, metric, before)
+        series = looking.series_of(period, model_id, before, self._acknowledged(family))
+        own = looking.rows_of_model(rows, model_id)
+        found = looking.look_at(period, series, model_id, metric, own)
+        starts = [each["start"] for each in group_looks.waiting_of(series).values()]
+        span = Period(period.kind, min([period.start, *starts]), period.end)
+        if span != period:
+            rows = read_period(segments, span, outcomes, as_of)
+        texts = self._protected(span, rows)
+        mine = rows.model == rows.models.index(model_id)
+        return group_looks.look_at_groups(
+            family,
+            found,
+            series,
+            period,
+            rows.take(mine),
+            {name: values[mine] for name, values in texts.items()},
+            self._monitor,
+        )
+
+    def _protected(self, span: Period, rows: PeriodRows) -> group_looks.Texts:
+        """Return the protected columns of the rows."""
+        groups = self._monitor["protected"]
+        assert groups is not None
+        parts: dict[str, list[Any]] = {name: [] for name in groups["columns"]}
+        files = overlapping(self._payload["segments"], span.start, span.end)
+        for batch, inside in _batches(files, span, [PROTECTED + name for name in parts]):
+            for name, values in parts.items():
+                texts = batch.column(PROTECTED + name).to_numpy(zero_copy_only=False)
+                values.append(texts[inside])
+        return {
+            name: np.concatenate(values)[rows.kept] if values else np.empty(0, object)
+            for name, values in parts.items()
+        }
 
     def _with_waiting(
         self, period: Period, series: Series, model_id: str, rows: PeriodRows

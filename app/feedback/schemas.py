@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field
 
 from app.feedback.monitor_schemas import DetectableDrop
+from app.feedback.segments import FEATURE, PROTECTED
 from app.feedback.service import FoundDecision
 from app.http.schemas import Body, PageOf, Resource, Text, Timestamp
 from app.platform.blobs import Blob
@@ -47,6 +48,24 @@ class OutcomeRuleRequest(Body):
     )
 
 
+class MonitoredGroupsRequest(Body):
+    """Groups of entities between which decisions should not differ."""
+
+    columns: Annotated[
+        dict[Text, Annotated[list[Text], Field(min_length=2, max_length=20)]],
+        Field(min_length=1, max_length=10),
+    ] = Field(
+        description="Protected columns, each with the values that are compared; the first one is the reference group. "
+        "Requests may send these columns beside the features. They are recorded with the decision, apart from the "
+        "features, and are never scored. A value that is not listed is recorded as missing.",
+        examples=[{"sex": ["male", "female"]}],
+    )
+    favourable: Literal["not_flagged", "flagged"] = Field(
+        default="not_flagged",
+        description="Which decision is favourable to the entity. Its rates are compared between groups.",
+    )
+
+
 class MonitorRequest(Body):
     """The scheduled tests of an alias."""
 
@@ -65,6 +84,9 @@ class MonitorRequest(Body):
         description="Differences from the validation, by metric, up to which nothing is wrong: of the AUC, and of the "
         "log-odds of calibrated probabilities. Default: 0.",
         examples=[{"auc": 0.01}],
+    )
+    protected: MonitoredGroupsRequest | None = Field(
+        default=None, description="Groups to compare. Null: none."
     )
 
 
@@ -155,6 +177,10 @@ class Decision(Resource):
     features: dict[str, float | bool | str | None] = Field(
         description="The recorded features. Null: missing, or a category that did not occur in training."
     )
+    protected: dict[str, str | None] = Field(
+        description="The recorded protected columns, which are not scored. Null: missing, or not one of the groups of "
+        "the settings."
+    )
 
 
 def decision_of(found: FoundDecision) -> Decision:
@@ -163,10 +189,13 @@ def decision_of(found: FoundDecision) -> Decision:
         values["threshold"] = None
     features: dict[str, Any] = {
         name: value.isoformat() if hasattr(value, "isoformat") else value
-        for name, value in found.features.items()
+        for name, value in found.columns(FEATURE).items()
     }
+    protected = found.columns(PROTECTED)
     return Decision.model_validate(
-        values | {"name": found.segment.name, "alias": found.segment.alias, "features": features}
+        values
+        | {"name": found.segment.name, "alias": found.segment.alias}
+        | {"features": features, "protected": protected}
     )
 
 

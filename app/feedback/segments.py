@@ -16,6 +16,7 @@ from app.platform.blobs import Blob, BlobStore
 from app.scoring.decisions import (
     FEATURE,
     KIND,
+    PROTECTED,
     DecisionStream,
     SegmentFeature,
     decode,
@@ -31,6 +32,7 @@ __all__ = [
     "FEATURE",
     "KIND",
     "MAX_ROWS_AT_ONCE",
+    "PROTECTED",
     "SegmentFeature",
     "hash_id",
     "hash_ids",

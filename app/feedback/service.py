@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.feedback import repository
-from app.feedback.segments import FEATURE
+from app.ingest.values import CATEGORICAL
 from app.models import aliases
 from app.models import service as models
 from app.models.revisions import check_revision
@@ -17,11 +17,12 @@ from app.platform import catalogue
 from app.platform.audit import allow_over_quota, describe, describe_changes
 from app.platform.blobs import Blob, BlobMissing, BlobStore
 from app.platform.callers import check_model
-from app.platform.documents import StoredFeedback
+from app.platform.documents import MonitoredGroups, StoredFeedback
 from app.platform.errors import (
     NotFound,
     PreconditionFailed,
     check_name,
+    escape,
     invalid,
     refuse_all,
     shown,
@@ -31,6 +32,8 @@ from app.platform.sql import Page, Reading, Session
 from app.platform.tables import AliasFeedback, DecisionSegment, Model
 from app.scoring.decisions import REPEAT_SECONDS
 
+MAX_COMPARED = 20
+"""Most groups that a monitor compares with a reference group."""
 SLACK_SECONDS = 60.0
 """How far the time in an id may be from the time of the decision, because the request took long or a clock was set."""
 
@@ -156,6 +159,8 @@ def _errors_of(settings: StoredFeedback, model: Model) -> Iterator[dict[str, Any
         elif feature in (settings["features"] or ())[:place]:
             detail = f"features must name each feature once, got {shown(feature)} again"
             yield {"pointer": pointer, "detail": detail}
+    if settings["monitor"] is not None and (groups := settings["monitor"]["protected"]) is not None:
+        yield from _errors_of_groups(groups, model)
     horizon = settings["outcome"]["horizon_days"]
     if settings["days"] < horizon:
         detail = (
@@ -163,6 +168,29 @@ def _errors_of(settings: StoredFeedback, model: Model) -> Iterator[dict[str, Any
             f"outcomes are final, got {settings['days']}"
         )
         yield {"pointer": "/days", "detail": detail}
+
+
+def _errors_of_groups(groups: MonitoredGroups, model: Model) -> Iterator[dict[str, Any]]:
+    numbers = {each["name"] for each in model.features if each["type"] != CATEGORICAL}
+    for name, values in groups["columns"].items():
+        pointer = f"/monitor/protected/columns/{escape(name)}"
+        if name in numbers:
+            detail = (
+                f"a protected column must have strings, but {shown(name)} is a feature of {_shown(model)} of another "
+                "type: send the groups in a column of another name"
+            )
+            yield {"pointer": pointer, "detail": detail}
+        if len(set(values)) < len(values):
+            again = next(each for i, each in enumerate(values) if each in values[:i])
+            detail = f"{shown(name)} must name each group once, got {shown(again)} again"
+            yield {"pointer": pointer, "detail": detail}
+    compared = sum(len(values) - 1 for values in groups["columns"].values())
+    if compared > MAX_COMPARED:
+        detail = (
+            f"columns can have at most {MAX_COMPARED} groups besides the reference groups, because all tests share "
+            f"one probability of a false alarm; got {compared}"
+        )
+        yield {"pointer": "/monitor/protected/columns", "detail": detail}
 
 
 def _check_shadow(session: Session, owner: str, settings: StoredFeedback, model: Model) -> None:
@@ -233,12 +261,12 @@ class FoundDecision:
     segment: DecisionSegment
     values: dict[str, Any]
 
-    @property
-    def features(self) -> dict[str, Any]:
+    def columns(self, prefix: str) -> dict[str, Any]:
+        """Return the recorded values by name; the prefix is `FEATURE` or `PROTECTED`."""
         return {
-            name.removeprefix(FEATURE): value
+            name.removeprefix(prefix): value
             for name, value in self.values.items()
-            if name.startswith(FEATURE)
+            if name.startswith(prefix)
         }
 
 

@@ -7,7 +7,6 @@ import math
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -137,9 +136,9 @@ async def infer(
         if seconds > PERMIT_SECONDS and not in_turn:
             return None
         explained = partial(scoring.check_explained, context.db.reading, caller.owner)
-        model = replace(served, features=served.features.noting())
+        model = served.noting()
         answer = protocol.infer(model, asked, ref, version, bounds, explained)
-        headers = {"X-Model-ID": model.model_id, **warning_headers(model.features.warnings())}
+        headers = {"X-Model-ID": model.model_id, **warning_headers(model.columns.warnings())}
         if answer.ignored:
             headers["X-Ignored-Inputs"] = _names_header(answer.ignored)
         media_type = JSON
@@ -286,7 +285,7 @@ async def _invoke(
     served = served.recorded(request.scope, caller)
 
     def work() -> Response:
-        model = replace(served, features=served.features.noting())
+        model = served.noting()
         is_csv = media_type == CSV
         most = settings.max_score_bytes if is_csv else settings.max_body_bytes
         plain = protocol.decompress(body, encoding, most)
@@ -303,7 +302,7 @@ async def _invoke(
         if options.asked:
             protocol.check_probability(served)
             columns = options.columns(served, found.scores)
-        warnings = model.features.warnings()
+        warnings = model.columns.warnings()
         content = _write_csv(found, columns) if asks_csv else _write_json(found, columns, warnings)
         if served.recording is not None:  # the request has no error
             served.recording.commit()
@@ -390,15 +389,15 @@ def _rows_of_json(served: Served, given: Any, beside: IdAndIgnored, bounds: Boun
         if not isinstance(columns, list):
             raise Invalid("columns must be a list of names")
     elif form == "inputs" and isinstance(rows, dict):
-        columns, rows = _rows_of_columns(rows, [*names, beside.id], max_rows)
+        columns, rows = _rows_of_columns(rows, [*served.columns.names, beside.id], max_rows)
     elif not isinstance(rows, list):
         raise Invalid(f"{form} must be a list of rows")
     elif rows and isinstance(rows[0], list):
         columns = names
     if columns is None:
-        found = json_rows.of_objects(served.features, rows, beside, max_rows)
+        found = json_rows.of_objects(served.columns, rows, beside, max_rows)
     else:
-        found = json_rows.of_lists(served.features, columns, rows, beside, max_rows)
+        found = json_rows.of_lists(served.columns, columns, rows, beside, max_rows)
     return served.score_identified(found.X, found.ids)
 
 

@@ -573,7 +573,7 @@ def infer(
     options = TableOptions(ignore=(ALL,))
     tokens = options.missing_of(served.table_dialect)
     missing = _missing_tokens(None if tokens is None else tuple(tokens))
-    names, max_rows = served.features.names, bounds.max_rows(len(served.features.names))
+    names, max_rows = served.columns.names, bounds.max_rows(len(served.columns.names))
     inputs = [each for each in asked.inputs if each is not asked.row_ids or each.name in names]
     if not inputs:
         raise Invalid("the inputs must contain features, not only ids")
@@ -583,7 +583,7 @@ def infer(
     else:
         table = TensorTable(inputs, names, bounds)
         table.notation = notation_of(served.table_dialect).or_point
-        reader = RowReader(served.features, options, missing, max_rows)
+        reader = RowReader(served.columns, options, missing, max_rows)
         n_rows, ignored = table.rows or 0, table.ignored
         parts_of_rows = (X for batch in reader.batches(table) for X in batch.blocks(len(names)))
     wanted = asked.outputs or [

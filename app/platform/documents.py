@@ -796,6 +796,16 @@ class OutcomeRule(TypedDict):
 
 
 @described
+class MonitoredGroups(TypedDict):
+    """Groups of entities between which decisions should not differ."""
+
+    columns: dict[str, list[str]]
+    """Protected columns, each with the values that are compared; the first one is the reference group."""
+    favourable: Literal["not_flagged", "flagged"]
+    """Which decision is favourable to the entity. Its rates are compared between groups."""
+
+
+@described
 class MonitorSettings(TypedDict):
     """The scheduled tests of an alias."""
 
@@ -805,6 +815,8 @@ class MonitorSettings(TypedDict):
     """Probability of a false alarm within a year, of all families together."""
     tolerance: dict[str, float]
     """Differences from the validation, by metric, up to which nothing is wrong."""
+    protected: MonitoredGroups | None
+    """Groups to compare. Null: none."""
 
 
 @described

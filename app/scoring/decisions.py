@@ -21,6 +21,7 @@ import numpy.typing as npt
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell
 from app.models.service import AliasFeedback
 from app.platform.callers import Caller
+from app.platform.documents import StoredFeedback
 from app.platform.ids import id_at, new_id
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ DECISION_ID, REVIEW = "decision_id", "review"
 """Columns of a response: the id of the decision, and whether the row is to be reviewed."""
 FEATURE = "feature."
 """Prefix of the columns of features, so that no feature has the name of another column."""
+PROTECTED = "protected."
+"""Prefix of the protected columns, which are recorded apart from the features."""
 PIECE_BYTES = 1 << 18
 """Decisions are encoded in pieces of about this size."""
 REPEAT_SECONDS = 3600
@@ -47,14 +50,22 @@ _PREFIX = "dec"
 
 
 class SegmentFeature(NamedTuple):
-    """A recorded feature and its type (`app.ingest.values`)."""
+    """A recorded feature and its type (`app.ingest.values`), or a protected column, which is categorical."""
 
     name: str
     type: str
+    protected: bool = False
+
+    @property
+    def column(self) -> str:
+        """The name of its column in a segment."""
+        return (PROTECTED if self.protected else FEATURE) + self.name
 
 
 class DecisionStream(NamedTuple):
-    """What the decisions of one file have in common: the alias, and the recorded features of its model."""
+    """What the decisions of one file have in common: the alias, the recorded features of its model, and then the
+    protected columns.
+    """
 
     owner: str
     name: str
@@ -247,9 +258,11 @@ class Recorder:
         self._positions = [i for i, name in enumerate(features.names) if name in known]
         types = features.types if types is None else types
         words = [None if categories is None else categories[i] for i in self._positions]
+        self.columns, protected = _with_protected(settings, served)
         self._words = [(i, w) for i, w in zip(self._positions, words, strict=True) if w is not None]
+        self._words += [(i, w) for _, i, w in protected]
         self._numbers = [i for i, w in zip(self._positions, words, strict=True) if w is None]
-        self._is_whole = self._numbers == list(range(len(features.names)))
+        self._is_whole = self._numbers == list(range(len(self.columns.names)))
         self.stream = DecisionStream(
             owner,
             feedback.name,
@@ -257,7 +270,8 @@ class Recorder:
             tuple(
                 SegmentFeature(features.names[i], CATEGORICAL if word is not None else types[i])
                 for i, word in zip(self._positions, words, strict=True)
-            ),
+            )
+            + tuple(SegmentFeature(name, CATEGORICAL, True) for name, *_ in protected),
         )
         alias = f"{feedback.name}@{feedback.alias}"
         self._ids = blake2b(digest_size=10, key=_key(owner, alias, "ids"))
@@ -405,6 +419,29 @@ class Recorder:
         return Piece(len(decision_ids), _encode(block))
 
 
+def _with_protected(
+    settings: StoredFeedback, served: DecidingModel
+) -> tuple[FeatureIndex, list[tuple[str, int, Sequence[str]]]]:
+    """Return the columns that a row to record may have, and the protected ones: name, position and words.
+
+    One that is a categorical feature of the model is recorded from it. One that is another feature is not recorded.
+    """
+    features, monitor = served.features, settings["monitor"]
+    if monitor is None or monitor["protected"] is None:
+        return features, []
+    columns, categories = monitor["protected"]["columns"], served.ranker.categories_
+    added = {name: words for name, words in columns.items() if name not in features.names}
+    found = [
+        (name, len(features.names) + i, words) for i, (name, words) in enumerate(added.items())
+    ]
+    for name in columns.keys() - added.keys():
+        position = features.names.index(name)
+        own = None if categories is None else categories[position]
+        if own is not None:
+            found.append((name, position, own))
+    return features.with_protected(added), sorted(found)
+
+
 class Common(NamedTuple):
     """What the decisions of a request have in common."""
 
@@ -452,7 +489,9 @@ class Recording:
     def add(
         self, served: DecidingModel, X: Floats, scores: Floats, ids: Sequence[Any] | None
     ) -> Decisions:
-        """Make decisions about the next rows of the request."""
+        """Make decisions about the next rows of the request, which may lack the protected columns."""
+        if absent := len(self.recorder.columns.names) - X.shape[1]:
+            X = np.pad(X, ((0, 0), (0, absent)), constant_values=np.nan)
         named = None if ids is None else [_as_text(each) for each in ids]
         at, recorder = self.common.at, self.recorder
         decision_ids = recorder.decision_ids(X, named, at, self.repeat_key, self._start)
@@ -537,7 +576,7 @@ def schema_of(features: Iterable[SegmentFeature] = ()) -> pa.Schema:
     }
     types = {CATEGORICAL: words, BOOLEAN: pa.bool_(), DATETIME: pa.timestamp("us", tz="UTC")}
     fields = [pa.field(name, kind, name in null) for name, kind in columns.items()]
-    fields += [pa.field(FEATURE + name, types.get(kind, pa.float64())) for name, kind in features]
+    fields += [pa.field(each.column, types.get(each.type, pa.float64())) for each in features]
     return pa.schema(fields)
 
 

@@ -139,12 +139,12 @@ async def answer_rows(
     seconds = turns.seconds_of(served, body, sent_as, compressed=_is_compressed(request, body))
 
     def work() -> bytes | memoryview:
-        model = replace(served, features=served.features.noting())
+        model = served.noting()
         if asked is not None:
             reasoner = reasons.prepare(context.db.reading, caller.owner, model, asked)
             model = replace(model, reasoner=reasoner)
         made = make(model, score(model, body))
-        if warnings := model.features.warnings():
+        if warnings := model.columns.warnings():
             headers.update(warning_headers(warnings))
             made = replace(made, json={**made.json, "warnings": warnings})
         content = made.write(media_type)
@@ -198,7 +198,7 @@ def _reader(
             if compression is not None:
                 with Stream(body, compression, most) as stream:
                     body = stream.read()
-            rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
+            rows = json_rows.read(served.columns, body, beside, bounds, lenient=lenient)
             return served.score_identified(rows.X, rows.ids)
 
         return score_json
@@ -263,10 +263,10 @@ class ScoreRow:
         query, options, asked = _options_of_query(scope["query_string"], served)
         beside = None
         if JsonRowFields.may_be_in(query):
-            query, beside = json_rows.take(query, served.features.names)
+            query, beside = json_rows.take(query, served.columns.names)
         wanted = None
         if ReasonFields.may_be_in(query):
-            query, given = ReasonFields.take(query, served.features.names)
+            query, given = ReasonFields.take(query, served.columns.names)
             wanted = ReasonFields.parse(given).options()
         work = partial(
             self._answer,
@@ -307,7 +307,7 @@ class ScoreRow:
             served = replace(served, reasoner=reasoner)
             asked += repr((wanted, reasoner.described)).encode()
         lenient = head.prefer is not None and is_lenient(Request(scope))
-        features = served.features.noting()
+        features = served.columns.noting()
         row = features.row_of_query(query, lenient=lenient)
         if warnings := features.warnings():
             asked += repr(warnings).encode()
@@ -350,7 +350,7 @@ def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityO
     """Return the query without the parameters of probabilities, their options, and their text for the ETag."""
     if not ProbabilityFields.may_be_in(query):
         return query, DEFAULT, b""
-    query, given = ProbabilityFields.take(query, served.features.names)
+    query, given = ProbabilityFields.take(query, served.columns.names)
     options = ProbabilityFields.parse(given).options()
     return query, options, b"" if options == DEFAULT else repr(options).encode()
 

@@ -7,7 +7,7 @@ that is none of its categories counts as missing.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ import orjson
 
 from app.ingest.values import (
     BOOLEAN,
+    CATEGORICAL,
     DATETIME,
     MISSING,
     NUMERIC,
@@ -79,13 +80,27 @@ class FeatureIndex:
         self._all_numeric = not any(self.categories) and {NUMERIC}.issuperset(self.types)
         # If a point separates thousands, a number in a query is not a JSON number.
         self._reads_as_json = self._all_numeric and notation.thousands != "."
-        self._n_features = len(self.names)
+        self._n_features = self._n_scored = len(self.names)
         # For a single name `itemgetter` would return the bare value.
         self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
         self._row_parsers: dict[bool, RowParser | None] = {}  # of strict and of lenient callers
         self._noted: dict[int, object] | None = None
         # As JSON, a plain query of all features is so many characters longer.
         self._growth = 2 * len(self.names) + 2
+
+    def with_protected(self, columns: Mapping[str, Sequence[str]]) -> FeatureIndex:
+        """Return the features, and after them protected columns with their groups: a row may have them or not."""
+        if not columns:
+            return self
+        described: list[Any] = [
+            {"name": name, "type": kind, "missing": may_miss}
+            for name, kind, may_miss in zip(self.names, self.types, self.may_miss, strict=True)
+        ]
+        described += [{"name": name, "type": CATEGORICAL, "missing": True} for name in columns]
+        found = FeatureIndex(described, [None] * len(described), self._notation)
+        found.categories = [*self.categories, *map(CategoryIndex, columns.values())]
+        found._n_scored = self._n_features
+        return found
 
     def noting(self) -> FeatureIndex:
         """Return the features for one request, which notes the categorical ones whose values are all unknown."""
@@ -113,7 +128,10 @@ class FeatureIndex:
                 "code": "unknown_categories",
                 "feature": self.names[i],
                 "detail": f"no value of feature {shown(self.names[i])} is a category of the model, such as "
-                f"{shown(value)}; all of them count as missing",
+                f"{shown(value)}; all of them count as missing"
+                if i < self._n_scored
+                else f"no value of the protected column {shown(self.names[i])} is one of its groups in the feedback "
+                f"settings, such as {shown(value)}; all of them are recorded as missing",
             }
             for i, value in sorted((self._noted or {}).items(), key=itemgetter(0))
             if value is not _KNOWN
@@ -379,7 +397,8 @@ class FeatureIndex:
 
     def unknown(self, name: object) -> str:
         """Return the message for an unknown feature, with the known ones."""
-        known = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
+        names = self.names[: self._n_scored]
+        known = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
         return f"feature {shown(name)} is unknown; the model has {known}"
 
     def wrong_type(self, i: int, value: object, notation: Notation | None = None) -> str:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -110,14 +110,14 @@ async def score(
 
         def work(look: Look) -> tuple[Parts, dict[str, str]]:
             found = models.find(owner, table.ref)
-            served = replace(found, features=found.features.noting())
+            served = found.noting()
             with ScoresFiles(table.media_type, folder) as answer, ExitStack() as files:
                 if served.recorder is not None:
                     spool = files.enter_context((folder / _DECISIONS).open("w+b"))
                     served = served.recorded(request.scope, caller, spool)
                 score_file(served, folder / _BODY, table, bounds_of(context.settings), answer, look)
                 (folder / _BODY).unlink()
-                warnings = served.features.warnings()
+                warnings = served.columns.warnings()
                 answer.warn(warnings)
                 parts = answer.parts()
                 if served.recording is not None:  # the table has no error
@@ -240,7 +240,7 @@ def _matrices(
     look: Look,
 ) -> Iterator[tuple[Floats, pa.Array | None]]:
     """Yield blocks with ids, as `score_body` reads them. A block is valid until the next one."""
-    features = served.features
+    features = served.columns
     how = (table.format, features, table.options, served.table_dialect, bounds)
     reader, source = read_file(path, *how, stack, look)
     for batch in reader.batches(source):

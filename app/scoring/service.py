@@ -108,27 +108,46 @@ class Served:
     """Makes decisions of scores. None: the request does not name an alias whose decisions are recorded."""
     recording: Recording | None = None
     """The decisions of the request that scores."""
+    noted: FeatureIndex | None = None
+    """The columns of the request's rows, with notes of unknown categories."""
     cost: ScoringCost = ScoringCost(0.0, 0.0)  # noqa: RUF009  # immutable
     """What scores cost where the model is served."""
+
+    @property
+    def columns(self) -> FeatureIndex:
+        """The columns that a row to score may have: the features, and then the protected columns that are recorded."""
+        if self.noted is not None:
+            return self.noted
+        return self.features if self.recorder is None else self.recorder.columns
+
+    def noting(self) -> Served:
+        """Return the model for one request, whose warnings `columns` collects."""
+        return replace(self, noted=self.columns.noting())
 
     def label(self, name: str | None) -> int:
         """Return a label's position; for a model with one label, `name` must be None. Raises Invalid."""
         return models.find_label(self.labels, name)
 
     def score_one(self, row: Floats) -> tuple[float, float | None, float | None]:
-        """The row has shape (1, n_features); FPR and TPR are None without a curve."""
-        score = self.ranker.score_rows(row).item()
+        """The row has shape (1, n_columns); FPR and TPR are None without a curve."""
+        score = self.ranker.score_rows(self._scored(row)).item()
         if self.curve is None:
             return score, None, None
         return score, *self.curve.locate_one(score)
 
     def score(self, X: Floats) -> RowScores:
-        """With FPR and TPR if there is a validation curve."""
+        """With FPR and TPR if there is a validation curve. X has shape (rows, n_columns)."""
+        X = self._scored(X)
         scores = self.ranker.score_rows(X)
         reasons = None if self.reasoner is None else self.reasoner.of(X, scores)
         if self.curve is None:
             return RowScores(scores, None, None, reasons)
         return RowScores(scores, *self.curve.locate(scores), reasons)
+
+    def _scored(self, X: Floats) -> Floats:
+        """Return the features of rows that may have protected columns, too."""
+        n = len(self.features.names)
+        return X if X.shape[1] == n else np.ascontiguousarray(X[:, :n])
 
     def recorded(
         self, scope: Mapping[str, Any], caller: Caller, spool: BinaryIO | None = None
@@ -615,7 +634,7 @@ def score_body(
     may_lack_header: bool = False,
 ) -> RowScores:
     """Raises Invalid and BadTable with all errors of the table."""
-    how = (table, served.features, options, served.table_dialect, bounds)
+    how = (table, served.columns, options, served.table_dialect, bounds)
     reader, source = read_body(body, *how, may_lack_header=may_lack_header)
     blocks = list(_score_blocks(served, reader, source))
     return join_scores(served, blocks, with_ids=bool(options.keep))
@@ -630,7 +649,7 @@ def join_scores(
     if len(blocks) == 1:
         return blocks[0]
     if not blocks:
-        none = served.score_identified(np.empty((0, len(served.features.names))), None)
+        none = served.score_identified(np.empty((0, len(served.columns.names))), None)
         return none._replace(ids=pa.array([], pa.string())) if with_ids else none
     scores, fprs, tprs, reasons, ids, decisions = zip(*blocks, strict=True)
     known = [each for each in reasons if each is not None]
@@ -642,7 +661,7 @@ def join_scores(
 
 def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[RowScores]:
     for batch in reader.batches(source):
-        for X, ids in batch.identified(len(served.features.names)):
+        for X, ids in batch.identified(len(served.columns.names)):
             yield served.score_identified(X, ids)
 
 

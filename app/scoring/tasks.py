@@ -293,10 +293,12 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     missing = MissingTokens(payload["missing"])
     options = TableOptions.from_json(payload["read_options"])
     max_rows, unread = payload["limits"]["rows"], payload["unread"]
-    reader = RowReader(served.features, options, missing, max_rows, unread)
     path = workdir / RESULT_FILE
 
     with ExitStack() as stack:
+        recording = _begin_recording(payload, served, stack)
+        columns = served.features if recording is None else recording.columns.noting()
+        reader = RowReader(columns, options, missing, max_rows, unread)
         source = open_source(payload, stack, missing)
         fields = kept_fields(source, payload["keep"])
         if options.id is not None:
@@ -312,7 +314,6 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         if served.reasoner is not None:
             fields += _reason_fields(served.reasoner.options)
         fields += [pa.field(FLAG, pa.bool_())] if flagged else []
-        recording = _begin_recording(payload, served, stack)
         decided: list[str] = []
         if recording is not None:
             decided = [name for name in (DECISION_ID, REVIEW) if name not in kept_names]
@@ -337,7 +338,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 write_as(column, form)
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
             ]
-            blocks = batch.blocks(len(served.features.names))
+            blocks = batch.blocks(len(columns.names))
             if deferred or recording is not None:
                 blocks = iter(parts := [X.copy() for X in blocks])
             scores = _score(scorer, blocks, probability, added)
@@ -352,7 +353,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 scores += [made[name] for name in decided]
             numbers = [pa.array(np.arange(count, count + batch.size) + 1)] if numbered else []
             row = [*kept, *numbers, *scores]
-            row += [_held_values(parts)] if deferred else []
+            row += [_held_values(parts, served)] if deferred else []
             if best is not None:
                 best.add(row)
             if options.top is None:
@@ -376,7 +377,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "flagged": None if cutoff is None else count_flagged,
         "threshold": cutoff if cutoff is not None and np.isfinite(cutoff) else None,
         "ignored": ignored,
-        "warnings": served.features.warnings(),
+        "warnings": columns.warnings(),
         "columns": names_of_first,
         "first": first,
     }
@@ -410,6 +411,7 @@ class BatchRecording:
         self._path, self._at = path, time.time()
         self._batch_score_id = recorded["batch_score_id"]
         recorder = Recorder(recorded["owner"], self._feedback, served, self, types)
+        self.columns = recorder.columns
         self._file = SegmentFile(path, recorder.stream.features)
         common = Common(self._at, None, "batch", self._batch_score_id)
         self._recording = Recording(recorder, common)
@@ -531,10 +533,10 @@ def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
     return [*(field for field in fields if field.name not in names), values]
 
 
-def _held_values(blocks: Sequence[Floats]) -> pa.Array:
+def _held_values(blocks: Sequence[Floats], served: Served) -> pa.Array:
     import pyarrow as pa
 
-    X = np.concatenate(blocks)
+    X = np.concatenate(blocks)[:, : len(served.features.names)]
     return pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
 
 

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
         monitor_rate,
     )
     from .budget import allot
+    from .by_group import (
+        measure_calibration_difference,
+        measure_selection_ratio,
+        monitor_differences,
+    )
     from .calibration import (
         CalibrationMeasurement,
         CalibrationMonitor,

@@ -10,6 +10,9 @@ With α = .05 for a year, the probability that any test of the alias raises a fa
 | guarantee | guaranteed rates, by betting | .01 |
 | unlabelled | distribution of scores and features, before outcomes are known | .01 |
 
+If groups are monitored, *selection* (ratios of selection rates) and *group_calibration* (differences of the
+calibration) have shares, too, each half as large as that of the calibration; the others are then smaller in proportion.
+
 Shares scale with the declared α. A family that is not tested leaves its share to the others in proportion, if that is
 declared before the first look. Several tests of a family divide its share equally.
 
@@ -41,15 +44,21 @@ from core.base.parameters import check_value
 from core.errors import InvalidParameter
 from core.monitoring.measuring import check_alpha
 
-Family = Literal["ranking", "calibration", "guarantee", "unlabelled"]
+Family = Literal[
+    "ranking", "calibration", "guarantee", "unlabelled", "selection", "group_calibration"
+]
 
 SHARES: Mapping[Family, float] = {
     "ranking": 0.4,
     "calibration": 0.2,
     "guarantee": 0.2,
     "unlabelled": 0.2,
+    "selection": 0.1,
+    "group_calibration": 0.1,
 }
-"""The part of α of each family."""
+"""The parts of the families; a family's share is its part of the sum over those that are tested."""
+
+_USUAL: tuple[Family, ...] = ("ranking", "calibration", "guarantee", "unlabelled")
 
 
 def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Family, float]:
@@ -60,8 +69,8 @@ def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Famil
     alpha : float in (0, 0.5)
         Probability of any false alarm in a term.
     tests : mapping of str to int, optional
-        Number of tests in each family that is tested: "ranking", "calibration", "guarantee", "unlabelled". Default: one
-        in each.
+        Number of tests in each family that is tested: "ranking", "calibration", "guarantee", "unlabelled", "selection",
+        "group_calibration". Default: one in each of the first four.
 
     Returns
     -------
@@ -76,7 +85,7 @@ def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Famil
     """
     check_value("tests", Mapping | None, tests)
     check_alpha(alpha)
-    numbers = dict.fromkeys(SHARES, 1) if tests is None else dict(tests)
+    numbers = dict.fromkeys(_USUAL, 1) if tests is None else dict(tests)
     for family, number in numbers.items():
         if family not in SHARES:
             raise InvalidParameter(

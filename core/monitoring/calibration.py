@@ -23,6 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -130,29 +131,52 @@ def measure_calibration(
     >>> round(found.level.value, 1), round(found.slope.value, 1)
     (0.5, 1.0)
     """
+    positive, odds, weight, numbers, _ = check_calibration_rows(
+        probability, y, sample_weight, entity
+    )
+    rows = check_rows(positive, {"probability": odds}, weight, numbers)
+    distinct = None if numbers is None else np.unique(numbers)
+    slope = None
+    if np.ptp(odds) > 0.0:
+        slope = coefficient(rows, odds[np.newaxis], np.zeros(odds.size), 1.0, first, last, distinct)
+    level = coefficient(rows, np.empty((0, odds.size)), odds, 0.0, first, last, distinct)
+    assert level is not None
+    return CalibrationMeasurement(level, slope)
+
+
+class CalibrationRows(NamedTuple):
+    """Checked rows of weight above 0. `numbers` are those of their entities, and `used` their mask among all rows."""
+
+    positive: NDArray[np.bool_]
+    odds: FloatArray
+    weight: FloatArray | None
+    numbers: NDArray[np.uint64] | None
+    used: NDArray[np.bool_]
+
+
+def check_calibration_rows(
+    probability: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    entity: ArrayLike | None,
+) -> CalibrationRows:
     positive = check_booleans("y", finite_vector("y", y))
     p = finite_vector("probability", probability, positive.size)
     check_probabilities(p)
     numbers = None if entity is None else entity_numbers(entity, positive.size)
     weight = None if sample_weight is None else check_weights(sample_weight, positive.size)
-    if weight is not None and not weight.all():
-        used = weight > 0.0
-        positive, p, weight = positive[used], p[used], weight[used]
-        numbers = None if numbers is None else numbers[used]
-    rows = check_rows(positive, {"probability": p}, weight, numbers)
-    distinct = None if numbers is None else np.unique(numbers)
     odds = np.clip(log_odds(p), -_MOST_ODDS, _MOST_ODDS)
-    slope = None
-    if np.ptp(odds) > 0.0:
-        slope = _coefficient(
-            rows, odds[np.newaxis], np.zeros(odds.size), 1.0, first, last, distinct
-        )
-    level = _coefficient(rows, np.empty((0, odds.size)), odds, 0.0, first, last, distinct)
-    assert level is not None
-    return CalibrationMeasurement(level, slope)
+    used = np.ones(positive.size, np.bool_) if weight is None else weight > 0.0
+    return CalibrationRows(
+        positive[used],
+        odds[used],
+        None if weight is None else weight[used],
+        None if numbers is None else numbers[used],
+        used,
+    )
 
 
-def _coefficient(
+def coefficient(
     rows: EvaluatedRows,
     features: FloatArray,
     offset: FloatArray,
@@ -174,7 +198,7 @@ def _coefficient(
     influence = sum_by_unit(weight * (y - p) * gradient, rows.unit)
     units = min(effective_units(rows))
     variance = inner(influence, influence) * units / max(units - 1.0, 1.0)
-    null = sigmoid(offset + features.sum(axis=0))
+    null = sigmoid(offset + expected * features.sum(axis=0))
     own, by_null = _information(features, weight, p), _information(features, weight, null)
     variance *= max(1.0, by_null / own) if own > 0.0 else 1.0
     if not (math.isfinite(theta[0]) and 0.0 < variance < math.inf):

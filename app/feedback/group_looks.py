@@ -1,0 +1,263 @@
+"""Looks at groups: do selection rates, or the calibration, differ between the groups of protected columns?
+
+Each group is compared with the reference group of its column, from `since` on. A small group needs more periods than a
+large one until it has enough rows, so each comparison has periods of its own that wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import TypedDict
+
+from app.feedback.looks import (
+    GROUP_CALIBRATION,
+    SELECTION,
+    Series,
+    Status,
+    StoredLook,
+    alpha_of,
+    restored,
+    select,
+    stored,
+)
+from app.feedback.period_rows import UNKNOWN, PeriodRows
+from app.feedback.periods import Period
+from app.platform.documents import MonitorSettings
+from app.platform.sql import Json
+
+if TYPE_CHECKING:
+    from core.monitoring import Measurement
+
+GroupFamily = Literal["selection", "group_calibration"]
+METRICS: Mapping[GroupFamily, str] = {SELECTION: "selection_ratio", GROUP_CALIBRATION: "odds_ratio"}
+Texts = Mapping[str, npt.NDArray[Any]]
+"""The values of each protected column, None where missing."""
+
+
+class GroupTest(NamedTuple):
+    """A group that is compared with the reference group of its column."""
+
+    column: str
+    reference: str
+    group: str
+
+
+class Waiting(TypedDict):
+    """The first period whose rows wait: its number and its start."""
+
+    number: int
+    start: float
+
+
+class ComparedGroup(TypedDict):
+    """A comparison of two groups. Rates are of its newest rows; ratio and limits are of its window."""
+
+    column: str
+    group: str
+    reference: str
+    status: Status
+    rows: int
+    reference_rows: int
+    rate: float | None
+    reference_rate: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    first: int | None
+    last: int | None
+
+
+def tests_of(settings: MonitorSettings) -> list[GroupTest]:
+    groups = settings["protected"]
+    assert groups is not None
+    return [
+        GroupTest(column, reference, group)
+        for column, (reference, *others) in groups["columns"].items()
+        for group in others
+    ]
+
+
+def waiting_of(series: Series) -> dict[GroupTest, Waiting]:
+    """Return what waits for more rows, as the newest look with rows left it."""
+    for look in reversed(series.looks):
+        if (kept := look["state"].get("waiting")) is not None:
+            return {GroupTest(*names): waiting for names, waiting in kept}
+    return {}
+
+
+def _measured(looks: Sequence[StoredLook], test: GroupTest) -> list[Measurement]:
+    from core.monitoring import Measurement
+
+    return [
+        restored(Measurement, found)
+        for look in looks
+        for names, found in look["state"].get("measured", ())
+        if GroupTest(*names) == test
+    ]
+
+
+def look_at_groups(
+    family: GroupFamily,
+    found: StoredLook,
+    series: Series,
+    period: Period,
+    rows: PeriodRows,
+    texts: Texts,
+    settings: MonitorSettings,
+) -> StoredLook:
+    """Compare the groups on the rows of this period and of those that wait; all are of one model."""
+    from core.metrics.four_fifths import FOUR_FIFTHS
+    from core.monitoring import monitor_differences
+    from core.monitoring.measuring import MIN_POSITIVES
+
+    prepared = _selections(rows, settings) if family == SELECTION else _outcomes(rows)
+    if isinstance(prepared, str):
+        return {**found, "metric": None, "reason": prepared}
+    tests, earlier = tests_of(settings), waiting_of(series)
+    alpha = alpha_of(family, settings) / len(tests)
+    tolerance = -math.log(FOUR_FIFTHS)
+    if family == GROUP_CALIBRATION:
+        tolerance = settings["tolerance"].get("calibration", 0.0)
+    compared: list[ComparedGroup] = []
+    waiting: list[tuple[GroupTest, Waiting]] = []
+    measured: list[tuple[GroupTest, Json]] = []
+    greatest, chosen = -math.inf, None
+    for test in tests:
+        since = earlier.get(test, {"number": found["number"], "start": period.start})
+        own = prepared.of(test, since["start"], texts[test.column])
+        one = own.compared(test)
+        compared.append(one)
+        measurement = own.measure(since["number"], found["number"])
+        if measurement is None or measurement.weight < MIN_POSITIVES:
+            waiting.append((test, since))
+            continue
+        measured.append((test, stored(measurement)))
+        look = monitor_differences(
+            [*_measured(series.looks, test), measurement],
+            planned=found["planned"],
+            alpha=alpha,
+            tolerance=tolerance,
+            since=found["since"],
+        ).looks[-1]
+        one["status"] = "alarm" if look.alarm else "passed"
+        one["ratio"], one["first"], one["last"] = math.exp(look.window_value), look.first, look.last
+        one["low"], one["high"] = math.exp(-look.drop_high), math.exp(-look.drop_low)
+        found["alpha_spent"] += look.alpha_spent
+        if look.statistic / look.critical_value > greatest:
+            greatest, chosen = look.statistic / look.critical_value, (look, one)
+    found["details"] = {"groups": compared}
+    found["state"] = {"waiting": waiting, "measured": measured}
+    if chosen is None:
+        few = f"fewer than {MIN_POSITIVES} effective rows of a kind in one of the groups"
+        return {**found, "status": "waiting", "reason": few}
+    look, one = chosen
+    alarms = any(each["status"] == "alarm" for each in compared)
+    return {
+        **found,
+        "status": "alarm" if alarms else "passed",
+        "value": one["ratio"],
+        "low": one["low"],
+        "high": one["high"],
+        "expected": 1.0,
+        "statistic": look.statistic,
+        "critical_value": look.critical_value,
+        "from_period": look.first,
+    }
+
+
+class _Pair(NamedTuple):
+    """Rows of a group and of its reference group: what is counted, and the probabilities of outcomes."""
+
+    event: npt.NDArray[np.bool_]
+    in_group: npt.NDArray[np.bool_]
+    weight: npt.NDArray[np.float64]
+    entity: npt.NDArray[np.uint64] | None
+    probability: npt.NDArray[np.float64] | None
+
+    def compared(self, test: GroupTest) -> ComparedGroup:
+        rates = [
+            float(np.average(self.event[of], weights=self.weight[of])) if of.any() else None
+            for of in (self.in_group, ~self.in_group)
+        ]
+        return {
+            "column": test.column,
+            "group": test.group,
+            "reference": test.reference,
+            "status": "waiting",
+            "rows": int(self.in_group.sum()),
+            "reference_rows": int((~self.in_group).sum()),
+            "rate": rates[0],
+            "reference_rate": rates[1],
+            "ratio": None,
+            "low": None,
+            "high": None,
+            "first": None,
+            "last": None,
+        }
+
+    def measure(self, first: int, last: int) -> Measurement | None:
+        from core.monitoring import measure_calibration_difference, measure_selection_ratio
+
+        if not len(self.event):
+            return None
+        own = {"first": first, "last": last, "entity": self.entity, "sample_weight": self.weight}
+        if self.probability is None:
+            return measure_selection_ratio(self.event, self.in_group, **own)
+        return measure_calibration_difference(self.probability, self.event, self.in_group, **own)
+
+
+class _Prepared(NamedTuple):
+    """The rows that can be compared: positions in the rows of the period, and what is counted."""
+
+    rows: PeriodRows
+    used: npt.NDArray[np.bool_]
+    event: npt.NDArray[np.bool_]
+    weight: npt.NDArray[np.float64]
+    probability: npt.NDArray[np.float64] | None
+
+    def of(self, test: GroupTest, start: float, texts: npt.NDArray[Any]) -> _Pair:
+        rows, entity = self.rows, self.rows.entities
+        in_group = texts == test.group
+        some = self.used & (in_group | (texts == test.reference)) & (rows.at >= start)
+        return _Pair(
+            self.event[some],
+            in_group[some],
+            self.weight[some],
+            None if entity is None else entity[some],
+            None if self.probability is None else self.probability[some],
+        )
+
+
+def _selections(rows: PeriodRows, settings: MonitorSettings) -> _Prepared | str:
+    """Return why there are none."""
+    groups = settings["protected"]
+    assert groups is not None
+    if not (rows.flag != UNKNOWN).any():
+        return "the alias has no guarantee, so it flags no decision"
+    favourable = 1 if groups["favourable"] == "flagged" else 0
+    return _Prepared(rows, rows.flag != UNKNOWN, rows.flag == favourable, 1.0 / rows.keep, None)
+
+
+def _outcomes(rows: PeriodRows) -> _Prepared | str:
+    """Return why there are none. As in the test of the whole calibration, rows are conditioned on their probability."""
+    if np.isnan(rows.probability).all():
+        return "the decisions have no probability"
+    selected, _ = select(rows)
+    used = selected["rows"] & ~np.isnan(rows.probability)
+    weight = np.ones(rows.size)
+    return _Prepared(rows, used, rows.label == 1, weight, rows.probability)
+
+
+def shown_groups(found: Json) -> Iterator[ComparedGroup]:
+    """Yield the comparisons to speak of: those with an alarm, or else the tested one that is furthest from equality."""
+    tested = [each for each in found["details"]["groups"] if each["ratio"] is not None]
+    alarms = [each for each in tested if each["status"] == "alarm"]
+    if alarms:
+        yield from alarms
+    elif tested:
+        yield max(tested, key=lambda each: abs(math.log(each["ratio"])))
