@@ -39,6 +39,8 @@ FIELDS = {
     "monitor/tolerance/calibration": FieldLabel(
         "tolerance_calibration", "Tolerated shift of the calibration, in log odds"
     ),
+    "monitor/protected/columns": FieldLabel("groups", "Groups to compare"),
+    "monitor/protected/favourable": FieldLabel("favourable", "Favourable decision"),
 }
 """The fields of the form, by the API's members that they fill."""
 NEW: Mapping[str, str] = {
@@ -122,6 +124,11 @@ def _entered(settings: Feedback | None) -> dict[str, str]:
         "period": settings.monitor and settings.monitor.period,
         "alpha": settings.monitor.alpha if settings.monitor else NEW["alpha"],
     }
+    if settings.monitor is not None and (protected := settings.monitor.protected) is not None:
+        found["favourable"] = protected.favourable
+        found["groups"] = "\n".join(
+            joined([column, *groups]) for column, groups in protected.columns.items()
+        )
     tolerance = settings.monitor.tolerance if settings.monitor else {}
     found |= {f"tolerance_{metric}": tolerance.get(metric) for metric in TOLERANCES}
     return {
@@ -169,8 +176,16 @@ def _settings(form: Fields) -> Json:
             period=form["period"],
             alpha=number_or_text(form.get("alpha", "")),
             tolerance=_filled(**tolerance),
+            protected=_groups(form),
         )
     return _filled(**found)
+
+
+def _groups(form: Fields) -> Json | None:
+    """Each line has the name of a column and its groups, separated by commas."""
+    lines = (_names(line) for line in form.get("groups", "").splitlines())
+    columns = {name: groups for name, *groups in filter(None, lines)}
+    return {"columns": columns, "favourable": form.get("favourable")} if columns else None
 
 
 def _filled(**values: Any) -> Json:

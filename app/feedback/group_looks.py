@@ -124,8 +124,8 @@ def look_at_groups(
     if family == GROUP_CALIBRATION:
         tolerance = settings["tolerance"].get("calibration", 0.0)
     compared: list[ComparedGroup] = []
-    waiting: list[tuple[GroupTest, Waiting]] = []
-    measured: list[tuple[GroupTest, Json]] = []
+    waiting: list[tuple[list[str], Waiting]] = []
+    measured: list[tuple[list[str], Json]] = []
     greatest, chosen = -math.inf, None
     for test in tests:
         since = earlier.get(test, {"number": found["number"], "start": period.start})
@@ -134,9 +134,9 @@ def look_at_groups(
         compared.append(one)
         measurement = own.measure(since["number"], found["number"])
         if measurement is None or measurement.weight < MIN_POSITIVES:
-            waiting.append((test, since))
+            waiting.append(([*test], since))
             continue
-        measured.append((test, stored(measurement)))
+        measured.append(([*test], stored(measurement)))
         look = monitor_differences(
             [*_measured(series.looks, test), measurement],
             planned=found["planned"],

@@ -40,7 +40,7 @@ class Alarm(Record):
     """Name of the model."""
     alias: str
     """The alias."""
-    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee']
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'selection', 'group_calibration']
     """What was tested."""
     words: str
     """The result in one sentence."""
@@ -1162,6 +1162,42 @@ class ComparedCurve(Record):
     points: list[ComparedPoint]
     """At most 100 points, from (0, 0) to (1, 1)."""
 
+class ComparedGroup(Record):
+    """A group of a protected column, compared with the reference group."""
+
+    column: str
+    """Name of the column."""
+    group: str
+    """Value of the group."""
+    reference: str
+    """Value of the reference group."""
+    status: Literal['passed', 'alarm', 'waiting', 'not_tested']
+    """Result of the test."""
+    rows: int
+    """Number of decisions about the group that were compared, of this period and of earlier ones with too
+    few rows. For the calibration, only those with an outcome.
+    """
+    reference_rows: int
+    """The same of the reference group."""
+    rate: float | None
+    """Fraction of these decisions that are favourable; for the calibration, of positives. Null without
+    rows.
+    """
+    reference_rate: float | None
+    """The same of the reference group."""
+    ratio: float | None
+    """Ratio of the group to the reference group in the tested window: of the selection rates, or of the
+    odds of a positive relative to the predicted ones. Null without a test.
+    """
+    low: float | None
+    """Lower limit of the ratio. The limits hold for all windows of all looks of the term together."""
+    high: float | None
+    """Upper limit of the ratio."""
+    first: int | None
+    """Number of the first period of the window."""
+    last: int | None
+    """Number of the last period of the window."""
+
 class ComparedMetric(Record):
     """The models compared by one metric."""
 
@@ -1687,6 +1723,10 @@ class Decision(Record):
     """Id of the request."""
     features: dict[str, float | bool | str | None]
     """The recorded features. Null: missing, or a category that did not occur in training."""
+    protected: dict[str, str | None]
+    """The recorded protected columns, which are not scored. Null: missing, or not one of the groups of the
+    settings.
+    """
 
 class DecisionCost(Record):
     """Cost per row of a decision rule, on rows that were not used to choose it."""
@@ -2541,7 +2581,7 @@ class Exploration(Record):
 class FamilyBudget(Record):
     """The error probability of one family in its current term."""
 
-    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee']
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'selection', 'group_calibration']
     """What is tested."""
     alpha: float
     """Probability of a false alarm in all looks of a term together. The sum over all families is the
@@ -3502,7 +3542,7 @@ class Look(Record):
     arrive or are corrected later have no effect on it.
     """
 
-    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'shadow']
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'selection', 'group_calibration', 'shadow']
     """What was tested."""
     status: Literal['passed', 'alarm', 'waiting', 'not_tested']
     """Result of the test."""
@@ -3518,7 +3558,7 @@ class Look(Record):
     """Id of the model whose decisions were tested: the last one that the alias served in the period. Null
     without decisions.
     """
-    metric: Literal['psi', 'auc', 'calibration', 'fpr', 'fnr', 'flagged', 'rate'] | None
+    metric: Literal['psi', 'auc', 'calibration', 'fpr', 'fnr', 'flagged', 'rate', 'selection_ratio', 'odds_ratio'] | None
     """Tested metric. Null if the alias has none."""
     population: Literal['all', 'flagged', 'unflagged', 'none'] | None
     """Decisions that the metric describes. Null if outcomes are not needed."""
@@ -3529,7 +3569,9 @@ class Look(Record):
     positives: int
     """Number of positive outcomes."""
     value: float | None
-    """PSI of the score, AUC, fraction of positives, or rate. Null if not measured."""
+    """PSI of the score, AUC, fraction of positives, rate, or ratio of the group with the greatest
+    statistic. Null if not measured.
+    """
     low: float | None
     """Lower confidence limit of the value in this period."""
     high: float | None
@@ -3570,6 +3612,8 @@ class Look(Record):
     """All metrics of the period, given with the AUC. Null for other families."""
     shifted: list[ShiftedColumn] | None
     """Columns that have shifted. Null unless the family is `unlabelled`."""
+    groups: list[ComparedGroup] | None
+    """The compared groups. Null unless the family is `selection` or `group_calibration`."""
 
 class LookEstimate(Record):
     """A metric with its 95 % confidence interval, which holds for this period alone, not for all looks
@@ -4245,6 +4289,16 @@ class MonitorSettings(Record):
     """Probability of a false alarm within a year, of all families together."""
     tolerance: dict[str, float]
     """Differences from the validation, by metric, up to which nothing is wrong."""
+    protected: MonitoredGroups | None
+    """Groups to compare. Null: none."""
+
+class MonitoredGroups(Record):
+    """Groups of entities between which decisions should not differ."""
+
+    columns: dict[str, list[str]]
+    """Protected columns, each with the values that are compared; the first one is the reference group."""
+    favourable: Literal['not_flagged', 'flagged']
+    """Which decision is favourable to the entity. Its rates are compared between groups."""
 
 class MonitoredPeriod(Record):
     """A period with its looks."""

@@ -34,6 +34,7 @@ _FAMILIES = {
     "calibration": "calibration",
     "guarantee": "guaranteed rate",
 }
+_OF_GROUPS = {"selection": "selection rates", "group_calibration": "calibration of groups"}
 _SETTINGS = ("keep", "features", "days", "explore", "outcome", "shadow", "monitor")
 """Members of the feedback settings that can be set."""
 
@@ -146,10 +147,12 @@ def _print_monitor(found: types.AliasMonitor, waiting: list[types.Alarm]) -> Non
     elif found.detectable is not None:
         out.print_line(_say_detectable(found.detectable))
     if found.periods:
-        table = new_table("period", "decisions", "AUC", *list(_FAMILIES.values()))
+        made = {look.family for period in found.periods for look in period.looks}
+        families = _FAMILIES | {each: _OF_GROUPS[each] for each in _OF_GROUPS if each in made}
+        table = new_table("period", "decisions", "AUC", *families.values())
         for period in found.periods:
             looks: dict[str, types.Look] = {each.family: each for each in period.looks}
-            states = (_state(looks.get(family)) for family in _FAMILIES)
+            states = (_state(looks.get(family)) for family in families)
             table.add_row(
                 period.start[:10], f"{period.decisions:,}", _auc(looks.get("ranking")), *states
             )

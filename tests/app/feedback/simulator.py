@@ -15,7 +15,14 @@ import pyarrow as pa
 from sqlalchemy import func, select, update
 
 from app.feedback.outcomes import Outcomes
-from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, schema_of, write_segment
+from app.feedback.segments import (
+    FEATURE,
+    PROTECTED,
+    SegmentFeature,
+    hash_ids,
+    schema_of,
+    write_segment,
+)
 from app.platform import catalogue
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
@@ -47,7 +54,7 @@ def feedback(**changes: Any) -> StoredFeedback:
         "explore": None,
         "outcome": {"horizon_days": 30.0, "silence": None, "attribute": "last_before_event"},
         "shadow": None,
-        "monitor": {"period": "week", "alpha": 0.05, "tolerance": {}},
+        "monitor": {"period": "week", "alpha": 0.05, "tolerance": {}, "protected": None},
     }
     return found | changes  # type: ignore[return-value]
 
@@ -141,6 +148,7 @@ class Simulator:
         ids: Sequence[str | None] | None = None,
         model: Served | None = None,
         duplicates: int = 0,
+        sex: Sequence[str | None] | None = None,
     ) -> list[str]:
         """Record decisions about rows, evenly over a week from `start`; returns their ids."""
         served = self.served() if model is None else model
@@ -169,13 +177,14 @@ class Simulator:
                 )
             ).one()
             alias_revision = alias.revision
-        schema = schema_of(
-            [
-                SegmentFeature("a", "numeric"),
-                SegmentFeature("b", "numeric"),
-                SegmentFeature("word", "categorical"),
-            ]
-        )
+        features = [
+            SegmentFeature("a", "numeric"),
+            SegmentFeature("b", "numeric"),
+            SegmentFeature("word", "categorical"),
+        ]
+        if sex is not None:
+            features.append(SegmentFeature("sex", "categorical", True))
+        schema = schema_of(features)
         hashes = None
         if ids is not None:
             hashes = pa.array(hash_ids(self.owner, [each or "" for each in ids]))
@@ -202,6 +211,8 @@ class Simulator:
             FEATURE + "b": pa.array(rows.b),
             FEATURE + "word": pa.array(rows.word.tolist()).dictionary_encode(),
         }
+        if sex is not None:
+            columns[PROTECTED + "sex"] = pa.array(sex, pa.string()).dictionary_encode()
         batch = pa.RecordBatch.from_arrays(
             [
                 (values if isinstance(values, pa.Array) else pa.array(values)).cast(each.type)

@@ -85,7 +85,12 @@ def test_the_monitor_shows_looks_alarms_and_budget(
 ) -> None:
     _, client = watched
     found = client.get(PATH).json()
-    assert found["settings"] == {"period": "week", "alpha": 0.05, "tolerance": {}}
+    assert found["settings"] == {
+        "period": "week",
+        "alpha": 0.05,
+        "tolerance": {},
+        "protected": None,
+    }
     first = found["periods"][-1]
     assert first["start"] == "2024-12-30T00:00:00.000Z"
     assert (first["decisions"], first["lost"], first["corrections"]) == (1000, 0, 0)

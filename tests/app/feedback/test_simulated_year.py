@@ -18,7 +18,7 @@ from app.platform.documents import MonitorSettings, StoredGuarantee
 from core.monitoring import CalibrationMeasurement, Measurement, measure_validation, window
 from tests.long_form import LONG_FORM, rest
 
-SETTINGS: MonitorSettings = {"period": "week", "alpha": 0.05, "tolerance": {}}
+SETTINGS: MonitorSettings = {"period": "week", "alpha": 0.05, "tolerance": {}, "protected": None}
 GUARANTEED: StoredGuarantee = {"fpr": None, "tpr": None, "flagged": 0.06, "confidence": 0.95}
 CALIBRATED = CalibrationMeasurement(
     Measurement(0.0, 1e-9, 1e5, 1e6), Measurement(1.0, 1e-9, 1e5, 1e6)
