@@ -38,6 +38,8 @@ ENTERED = {
     "alpha": "0.02",
     "tolerance_auc": "0.01",
     "tolerance_calibration": "",
+    "groups": 'sex, male, female\r\n"town, region", north, south',
+    "favourable": "flagged",
     "shadow": "",
 }
 
@@ -120,7 +122,13 @@ def test_settings_are_made_changed_and_deleted_without_scripts(
         "silence": None,
         "attribute": "first_before_event",
     }
-    assert found["monitor"] == {"period": "month", "alpha": 0.02, "tolerance": {"auc": 0.01}}
+    columns = {"sex": ["male", "female"], "town, region": ["north", "south"]}
+    assert found["monitor"] == {
+        "period": "month",
+        "alpha": 0.02,
+        "tolerance": {"auc": 0.01},
+        "protected": {"columns": columns, "favourable": "flagged"},
+    }
     assert found["shadow"] is None
     text = ours.read(answer.headers["location"])
     assert "revision 1" in text
