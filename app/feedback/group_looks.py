@@ -205,7 +205,12 @@ class _Pair(NamedTuple):
 
         if not len(self.event):
             return None
-        own = {"first": first, "last": last, "entity": self.entity, "sample_weight": self.weight}
+        own: Any = {
+            "first": first,
+            "last": last,
+            "entity": self.entity,
+            "sample_weight": self.weight,
+        }
         if self.probability is None:
             return measure_selection_ratio(self.event, self.in_group, **own)
         return measure_calibration_difference(self.probability, self.event, self.in_group, **own)

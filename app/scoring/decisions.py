@@ -259,7 +259,9 @@ class Recorder:
         types = features.types if types is None else types
         words = [None if categories is None else categories[i] for i in self._positions]
         self.columns, protected = _with_protected(settings, served)
-        self._words = [(i, w) for i, w in zip(self._positions, words, strict=True) if w is not None]
+        self._words: list[tuple[int, Sequence[str]]] = [
+            (i, w) for i, w in zip(self._positions, words, strict=True) if w is not None
+        ]
         self._words += [(i, w) for _, i, w in protected]
         self._numbers = [i for i, w in zip(self._positions, words, strict=True) if w is None]
         self._is_whole = self._numbers == list(range(len(self.columns.names)))
@@ -431,7 +433,7 @@ def _with_protected(
         return features, []
     columns, categories = monitor["protected"]["columns"], served.ranker.categories_
     added = {name: words for name, words in columns.items() if name not in features.names}
-    found = [
+    found: list[tuple[str, int, Sequence[str]]] = [
         (name, len(features.names) + i, words) for i, (name, words) in enumerate(added.items())
     ]
     for name in columns.keys() - added.keys():
