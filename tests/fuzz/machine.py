@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from app.ingest.formats import CONTENT_TYPES, JSON_ARRAY
-from tests.fuzz.sound import Request, World
+from tests.fuzz.sound import ALIAS, PROTECTION, Request, World
 from tests.waiting import patience
 
 SOUND = 0.5  # share of the requests that take all that is known to work
@@ -33,7 +33,14 @@ MODES = [GenerationMode.POSITIVE] * 3 + [GenerationMode.NEGATIVE]
 CHECKS = [content_type_conformance, response_headers_conformance, response_schema_conformance]
 # Refusals that any route may give, which the description sums up as `default`
 ANYWHERE = {400, 406, 408, 413, 414, 429, 431}
-FIRST = ("POST /v1/datasets",) * 6 + ("POST /v1/jobs",) * 8
+FIRST = (
+    *("POST /v1/datasets",) * 6,
+    *("POST /v1/jobs",) * 8,
+    *(ALIAS,) * 8,
+    *(PROTECTION,) * 4,
+    *("POST /v1/webhooks",) * 3,
+    *("POST /v1/webhooks/{webhook_id}/ping",) * 3,
+)
 # They say 503 where a part is away, and describe that.
 PROBES = ("GET /health/ready", "GET /health/staffed")
 
@@ -175,7 +182,7 @@ class Fuzzer:
             self.tally.faults.setdefault((label, status), f"{fault}\n{case.as_curl_command()}")
         if status in (200, 201, 202) and response.headers["content-type"] == ["application/json"]:
             answer = response.json()
-            self._world.learn(answer)
+            self._world.learn(answer, case.path_parameters)
             if label in self.creating and "valid" not in answer:
                 self.tally.created[label] += 1
         elif status in (204, 404):

@@ -27,6 +27,12 @@ RECEIVER = "https://receiver.invalid/events"
 PARQUET = "application/vnd.apache.parquet"
 ALIAS = "PUT /v1/models/{name}/aliases/{alias}"
 FEEDBACK = f"{ALIAS}/feedback"
+PROTECTION = f"{ALIAS}/protection"
+BREAK_GLASS = "POST /v1/models/{name}/aliases/{alias}/break-glass"
+REPLAY = "POST /v1/webhooks/{webhook_id}/deliveries/{event_id}/replay"
+GUARDED = "guarded"
+"""How the names of aliases begin that may be protected. Others stay free, or no alias could be moved any more."""
+MOST_GUARDED = 10  # an alias has 10 open requests at most
 ANSWERS = ("application/json", "text/csv", "application/x-ndjson", "*/*;q=0.1, text/csv")
 
 
@@ -49,9 +55,13 @@ class World:
         self._known: defaultdict[str, deque[str]] = defaultdict(lambda: deque(maxlen=KEPT))
         self._gone: set[str] = set()
         self._dictionaries = 0
+        self._delivery: str | None = None  # whose webhook is in the address that is being made
         self._makers: dict[str, Callable[[], Request | None]] = {
             "POST /v1/datasets": self._dataset,
             "POST /v1/datasets/{dataset_id}/versions": self._version,
+            "POST /v1/datasets/{dataset_id}/read": lambda: self._json(
+                {"label": "shop", "positive": "north"}
+            ),
             "PUT /v1/datasets/{dataset_id}/pairs": self._pairs,
             "POST /v1/uploads": self._upload,
             "PUT /v1/uploads/{upload_id}/parts/{number}": self._part,
@@ -63,6 +73,11 @@ class World:
             "POST /v1/batch-scores": self._batch,
             ALIAS: self._alias,
             FEEDBACK: lambda: self._json({"days": self.random.randrange(1, 400)}),
+            PROTECTION: lambda: Request(
+                {"protected": True}, "application/json", headers={"If-Match": '"1"'}
+            ),
+            BREAK_GLASS: lambda: self._json({"reason": "Emergency"}),
+            "POST /v1/alias-requests": self._alias_request,
             "PUT /v1/models/{name}/reason-codes": self._reason_codes,
             "PUT /v1/models/{ref}/calibration": self._calibration,
             "POST /v1/models/{ref}/score": self._rows_or_table,
@@ -73,6 +88,9 @@ class World:
             "POST /v1/outcomes": self._outcomes,
             "POST /v1/erasures": lambda: self._json({"id": f"c{self.random.randrange(50)}"}),
             "POST /v1/webhooks": lambda: self._json({"url": RECEIVER}),
+            "POST /v1/webhooks/{webhook_id}/rotate": Request,
+            "POST /v1/webhooks/{webhook_id}/ping": Request,
+            REPLAY: Request,
             "POST /v1/keys": self._key,
             "POST /v1/keys/{key_id}/rotate": self._rotation,
         }
@@ -101,14 +119,29 @@ class World:
                 return self.random.choice(("rankboost", "auc_svm", "treerank", "auto"))
             case "name":
                 return "fuzzed"
+            case "webhook_id" if label == REPLAY:
+                self._delivery = self._any("delivery")
+                return self._delivery and self._delivery.partition(" ")[0]
+            case "event_id":
+                return self._delivery and self._delivery.partition(" ")[2]
             case "upload_id":
                 return self._last("upload")
             case "number":
                 return "1"
             case "alias" if label == ALIAS:
-                alias = self.random.choice(("champion", f"a{self.random.randrange(10_000)}"))
-                self._add("alias", alias)
+                guarded = f"{GUARDED}{self.random.randrange(MOST_GUARDED)}"
+                alias = self.random.choice(
+                    ("champion", guarded, f"a{self.random.randrange(10_000)}")
+                )
+                self._add(GUARDED if alias == guarded else "alias", alias)
                 return alias
+            case "alias" if label == PROTECTION:
+                alias = self._any(GUARDED)
+                if alias is not None:
+                    self._add("protected", alias)
+                return alias
+            case "alias" if label == BREAK_GLASS:
+                return self._any("protected")
             case "alias" if label == FEEDBACK:
                 alias = self._any("alias") or "champion"
                 self._add("recorded", alias)
@@ -118,10 +151,12 @@ class World:
             case _:
                 return self._any(name.removesuffix("_id"))
 
-    def learn(self, body: Any) -> None:
-        """Remember the things that an answer shows to exist."""
+    def learn(self, body: Any, path: Json) -> None:
+        """Remember the things that an answer shows to exist; `path` has the parameters of the request's address."""
         listed = body.get("data") if isinstance(body, dict) else None
         for thing in listed if isinstance(listed, list) else [body]:
+            if isinstance(thing, dict) and "event_id" in thing and "webhook_id" in path:
+                self._add("delivery", f"{path['webhook_id']} {thing['event_id']}")
             if not (isinstance(thing, dict) and isinstance(thing.get("id"), str)):
                 continue
             kind = thing["id"].partition("_")[0]
@@ -143,8 +178,6 @@ class World:
                     self._add("key", thing["id"])
                 case "wh":
                     self._add("webhook", thing["id"])
-                case "evt":
-                    self._add("event", thing["id"])
                 case "evl" | "cmp" | "bat":
                     name = {"evl": "evaluation", "cmp": "comparison", "bat": "batch_score"}[kind]
                     self._add(name, thing["id"])
@@ -156,8 +189,8 @@ class World:
             if gone and is_id(identifier) and not identifier.startswith("key_"):
                 self._gone.add(identifier)
             for known in self._known.values():
-                if identifier in known:
-                    known.remove(identifier)
+                for each in [each for each in known if identifier in each.split(" ")]:
+                    known.remove(each)
 
     def is_gone(self, identifiers: Iterable[Any]) -> bool:
         """Return True if one of them was deleted."""
@@ -304,6 +337,13 @@ class World:
             return None
         headers = {} if self.random.random() < 0.8 else {"If-Match": '"1"'}
         return Request({"model_id": model}, "application/json", headers=headers)
+
+    def _alias_request(self) -> Request | None:
+        model, alias = self._any("model of fuzzed"), self._any("protected")
+        if model is None or alias is None:
+            return None
+        said = {"kind": "set", "name": "fuzzed", "alias": alias, "model_id": model}
+        return self._json(said | {"reason": "Better"})
 
     def _reason_codes(self) -> Request | None:
         if self._any("model of fuzzed") is None:
