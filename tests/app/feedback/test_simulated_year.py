@@ -25,7 +25,7 @@ CALIBRATED = CalibrationMeasurement(
 )
 """The probabilities are the true ones."""
 VALIDATION_ROWS, WEEKLY_ROWS = 8000, 3500 if LONG_FORM else 2000
-YEARS = 300 if LONG_FORM else 3
+YEARS = 40 if LONG_FORM else 3
 DESIGNS = {"explored": 0.35, "all outcomes known": 1.0}
 MISSING = {"at random": (0.3, 0.3), "more of the positives": (0.0, 0.08)}
 """The fractions of the negatives and of the positives whose outcome is missing, without exploration."""

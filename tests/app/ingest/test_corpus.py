@@ -23,7 +23,7 @@ from tests.app.ingest.corpus.case import Case
 from tests.long_form import LONG_FORM
 
 EVERY, EVERY_SPOILT = (1, 1) if LONG_FORM else (6, 12)
-TIMES = 50 if LONG_FORM else 1
+TIMES = 8 if LONG_FORM else 1
 PIECES = [
     *((delimited, name, size) for name, size in (("BLOCK_BYTES", 16), ("COLUMN_BYTES", 1))),
     *((delimited, "_EXACT_CELLS", 4), (ndjson, "_CELLS", 4), (columnar, "_BATCH_CELLS", 4)),

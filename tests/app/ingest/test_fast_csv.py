@@ -103,7 +103,7 @@ few_rows = st.lists(st.tuples(*[st.sampled_from(VALUES)] * 3).map(",".join), min
 )
 @example(rows=['1,5",2', '3,4,"x\n5,6,7"'], end="\n", size=4096)
 @settings(
-    max_examples=3000 if LONG_FORM else 50,
+    max_examples=2000 if LONG_FORM else 50,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_rows_are_those_of_python_whatever_columns_are_read(

@@ -33,7 +33,7 @@ TEXTS = [
 ]
 CODECS = ["utf-8", "utf-8-sig", "utf-16"]
 fuzzed = settings(
-    max_examples=500 if LONG_FORM else 10,
+    max_examples=200 if LONG_FORM else 10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

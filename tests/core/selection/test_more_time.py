@@ -21,7 +21,7 @@ from tests.long_form import LONG_FORM, one_in
 PREVALENCE = 0.1
 TEST_Y = (np.arange(20_000) % 10 == 0).astype(np.int8)
 TEST_STREAM = 99
-N_POPULATIONS = 60 if LONG_FORM else 6
+N_POPULATIONS = 24 if LONG_FORM else 6
 BUDGETS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0) if LONG_FORM else (4.0, 16.0, 64.0)
 
 
