@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from app.feedback.group_looks import ComparedGroup, shown_groups
@@ -15,9 +16,11 @@ from app.feedback.looks import (
     SHADOW,
     UNLABELLED,
 )
+from app.feedback.periods import PLANNED, PeriodKind, numbered_period
 from app.platform.sql import Json
 
 _OFF = 0.005  # log odds: less is 0 in two digits
+_KINDS: Mapping[int, PeriodKind] = {number: kind for kind, number in PLANNED.items()}
 _RECURRING = 1.2  # of the variance: less is within the error of a few sketches
 
 
@@ -39,7 +42,7 @@ def say_look(family: str, found: Json) -> str:
         return say_comparison(details["comparison"])
     if family in (SELECTION, GROUP_CALIBRATION):
         say = _say_selection if family == SELECTION else _say_group_calibration
-        return " ".join(say(each) for each in shown_groups(found))
+        return " ".join(say(found, each) for each in shown_groups(found))
     if family == GUARANTEE:
         said = _say_guarantee(found)
     else:
@@ -54,12 +57,12 @@ def say_look(family: str, found: Json) -> str:
     return said
 
 
-def _say_selection(one: ComparedGroup) -> str:
+def _say_selection(found: Json, one: ComparedGroup) -> str:
     from core.metrics.four_fifths import FOUR_FIFTHS
 
     said = (
         f"The selection rate of {one['column']} {one['group']} is {one['ratio']:.2f} times that of {one['reference']} "
-        f"({one['low']:.2f} to {one['high']:.2f}) {_when(one)}: "
+        f"({one['low']:.2f} to {one['high']:.2f}) {_when(found, one)}: "
     )
     if one["status"] == "alarm":
         below = one["high"] is not None and one["high"] < 1.0
@@ -67,10 +70,11 @@ def _say_selection(one: ComparedGroup) -> str:
     return f"{said}not significantly below {FOUR_FIFTHS} or above {1.0 / FOUR_FIFTHS}."
 
 
-def _say_group_calibration(one: ComparedGroup) -> str:
+def _say_group_calibration(found: Json, one: ComparedGroup) -> str:
     said = (
         f"Relative to the predictions, the odds of a positive of {one['column']} {one['group']} are "
-        f"{one['ratio']:.2f} times those of {one['reference']} ({one['low']:.2f} to {one['high']:.2f}) {_when(one)}"
+        f"{one['ratio']:.2f} times those of {one['reference']} ({one['low']:.2f} to {one['high']:.2f}) "
+        f"{_when(found, one)}"
     )
     ends = (
         ": the calibration differs" if one["status"] == "alarm" else ", no significant difference"
@@ -78,15 +82,23 @@ def _say_group_calibration(one: ComparedGroup) -> str:
     return f"{said}{ends}."
 
 
-def _when(window: Mapping[str, Any]) -> str:
-    if window["first"] == window["last"]:
-        return f"in period {window['last']}"
-    return f"in periods {window['first']} to {window['last']}"
+def _when(found: Json, window: Mapping[str, Any]) -> str:
+    """Name the days of the window, which has numbers of periods of the look's term."""
+    first, last = (
+        numbered_period(found["term_start"], _KINDS[found["planned"]], window[end])
+        for end in ("first", "last")
+    )
+    begin, end = _day(first.start), _day(last.end - 1.0)
+    return f"on {begin}" if begin == end else f"from {begin} to {end}"
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).date().isoformat()
 
 
 def _say_auc(found: Json) -> str:
     window = found["details"]["window"]
-    said = f"AUC {window['value']:.3f} {_when(window)}, {found['expected']:.3f} in the reference: "
+    said = f"AUC {window['value']:.3f} {_when(found, window)}, {found['expected']:.3f} in the reference: "
     if found["status"] == "alarm":
         return f"{said}it has fallen by at least {max(0.0, window['drop_low']):.3f}."
     return f"{said}no significant fall."
@@ -95,7 +107,7 @@ def _say_auc(found: Json) -> str:
 def _say_calibration(found: Json) -> str:
     """Name what has moved most, the level or the slope, with its interval."""
     window, is_slope = found["details"]["window"], found["details"]["tested"] == "slope"
-    when = _when(window)
+    when = _when(found, window)
     ends = "" if found["status"] == "alarm" else ", no significant difference"
     if is_slope:
         change = f"{-window['drop_high']:+.2f} to {-window['drop_low']:+.2f}"
@@ -129,7 +141,8 @@ def _say_guarantee(found: Json) -> str:
     observed, expected = found["details"]["observed_since"], found["details"]["expected_since"]
     if observed is None or expected is None:
         return "No rows yet."
-    said = f"The {found['metric']} has been {observed:.4f} since period {found['from_period']}, {expected:.4f} allowed"
+    begin = numbered_period(found["term_start"], _KINDS[found["planned"]], found["from_period"])
+    said = f"The {found['metric']} has been {observed:.4f} since {_day(begin.start)}, {expected:.4f} allowed"
     if found["status"] == "alarm":
         return f"{said}: the guarantee is broken."
     return f"{said}: no significant excess."

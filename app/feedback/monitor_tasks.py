@@ -43,7 +43,7 @@ from app.feedback.period_rows import (
     recorded_features,
     within,
 )
-from app.feedback.periods import DAY, Period, PeriodKind, period_at
+from app.feedback.periods import DAY, Period, PeriodKind, numbered_period
 from app.feedback.segments import FEATURE, PROTECTED
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
@@ -577,10 +577,8 @@ class _Maker:
         first = looking.pending_from(series)
         if first == series.number:
             return rows
-        each = period_at(series.term_start, period.kind)
-        for _ in range(first - 1):
-            each = each.next()
-        span = Period(period.kind, each.start, period.end)
+        begin = numbered_period(series.term_start, period.kind, first)
+        span = Period(period.kind, begin.start, period.end)
         as_of = period.end + self._horizon
         every = read_period(self._payload["segments"], span, self._outcomes, as_of)
         return looking.rows_of_model(every, model_id)

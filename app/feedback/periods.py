@@ -52,6 +52,14 @@ def periods_between(start: float, kind: PeriodKind, until: float) -> Iterator[Pe
         period = period.next()
 
 
+def numbered_period(start: float, kind: PeriodKind, number: int) -> Period:
+    """Return a period by its number from 1, the number of the period of `start`."""
+    found = period_at(start, kind)
+    for _ in range(number - 1):
+        found = found.next()
+    return found
+
+
 def count_periods(start: float, last: Period) -> int:
     """Count the periods from the one that begins at `start` to `last`."""
     return sum(1 for _ in periods_between(start, last.kind, last.end))

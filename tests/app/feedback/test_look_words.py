@@ -37,6 +37,7 @@ def calibration(tested: str, status: str, reference: float = 0.0) -> str:
     details = {"tested": tested, "window": {**window, "inflation": 1.0}, "missing": None}
     state = {"reference": {"level": {"value": reference}, "slope": None}}
     found = {"status": status, "reason": None, "details": details, "state": state}
+    found |= {"term_start": 1735516800.0, "planned": 52}
     return say_look("calibration", found)
 
 
@@ -49,6 +50,7 @@ def test_a_calibration_names_what_has_moved(status: str) -> None:
     assert "slope" in slope
     assert "-0.16 to -0.02" in slope
     for each in (level, slope):
+        assert "from 2025-01-13 to 2025-02-09" in each
         assert ("no significant difference" in each) is (status == "passed")
 
 
