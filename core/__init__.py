@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from .boosting.smooth_margin_rank import SmoothMarginRank
     from .ensemble import RankAverage
     from .forest.random_forest import RandomForest
+    from .importing.ranker import ImportedTrees
+    from .importing.reading import import_model
     from .linear.greedy_pairs import GreedyPairs
     from .linear.scorecard import Scorecard
     from .linear.smooth import AsymmetricSVM, Logistic, PNormPush

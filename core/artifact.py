@@ -7,7 +7,7 @@ whose value is the header, a JSON object:
 format             "rankwright-ranker"
 schema_version     1; an older library refuses a greater one
 library_version    the version that wrote it, for the reader
-algorithm          name in `core.registry`, or rank_average
+algorithm          name in `core.registry`, rank_average or imported_trees
 parameters         what `get_parameters()` returns
 state              the rest of the fitted state: number and names of features, classes, figures
 =================  =================================================================================
@@ -28,11 +28,15 @@ from core.base.ranker import Ranker
 from core.base.state import ARRAY_TYPES, Arrays, to_safetensors
 from core.ensemble import NAME, RankAverage
 from core.errors import ArtifactError, CoreError
+from core.importing import ranker as imported
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
 from core.version import VERSION
 
 FORMAT = "rankwright-ranker"
 SCHEMA_VERSION = 1
+
+# The rankers that are not trained by their own name.
+_OTHERS: dict[str, type[Ranker]] = {NAME: RankAverage, imported.NAME: imported.ImportedTrees}
 
 # Parsed JSON takes up to thirty times its bytes of memory. 8 MiB are enough for the names of 100,000 features.
 MAX_HEADER_BYTES = 8 * 2**20
@@ -79,7 +83,8 @@ def save(ranker: Ranker) -> bytes:
     >>> type(data)
     <class 'bytes'>
     """
-    algorithm = NAME if type(ranker) is RankAverage else name_of(ranker)
+    others = (name for name, other in _OTHERS.items() if type(ranker) is other)
+    algorithm = next(others, None) or name_of(ranker)
     if algorithm is None:
         known = ", ".join(ALGORITHMS)
         raise ArtifactError(
@@ -133,7 +138,7 @@ def load(data: bytes) -> Ranker:
         raise ArtifactError(f"an artifact must be bytes, got {type(data).__name__}")
     layout = _read_layout(data)
     header = _read_header(layout.pop("__metadata__", None))
-    algorithm = RankAverage if header["algorithm"] == NAME else ALGORITHMS.get(header["algorithm"])
+    algorithm = _OTHERS.get(header["algorithm"]) or ALGORITHMS.get(header["algorithm"])
     if algorithm is None:
         raise ArtifactError(unknown_algorithm(header["algorithm"]))
     return _rebuild(algorithm, header, _read_arrays(data, layout))

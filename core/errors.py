@@ -41,5 +41,11 @@ class ArtifactError(CoreError):
     code = "invalid_artifact"
 
 
+class InvalidModelFile(CoreError):
+    """A model file of another library is damaged, or holds a model that cannot be scored exactly."""
+
+    code = "invalid_model_file"
+
+
 class ShardsLost(RuntimeError):
     """Shards of a fit, or the processes that hold them, were lost or changed: no input is at fault."""

@@ -195,8 +195,10 @@ class TreeSum(Ensemble):
             self.rounds["n_leaves"], self.splits, self.leaf_value, self.sets, self.n_categories
         )
 
-    def score(self, X: Floats, intercept: float) -> Floats:
+    def score(self, X: Floats, intercept: float, *, is_float32: bool = False) -> Floats:
         """Return intercept + constant + the trees' values for each row, without checks; O(n_rows · n_trees · depth).
+
+        is_float32: whether the sum is rounded to float32 after each tree.
 
         The score of a row does not depend on the other rows: few rows go from node to node, many are coded and sent
         through the trees together (`core.trees.predictor`), and leaf values are added in the same order.
@@ -205,9 +207,9 @@ class TreeSum(Ensemble):
         many = len(X) >= MIN_CODED_ROWS and len(self.rounds) >= MIN_CODED_TREES
         binned = self._binned if many else None
         if binned is None:
-            add_scores(X, self.nodes, 0, len(self.rounds), scores)
+            add_scores(X, self.nodes, 0, len(self.rounds), scores, is_float32)
         else:
-            binned.add_scores(X, scores)
+            binned.add_scores(X, scores, is_float32)
         return scores
 
     def score_mixed(self, mixed: MixedRows, intercept: float) -> Floats:

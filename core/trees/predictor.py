@@ -163,10 +163,10 @@ class BinnedPredictor:
     trees: BinnedTrees
     is_narrow: bool
 
-    def add_scores(self, X: Floats, scores: Floats) -> None:
+    def add_scores(self, X: Floats, scores: Floats, is_float32: bool) -> None:
         n_blocks = -(-len(X) // CODED_AT_ONCE)
         pool = ThreadPool(len(X) * len(self.trees.n_splits))
-        pool.run(_add_coded_scores, n_blocks, X, self.trees, self.is_narrow, scores)
+        pool.run(_add_coded_scores, n_blocks, X, self.trees, self.is_narrow, is_float32, scores)
 
 
 def bin_trees(
@@ -228,10 +228,28 @@ def bin_trees(
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
 
+@numba.njit(inline="always")
+def _round(scores):  # type: ignore[no-untyped-def]
+    """Round scores, (n,), to float32: the sum of two float32 rounded once is their float32 sum."""
+    for i in range(len(scores)):
+        scores[i] = np.float64(np.float32(scores[i]))
+
+
 @kernel(
-    numba.void(numba.int64, numba.int64, numba.int64, _MATRIX, _BINNED_TREES, numba.boolean, _F1)
+    numba.void(
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        _MATRIX,
+        _BINNED_TREES,
+        numba.boolean,
+        numba.boolean,
+        _F1,
+    )
 )
-def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # type: ignore[no-untyped-def]
+def _add_coded_scores(  # type: ignore[no-untyped-def]
+    first, step, n_blocks, X, trees, is_narrow, is_float32, scores
+):
     """Add the sum of all trees to the scores, for every step-th block of rows. is_narrow: all codes fit uint8."""
     n_asked = len(trees.features)
     narrow = np.empty((n_asked if is_narrow else 0, CODED_AT_ONCE), dtype=np.uint8)
@@ -271,6 +289,8 @@ def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # ty
             s += trees.n_splits[t]
             for i in range(n):
                 scores[low + i] += values[at[i]]
+            if is_float32:
+                _round(scores[low : low + n])
 
 
 class Nodes(NamedTuple):
@@ -429,10 +449,20 @@ def _walk_rows(X, nodes, with_sets, tree, low, high, at):  # type: ignore[no-unt
 
 @kernel(
     numba.void(
-        numba.int64, numba.int64, numba.int64, _MATRIX, _NODES, numba.int64, numba.int64, _F1
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        _MATRIX,
+        _NODES,
+        numba.int64,
+        numba.int64,
+        numba.boolean,
+        _F1,
     )
 )
-def _add_scores(first_task, step, n_tasks, X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
+def _add_scores(  # type: ignore[no-untyped-def]
+    first_task, step, n_tasks, X, nodes, first, last, is_float32, scores
+):
     """Add the sum of trees first:last to the scores, for every step-th task; see `add_scores`."""
     size = WALKED_AT_ONCE if last - first == 1 else ROWS_PER_TREE
     at = np.empty(ROWS_PER_TREE, dtype=np.int64)
@@ -447,21 +477,26 @@ def _add_scores(first_task, step, n_tasks, X, nodes, first, last, scores):  # ty
                     _walk_rows(X, nodes, False, tree, low, high, at)
                 for k in range(high - low):
                     scores[low + k] += nodes.mean[at[k]]
+                if is_float32:
+                    _round(scores[low:high])
 
 
-def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -> None:
+def add_scores(
+    X: Floats, nodes: Nodes, first: int, last: int, scores: Floats, is_float32: bool = False
+) -> None:
     """Add the sum of trees first:last to the scores of rows, tree by tree, in threads if that pays.
 
     scores: (n_rows,); the sum of a row does not depend on the other rows.
+    is_float32: whether the sum is rounded to float32 after each tree.
 
     O(n_rows · n_trees · depth).
     """
     n_tasks = -(-len(X) // TASK_ROWS)
     if n_tasks == 1:
-        _add_scores(0, 1, 1, X, nodes, first, last, scores)
+        _add_scores(0, 1, 1, X, nodes, first, last, is_float32, scores)
     else:
         pool = ThreadPool(len(X) * int(nodes.depth[first:last].sum()))
-        pool.run(_add_scores, n_tasks, X, nodes, first, last, scores)
+        pool.run(_add_scores, n_tasks, X, nodes, first, last, is_float32, scores)
 
 
 @kernel(numba.void(_MATRIX, _NODES, numba.float64[:, ::1]))

@@ -1,0 +1,163 @@
+"""`import_model`: a ranker from the bytes of a model file."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.base.parameters import plain_value
+from core.base.target import check_labels
+from core.errors import InvalidData, InvalidModelFile, InvalidParameter
+
+from .lightgbm import read_lightgbm
+from .linked import collect
+from .model import Model, name_columns
+from .ranker import ImportedTrees
+from .xgboost import read_xgboost
+
+Names = Sequence[str]
+
+
+def import_model(
+    data: bytes,
+    *,
+    columns: Names | None = None,
+    features: Names | None = None,
+    categories: Mapping[str, Names] | Names | None = None,
+    missing: float | None = None,
+    n_trees: int | None = None,
+    classes: Sequence[Any] = (0, 1),
+) -> ImportedTrees:
+    """Return a ranker with the trees of a LightGBM or XGBoost model.
+
+    Its scores are the raw scores of the library, equal bit for bit. The bytes may come from an untrusted source:
+    nothing in them is executed, and time and memory are proportional to their number.
+
+    Parameters
+    ----------
+    data : bytes
+        LightGBM's text, or XGBoost's JSON or UBJSON, as `save_model` writes them.
+    columns : sequence of str, optional
+        Columns of the table to score. Each feature must be one of them; LightGBM writes spaces in names as `_`.
+    features : sequence of str, optional
+        Names of the features, in the order of the model. Required if the file has no names.
+    categories : mapping of str to sequence of str, or sequence of str, optional
+        For each categorical feature its categories, in the order of their codes. Required for files that do not hold
+        them: XGBoost before 3.1, and LightGBM without pandas. A sequence of names says which features the lists of
+        `pandas_categorical` belong to. That is required if a feature is constant (`none`) or the counts differ.
+    missing : float, optional
+        XGBoost's value for missing values. Required for XGBoost; NaN is its default.
+    n_trees : int, optional
+        Number of trees to use, from the first. Required for XGBoost if the best iteration is not the last.
+    classes : sequence of two labels
+        The labels of the table; the greater one is positive.
+
+    Returns
+    -------
+    ImportedTrees
+
+    Raises
+    ------
+    InvalidModelFile
+        The file is damaged, or its model is not supported: several classes, `gblinear`, `linear_tree`, vector leaves,
+        other objectives. The message names tree, node or feature, rule and value.
+    InvalidParameter
+        Something must be declared, or a declaration does not fit the file.
+
+    Notes
+    -----
+    The score of LightGBM's random forests (`average_output`) is the mean of the trees, up to rounding. A category that
+    the model does not know counts as missing; XGBoost before 3.1 sends unknown codes left.
+
+    Examples
+    --------
+    >>> from core import import_model
+    >>> text = '''tree
+    ... version=v4
+    ... num_class=1
+    ... num_tree_per_iteration=1
+    ... max_feature_idx=0
+    ... objective=binary sigmoid:1
+    ... feature_names=age
+    ... feature_infos=[18:90]
+    ... Tree=0
+    ... num_leaves=2
+    ... num_cat=0
+    ... split_feature=0
+    ... threshold=40.5
+    ... decision_type=2
+    ... left_child=-1
+    ... right_child=-2
+    ... leaf_value=-0.5 0.25
+    ... leaf_count=30 10
+    ... end of trees'''
+    >>> ranker = import_model(text.encode(), classes=(False, True))
+    >>> ranker.decision_function([[30.0], [50.0]])
+    array([-0.5 ,  0.25])
+    """
+    if not isinstance(data, bytes):
+        raise InvalidData(f"data must be bytes, got {type(data).__name__}")
+    for name, names in ("columns", columns), ("features", features):
+        _check_names(name, names)
+    for name, names in categories.items() if isinstance(categories, Mapping) else ():
+        _check_names(f"categories of {name!r}", names)
+    if not isinstance(categories, Mapping):
+        _check_names("categories", categories)
+    missing, n_trees = plain_value(missing), plain_value(n_trees)
+    if missing is not None and (
+        type(missing) not in (int, float) or not (math.isnan(missing) or abs(missing) < 1e38)
+    ):
+        raise InvalidParameter(
+            f"missing must be NaN or a number from -1e38 to 1e38, got {missing!r}"
+        )
+    if n_trees is not None and (type(n_trees) is not int or n_trees < 1):
+        raise InvalidParameter(f"n_trees must be an integer of at least 1, got {n_trees!r}")
+    labels = _check_classes(classes)
+    model = _read(data, missing, n_trees)
+    table = name_columns(model, columns, features, categories)
+    ranker = ImportedTrees()
+    ranker.classes_ = labels
+    ranker.n_features_in_ = len(table.names)
+    ranker.feature_names_in_ = np.array(table.names, dtype=object)
+    ranker.categories_ = table.categories
+    ranker.ensemble_ = collect(model.trees, model.start, table)
+    ranker.source_, ranker.is_float32_ = model.source, model.is_float32
+    ranker.missing_low_, ranker.missing_high_ = model.missing_low, model.missing_high
+    ranker._mark_fitted()
+    return ranker
+
+
+def _read(data: bytes, missing: float | None, n_trees: int | None) -> Model:
+    if data.startswith(b"tree"):
+        if missing is not None:
+            raise InvalidParameter(
+                "missing must not be declared: a LightGBM file says what is missing"
+            )
+        model = read_lightgbm(data)
+        if n_trees is not None and n_trees > len(model.trees):
+            raise InvalidParameter(f"n_trees must be at most {len(model.trees)}, got {n_trees}")
+        return model._replace(trees=model.trees[:n_trees])
+    if data[:64].lstrip()[:1] == b"{":
+        return read_xgboost(data, missing, n_trees)
+    raise InvalidModelFile(
+        "a model must be LightGBM's text, or XGBoost's JSON or UBJSON as save_model writes them; other formats, such "
+        f"as pickle, are not read. The file starts with {data[:16]!r}"
+    )
+
+
+def _check_names(what: str, names: Any) -> None:
+    if names is None:
+        return
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise InvalidParameter(f"{what} must be a sequence of strings, got {names!r:.100}")
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidParameter(f"{what} must be a sequence of strings")
+
+
+def _check_classes(classes: Any) -> npt.NDArray[Any]:
+    try:
+        return check_labels(classes, 2)[0]
+    except (InvalidData, TypeError) as error:
+        raise InvalidParameter(f"classes must be two distinct labels: {error}") from error

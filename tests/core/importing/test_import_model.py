@@ -1,0 +1,329 @@
+"""Models of LightGBM and XGBoost, which `make_models.py` made: equal scores, and refusals of everything else."""
+
+import json
+import math
+import re
+import struct
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import ImportedTrees, import_model, load, save
+from core.errors import CoreError, InvalidModelFile, InvalidParameter
+from core.explain import shapley_estimate
+from core.importing.ubjson import read_ubjson
+from tests.long_form import LONG_FORM
+
+FOLDER = Path(__file__).parent / "models"
+MODELS = {
+    path.name: path
+    for path in sorted(FOLDER.iterdir())
+    if path.suffix in (".txt", ".ubj") or path.with_name(f"{path.name}.json").exists()
+}
+LIGHTGBM = MODELS["lightgbm-4.7.0-binary.txt"].read_text(encoding="utf-8")
+XGBOOST = MODELS["xgboost-3.2.0-logistic.json"].read_bytes()
+
+
+def stored(name: str) -> tuple[dict[str, Any], pd.DataFrame, np.ndarray]:
+    """Return the options, the rows and the library's raw scores of a model."""
+    expected = FOLDER / f"{name.replace('.ubj', '.json')}.json"
+    document = json.loads(expected.read_text(encoding="utf-8"))
+    rows = pd.DataFrame(document["rows"], columns=document["columns"])
+    numbers = {name: rows[name].astype(float) for name in ("age", "amount paid")}
+    options = document["options"]
+    if "missing" in options:
+        options["missing"] = float(options["missing"])
+    return options, rows.assign(**numbers), np.array(document["scores"])
+
+
+def read(name: str, **others: Any) -> ImportedTrees:
+    options, rows, _ = stored(name)
+    return import_model(MODELS[name].read_bytes(), **{"columns": list(rows), **options, **others})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_scores_are_those_of_the_library(name: str) -> None:
+    _, rows, expected = stored(name)
+    ranker = load(save(read(name)))
+    if "forest" in name:
+        np.testing.assert_allclose(ranker.decision_function(rows), expected, rtol=0, atol=1e-9)
+        expected = ranker.decision_function(rows)
+    np.testing.assert_array_equal(ranker.decision_function(rows), expected)
+    one = [ranker.decision_function(rows[k : k + 1])[0] for k in range(0, len(rows), 7)]
+    np.testing.assert_array_equal(one, expected[::7])
+    many = pd.concat([rows] * (600 // len(rows) + 1))
+    np.testing.assert_array_equal(ranker.decision_function(many)[: len(rows)], expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_parts_of_a_score_add_up(name: str) -> None:
+    _, rows, _ = stored(name)
+    ranker = read(name)
+    rows = rows[(rows.drop(columns="town", errors="ignore").abs() < 1e6).all(axis=1)][:20]
+    parts = ranker.contributions(rows), ranker.shapley_values(rows)
+    for part in parts:
+        total = ranker.offset_ + part.sum(axis=1)
+        np.testing.assert_allclose(total, ranker.decision_function(rows), atol=1e-5)
+
+
+def test_estimated_shapley_values_see_what_counts_as_missing() -> None:
+    ranker = read("lightgbm-4.7.0-zero.txt")
+    _, rows, _ = stored("lightgbm-4.7.0-zero.txt")
+    zeros, missing = rows[:5].assign(age=0.0), rows[:5].assign(age=np.nan)
+    found = [shapley_estimate(ranker, few, rows[5:15]) for few in (zeros, missing)]
+    np.testing.assert_allclose(found[0].values, found[1].values, atol=1e-12)
+
+
+def test_unknown_words_count_as_missing() -> None:
+    ranker = read("xgboost-3.2.0-logistic.json")
+    _, rows, _ = stored("xgboost-3.2.0-logistic.json")
+    unknown, missing = rows.assign(town="Paris"), rows.assign(town=None)
+    np.testing.assert_array_equal(
+        ranker.decision_function(unknown), ranker.decision_function(missing)
+    )
+
+
+def test_it_cannot_be_trained() -> None:
+    with pytest.raises(InvalidParameter):
+        ImportedTrees().fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("xgboost-3.2.0-logistic.json", {"missing": None}, "missing"),
+        ("xgboost-2.1.4-logistic.json", {"categories": None}, "'town'"),
+        ("xgboost-3.2.0-umlaut.json", {"categories": None}, "'town'"),
+        ("xgboost-3.2.0-logistic.json", {"missing": 0.0}, "missing"),
+        ("xgboost-3.2.0-numbers.json", {"n_trees": None}, "n_trees"),
+        ("xgboost-3.2.0-numbers.json", {"n_trees": 6}, "n_trees"),
+        ("xgboost-3.2.0-numbers.json", {"features": None}, "features"),
+        ("lightgbm-4.7.0-binary.txt", {"missing": math.nan}, "missing"),
+        ("lightgbm-4.7.0-binary.txt", {"columns": ["age", "town"]}, "amount_paid"),
+        (
+            "lightgbm-4.7.0-binary.txt",
+            {"columns": ["age", "amount paid", "amount_paid", "town"]},
+            "amount_paid",
+        ),
+        ("lightgbm-4.7.0-binary.txt", {"categories": {"street": ["a"]}}, "street"),
+    ],
+)
+def test_what_must_be_declared(name: str, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidParameter, match=re.escape(says)):
+        read(name, **options)
+
+
+def test_lists_of_categories_whose_columns_are_open() -> None:
+    """A constant category is `none`, as a constant number: the lists do not say whose they are."""
+    text = LIGHTGBM.replace("feature_infos=[", "feature_infos=none ", 1)
+    text = re.sub(r"feature_infos=none \S+", "feature_infos=none", text)
+    with pytest.raises(InvalidParameter, match="'town'"):
+        import_model(text.encode())
+    declared = import_model(text.encode(), categories=["town"])
+    _, rows, expected = stored("lightgbm-4.7.0-binary.txt")
+    rows = rows.rename(columns={"amount paid": "amount_paid"})
+    np.testing.assert_array_equal(declared.decision_function(rows), expected)
+    with pytest.raises(InvalidParameter, match="categories"):
+        import_model(text.encode(), categories=["town", "age"])
+
+
+def edit_text(pattern: str, by: str) -> bytes:
+    text, n = re.subn(pattern, by, LIGHTGBM, count=1, flags=re.MULTILINE)
+    assert n == 1
+    return text.encode()
+
+
+def edit_json(change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> bytes:
+    root = json.loads(XGBOOST)
+    change(root["learner"], root["learner"]["gradient_booster"]["model"]["trees"])
+    return json.dumps(root).encode()
+
+
+TEXTS = {
+    "multi-class": (r"^num_class=1", "num_class=3", "num_class"),
+    "several trees an iteration": (r"^num_tree_per.*", "num_tree_per_iteration=3", "num_tree"),
+    "objective": (r"^objective=.*", "objective=multiclassova", "multiclassova"),
+    "no objective": (r"^objective=.*\n", "", "objective"),
+    "linear tree": (r"^is_linear=0", "is_linear=1", "tree 0: is_linear"),
+    "a cycle": (r"^left_child=\S+", "left_child=0", "tree 0, node 0"),
+    "a child beyond": (r"^left_child=\S+", "left_child=9999", "9999"),
+    "a leaf beyond": (r"^left_child=\S+", "left_child=-9999", "9998"),
+    "a feature beyond": (r"^split_feature=\S+", "split_feature=77", "77"),
+    "too few values": (r"^leaf_value=\S+ ", "leaf_value=", "tree 0: leaf_value"),
+    "an infinite leaf": (r"^leaf_value=\S+", "leaf_value=inf", "tree 0, leaf 0"),
+    "a leaf that is none": (r"^leaf_value=\S+", "leaf_value=nan", "tree 0, leaf 0"),
+    "a negative weight": (r"^leaf_count=\S+", "leaf_count=-4", "tree 0, leaf 0"),
+    "a threshold that is none": (r"^threshold=\S+", "threshold=nan", "tree 0, node 0"),
+    "many leaves": (r"^num_leaves=\S+", "num_leaves=1000000000", "tree 0"),
+    "no leaves": (r"^num_leaves=\S+", "num_leaves=0", "num_leaves"),
+    "many features": (r"^max_feature_idx=2", "max_feature_idx=999999999", "feature_names"),
+    "truncated": (r"^end of trees", "", "truncated"),
+    "a tree is missing": (r"^Tree=1", "Tree=2", "Tree"),
+    "unknown decision": (r"^decision_type=\S+", "decision_type=99", "decision_type"),
+    "a huge number": (r"^num_leaves=\S+", "num_leaves=" + "9" * 5000, "num_leaves"),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_lightgbm_refusals(case: str) -> None:
+    pattern, by, says = TEXTS[case]
+    with pytest.raises(InvalidModelFile, match=re.escape(says)):
+        import_model(edit_text(pattern, by))
+
+
+def test_mixed_missing_types_are_refused() -> None:
+    text = MODELS["lightgbm-4.7.0-zero.txt"].read_text(encoding="utf-8")
+    match = re.search(r"^decision_type=(.*)$", text, flags=re.MULTILINE)
+    assert match is not None
+    types = [str(int(kind) | 8 & ~4) if kind in ("4", "6") else kind for kind in match[1].split()]
+    types = [str(int(kind) - 4) if kind in ("12", "14") else kind for kind in types]
+    mixed = text.replace(match[0], "decision_type=" + " ".join(types), 1)
+    with pytest.raises(InvalidModelFile, match="missing type"):
+        import_model(mixed.encode())
+
+
+def drop(tree: dict[str, Any], key: str, at: int, value: Any) -> None:
+    tree[key][at] = value
+
+
+DOCUMENTS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "gblinear": (lambda of, _: of["gradient_booster"].update(name="gblinear"), "gblinear"),
+    "multi-class": (lambda of, _: of["learner_model_param"].update(num_class="3"), "num_class"),
+    "targets": (lambda of, _: of["learner_model_param"].update(num_target="2"), "num_target"),
+    "objective": (lambda of, _: of["objective"].update(name="survival:aft"), "survival:aft"),
+    "vector leaves": (
+        lambda _, trees: trees[2]["tree_param"].update(size_leaf_vector="2"),
+        "tree 2: size_leaf_vector",
+    ),
+    "groups": (
+        lambda of, _: of["gradient_booster"]["model"].update(tree_info=[0, 1, 0, 1, 0]),
+        "tree_info",
+    ),
+    "a cycle": (lambda _, trees: drop(trees[1], "left_children", 0, 0), "tree 1, node 0"),
+    "a diamond": (lambda _, trees: drop(trees[1], "left_children", 0, 2), "tree 1, node 0"),
+    "a child beyond": (lambda _, trees: drop(trees[1], "left_children", 0, 999), "999"),
+    "a huge child": (lambda _, trees: drop(trees[1], "left_children", 0, 1 << 70), "tree 1"),
+    "a feature beyond": (lambda _, trees: drop(trees[0], "split_indices", 0, -1), "got -1"),
+    "text for a number": (lambda _, trees: drop(trees[0], "split_conditions", 0, "1"), "tree 0"),
+    "infinite": (lambda _, trees: drop(trees[0], "split_conditions", -1, math.inf), "tree 0, leaf"),
+    "none": (lambda _, trees: drop(trees[0], "split_conditions", -1, math.nan), "tree 0, leaf"),
+    "negative": (lambda _, trees: drop(trees[0], "sum_hessian", -1, -1.0), "tree 0, leaf"),
+    "too few": (lambda _, trees: trees[0]["default_left"].pop(), "tree 0: default_left"),
+    "many features": (
+        lambda of, _: of["learner_model_param"].update(num_feature="1000000000"),
+        "num_feature",
+    ),
+    "base score": (lambda of, _: of["learner_model_param"].update(base_score="[1,2]"), "base_sc"),
+    "base of 0": (lambda of, _: of["learner_model_param"].update(base_score="0"), "base_score"),
+    "no tree": (lambda _, trees: trees.__setitem__(0, None), "tree 0"),
+    "an empty tree": (
+        lambda _, trees: trees[0].update(
+            {key: [] for key, of in trees[0].items() if of.__class__ is list}
+        ),
+        "tree 0",
+    ),
+    "unknown code": (
+        lambda _, trees: [
+            tree["categories"].__setitem__(0, 6) for tree in trees if tree["categories"]
+        ],
+        "'town'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DOCUMENTS)
+def test_xgboost_refusals(case: str) -> None:
+    change, says = DOCUMENTS[case]
+    with pytest.raises(InvalidModelFile, match=re.escape(says)):
+        import_model(edit_json(change), missing=math.nan)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x80\x04pickle", b"PK\x03\x04", b"{", b"tree", b"{}", b"[1]"]
+)
+def test_other_files_are_refused(data: bytes) -> None:
+    with pytest.raises(InvalidModelFile):
+        import_model(data, missing=math.nan if data[:1] == b"{" else None)
+
+
+HOSTILE = {
+    "a count without bytes": b"{U\x01a[$L#L" + struct.pack(">q", 1 << 50),
+    "a count of nothing": b"{U\x01a[$Z#L" + struct.pack(">q", 1 << 40),
+    "an untyped count": b"{U\x01a[#L" + struct.pack(">q", 1 << 40),
+    "a negative count": b"{U\x01a[$d#l" + struct.pack(">i", -4),
+    "a long text": b"{L" + struct.pack(">q", 1 << 60) + b"a",
+    "nested arrays": b"{U\x01a" + b"[" * 100_000,
+    "nested objects": b"{" + b"U\x01a{" * 100_000,
+    "nested JSON": b'{"a":' * 100_000,
+    "many trees": edit_text(r"^Tree=0", "Tree=1000000000"),
+    "a wide leaf": edit_text(r"^num_cat=0", "num_cat=1000000000"),
+    "a deep tree": b"".join(
+        [
+            LIGHTGBM.partition("Tree=0")[0].encode(),
+            b"Tree=0\nnum_leaves=5001\nnum_cat=0\nsplit_feature=" + b"0 " * 5000,
+            b"\nthreshold=" + b"0 " * 5000 + b"\ndecision_type=" + b"2 " * 5000,
+            b"\nleft_child=" + " ".join(str(~k) for k in range(5000)).encode(),
+            b"\nright_child=" + " ".join([*map(str, range(1, 5000)), "-5001"]).encode(),
+            b"\nleaf_value=" + b"0 " * 5001 + b"\nleaf_count=" + b"1 " * 5001 + b"\nend of trees\n",
+            b'pandas_categorical:[["Ulm"]]',
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_files_take_no_more_memory_than_their_bytes_need(case: str) -> None:
+    data = HOSTILE[case]
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidModelFile):
+            import_model(data, missing=math.nan if data[:1] == b"{" else None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 200 * len(data) + (1 << 21)
+
+
+def test_ubjson_is_read_as_json() -> None:
+    binary = read_ubjson(MODELS["xgboost-3.2.0-dart.ubj"].read_bytes())
+    text = json.loads(MODELS["xgboost-3.2.0-dart.json"].read_bytes())
+    assert binary["learner"]["objective"] == text["learner"]["objective"]
+
+
+fuzz = settings(max_examples=2000 if LONG_FORM else 60, deadline=None)
+SMALL = ["lightgbm-4.7.0-binary.txt", "xgboost-3.2.0-logistic.json", "xgboost-3.2.0-dart.ubj"]
+
+
+@fuzz
+@given(st.sampled_from(SMALL), st.data())
+def test_mutated_files_score_or_are_refused(name: str, data: st.DataObject) -> None:
+    """Bytes are replaced, removed, or repeated elsewhere."""
+    content = bytearray(MODELS[name].read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        match data.draw(st.integers(0, 2)):
+            case 0:
+                content[at] = data.draw(st.integers(0, 255))
+            case 1:
+                del content[at : at + data.draw(st.integers(1, 200))]
+            case 2:
+                other = data.draw(st.integers(0, len(content) - 1))
+                content[at:at] = content[other : other + 20]
+        content = content or bytearray(b"x")
+    options = {} if name.startswith("lightgbm") else {"missing": math.nan}
+    try:
+        ranker = import_model(bytes(content), **options)
+    except CoreError:
+        return
+    rows = pd.DataFrame({str(name): [0.5, np.nan] for name in ranker.feature_names_in_})
+    for name, words in zip(ranker.feature_names_in_, ranker.categories_, strict=True):
+        if words is not None:
+            rows[name] = [words[0], None]
+    assert np.isfinite(load(save(ranker)).decision_function(rows)).all()
