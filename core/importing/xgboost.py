@@ -187,7 +187,8 @@ def _read_tree(tree: Any, where: str, scale: Any) -> LinkedTree:
             )
     if is_leaf[0]:
         return LinkedTree([], [], [], [], [], {}, values[:1].tolist(), weights[:1].tolist())
-    left, right = (np.where(is_leaf[c], ~c, c) for c in (left, right))  # of leaves: not used
+    left[is_leaf] = right[is_leaf] = 0  # not used
+    left, right = (np.where(is_leaf[c], ~c, c) for c in (left, right))
     codes = _read_sets(tree, where, n)
     for node in codes:
         right[node], left[node] = right[node], left[node]

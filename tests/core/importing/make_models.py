@@ -99,7 +99,7 @@ has_words = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
 declared = {"missing": "nan"} | ({} if has_words else {"categories": {"town": TOWNS}})
 for tag, parameters in XGBOOST.items():
     table = xgboost.DMatrix(X, y, enable_categorical=True)
-    fixed: dict[str, Any] = {"nthread": 1, "max_depth": 3, "eta": 0.7}
+    fixed = {"nthread": 1, "max_depth": 3, "eta": 0.7}
     booster = xgboost.train({**fixed, **parameters}, table, 5)
     rows = near(few, booster.save_raw("json").decode())
     scores = booster.predict(xgboost.DMatrix(rows, enable_categorical=True), output_margin=True)

@@ -19,6 +19,7 @@ from core import ImportedTrees, import_model, load, save
 from core.errors import CoreError, InvalidModelFile, InvalidParameter
 from core.explain import shapley_estimate
 from core.importing.ubjson import read_ubjson
+from tests.core.artifact_bytes import load_or_refuse
 from tests.long_form import LONG_FORM
 
 FOLDER = Path(__file__).parent / "models"
@@ -326,4 +327,32 @@ def test_mutated_files_score_or_are_refused(name: str, data: st.DataObject) -> N
     for name, words in zip(ranker.feature_names_in_, ranker.categories_, strict=True):
         if words is not None:
             rows[name] = [words[0], None]
+    assert np.isfinite(load(save(ranker)).decision_function(rows)).all()
+
+
+@fuzz
+@given(st.sampled_from(SMALL), st.data())
+def test_mutated_artifacts_score_or_are_refused(name: str, data: st.DataObject) -> None:
+    artifact = bytearray(save(read(name)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        artifact[data.draw(st.integers(0, len(artifact) - 1))] = data.draw(st.integers(0, 255))
+    load_or_refuse(bytes(artifact))
+
+
+@fuzz
+@given(st.data())
+def test_any_number_in_a_tree_scores_or_is_refused(data: st.DataObject) -> None:
+    root = json.loads(XGBOOST)
+    trees = root["learner"]["gradient_booster"]["model"]["trees"]
+    for _ in range(data.draw(st.integers(1, 3))):
+        tree = data.draw(st.sampled_from(trees))
+        lists = [key for key in sorted(tree) if isinstance(tree[key], list) and tree[key]]
+        values = tree[data.draw(st.sampled_from(lists))]
+        numbers = st.integers(-3, 12) | st.floats() | st.integers(-(2**70), 2**70)
+        values[data.draw(st.integers(0, len(values) - 1))] = data.draw(numbers)
+    try:
+        ranker = import_model(json.dumps(root).encode(), missing=math.nan)
+    except InvalidModelFile:
+        return
+    _, rows, _ = stored("xgboost-3.2.0-logistic.json")
     assert np.isfinite(load(save(ranker)).decision_function(rows)).all()
