@@ -15,7 +15,7 @@ from core.trees.category_sets import NO_SET, Sets
 MAX_DEPTH = 1000
 """Most splits on a path: the memory of Shapley values is quadratic in it."""
 
-MAX_SET_WORDS = 1 << 24
+MAX_SET_WORDS = 1 << 23
 """Most 64-bit words of all category sets: a set takes a bit per category, however few it names."""
 
 

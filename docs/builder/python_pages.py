@@ -34,7 +34,9 @@ def python_pages() -> tuple[Pages, Names]:
     pages = {
         **_estimators(names),
         f"{PYTHON}artifacts.md": [
-            *_functions(names, f"{PYTHON}artifacts.md", "Save and load", "core", _is_function)
+            *_functions(
+                names, f"{PYTHON}artifacts.md", "Save, load and import", "core", _is_function
+            )
         ],
         **_metrics(names),
         **_packages(names),
@@ -210,7 +212,10 @@ def _index(names: Names) -> Iterator[str]:
         ),
         (to("client/errors.md", "Errors"), "What calls of the client raise"),
         (to("estimators/index.md", "`core`: estimators"), "Rankers to fit in your own process"),
-        (to("artifacts.md", "`core.save`, `core.load`"), "Store a ranker, and load it"),
+        (
+            to("artifacts.md", "`core.save`, `core.load`, `core.import_model`"),
+            "Store a ranker, and load it; import a model of LightGBM or XGBoost",
+        ),
         (to("metrics/index.md", "`core.metrics`"), "ROC curves, areas, intervals, cutoffs, costs"),
         *((to(f"{slug(title)}.md", f"`{name}`"), title) for name, title in PACKAGES.items()),
     ]
