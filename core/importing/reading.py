@@ -45,8 +45,9 @@ def import_model(
         Names of the features, in the order of the model. Required if the file has no names.
     categories : mapping of str to sequence of str, or sequence of str, optional
         For each categorical feature its categories, in the order of their codes. Required for files that do not hold
-        them: XGBoost before 3.1 or with words outside ASCII, and LightGBM without pandas. A sequence of names says which features the lists of
-        `pandas_categorical` belong to. That is required if a feature is constant (`none`) or the counts differ.
+        them: XGBoost before 3.1 or with words outside ASCII, and LightGBM without pandas. A sequence of names says
+        which features the lists of `pandas_categorical` belong to. That is required if a feature is constant (`none`)
+        or the counts differ.
     missing : float, optional
         XGBoost's value for missing values. Required for XGBoost; NaN is its default.
     n_trees : int, optional
