@@ -101,7 +101,7 @@ peers: $(VENV)/.dev $(PEERS)/.peers  ## Create the environment of FLAML, AutoGlu
 chaos: $(VENV)/.dev  ## Kill processes of the service KILLS times (1200), and check that no job is lost; takes hours.
 	$(BIN)/python -m tests.chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
 
-long: $(VENV)/.dev kernels lint  ## Run all tests in their long form; takes an hour.
+long: $(VENV)/.dev kernels lint  ## Run all tests in their long form; takes more than an hour.
 	export RANKWRIGHT_LONG=1; $(PYTEST) --timeout 0 $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from openapi.json and hostile ones to the console, and measure how costs grow with length; 20 minutes.
