@@ -36,7 +36,7 @@ def calibration(tested: str, status: str, reference: float = 0.0) -> str:
     }
     details = {"tested": tested, "window": {**window, "inflation": 1.0}, "missing": None}
     state = {"reference": {"level": {"value": reference}, "slope": None}}
-    found = {"status": status, "reason": None, "details": details, "state": state}
+    found: dict[str, Any] = {"status": status, "reason": None, "details": details, "state": state}
     found |= {"term_start": 1735516800.0, "planned": 52}
     return say_look("calibration", found)
 
