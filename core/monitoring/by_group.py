@@ -74,9 +74,11 @@ def measure_selection_ratio(
     n = chosen.size
     group = check_booleans("in_group", finite_vector("in_group", in_group, n))
     weight = np.ones(n) if sample_weight is None else check_weights(sample_weight, n)
-    distinct, unit = np.arange(n).astype(np.uint64), np.arange(n)
-    if entity is not None:
-        distinct, unit = np.unique(entity_numbers(entity, n), return_inverse=True)
+    numbers = np.arange(n) if entity is None else entity_numbers(entity, n)
+    if not weight.all():
+        used = weight > 0.0
+        chosen, group, weight, numbers = chosen[used], group[used], weight[used], numbers[used]
+    distinct, unit = np.unique(numbers.astype(np.uint64), return_inverse=True)
     effective = _scarcest(chosen, group, weight, unit)
     if min(effective) == 0.0:
         return None

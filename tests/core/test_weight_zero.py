@@ -139,6 +139,12 @@ CALLS: dict[str, Callable[[SimpleNamespace, dict[str, Any]], Any]] = {
     "measure_calibration": lambda r, o: monitoring.measure_calibration(
         r.p, r.y, first=1, last=1, **of_entities(o)
     ),
+    "measure_calibration_difference": lambda r, o: monitoring.measure_calibration_difference(
+        r.p, r.y, r.by, first=1, last=1, **of_entities(o)
+    ),
+    "measure_selection_ratio": lambda r, o: monitoring.measure_selection_ratio(
+        r.y, r.by, first=1, last=1, **of_entities(o)
+    ),
     "measure_look": lambda r, o: monitoring.measure_look(
         r.y, r.one, first=1, last=1, **of_entities(o)
     ),
