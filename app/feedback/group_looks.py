@@ -47,7 +47,7 @@ class GroupTest(NamedTuple):
     group: str
 
 
-class Waiting(TypedDict):
+class WaitingRows(TypedDict):
     """The first period whose rows wait: its number and its start."""
 
     number: int
@@ -82,7 +82,7 @@ def tests_of(settings: MonitorSettings) -> list[GroupTest]:
     ]
 
 
-def waiting_of(series: Series) -> dict[GroupTest, Waiting]:
+def waiting_of(series: Series) -> dict[GroupTest, WaitingRows]:
     """Return what waits for more rows, as the newest look with rows left it."""
     for look in reversed(series.looks):
         if (kept := look["state"].get("waiting")) is not None:
@@ -124,7 +124,7 @@ def look_at_groups(
     if family == GROUP_CALIBRATION:
         tolerance = settings["tolerance"].get("calibration", 0.0)
     compared: list[ComparedGroup] = []
-    waiting: list[tuple[list[str], Waiting]] = []
+    waiting: list[tuple[list[str], WaitingRows]] = []
     measured: list[tuple[list[str], Json]] = []
     greatest, chosen = -math.inf, None
     for test in tests:

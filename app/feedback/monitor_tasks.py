@@ -204,7 +204,12 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 def _waiting_groups(looks: Sequence[MonitorLook]) -> list[float]:
     """Return the starts of periods that are read again for groups with too few rows."""
-    newest = {each.family: each.found["state"].get("waiting") or () for each in looks}
+    # A period without decisions or flags leaves what waits as it is.
+    newest = {
+        each.family: each.found["state"]["waiting"]
+        for each in looks
+        if "waiting" in each.found["state"]
+    }
     return [one["start"] for waiting in newest.values() for _, one in waiting]
 
 

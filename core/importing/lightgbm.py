@@ -11,7 +11,7 @@ import numpy as np
 from core.errors import MAX_VALUE, InvalidModelFile, shorten
 
 from .linked import LinkedTree
-from .model import Model
+from .model import ParsedModel
 
 OBJECTIVES = frozenset(
     {
@@ -42,7 +42,7 @@ _CODE_BITS = 32
 Number = TypeVar("Number", int, float)
 
 
-def read_lightgbm(data: bytes) -> Model:
+def read_lightgbm(data: bytes) -> ParsedModel:
     """Return the model; raise InvalidModelFile if it is not one whose raw score is a sum of trees."""
     try:
         lines = data.decode().replace("\r\n", "\n").split("\n")
@@ -79,7 +79,7 @@ def read_lightgbm(data: bytes) -> Model:
             )
     low = np.where(zero_missing, -ZERO, math.nan)
     is_categorical = [info != "none" and info[:1] != "[" for info in infos]
-    return Model(
+    return ParsedModel(
         f"LightGBM {header.get('version', '')[:MAX_VALUE]}".strip(),
         names,
         is_categorical,

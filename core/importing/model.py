@@ -10,7 +10,7 @@ from core.errors import MAX_VALUE, InvalidData, InvalidModelFile, InvalidParamet
 from .linked import Columns, LinkedTree
 
 
-class Model(NamedTuple):
+class ParsedModel(NamedTuple):
     """A model file: its trees and features. Neither is checked yet."""
 
     source: str
@@ -33,7 +33,7 @@ class Model(NamedTuple):
 
 
 def name_columns(
-    model: Model,
+    model: ParsedModel,
     columns: Sequence[str] | None,
     features: Sequence[str] | None,
     categories: Mapping[str, Sequence[str]] | Sequence[str] | None,
@@ -70,7 +70,7 @@ def name_columns(
 
 
 def _find_names(
-    model: Model, columns: Sequence[str] | None, features: Sequence[str] | None
+    model: ParsedModel, columns: Sequence[str] | None, features: Sequence[str] | None
 ) -> list[str]:
     n = len(model.names)
     if features is not None:

@@ -13,7 +13,7 @@ from core.errors import InvalidData, InvalidModelFile, InvalidParameter
 
 from .lightgbm import read_lightgbm
 from .linked import collect
-from .model import Model, name_columns
+from .model import ParsedModel, name_columns
 from .ranker import ImportedTrees
 from .xgboost import read_xgboost
 
@@ -130,7 +130,7 @@ def import_model(
     return ranker
 
 
-def _read(data: bytes, missing: float | None, n_trees: int | None) -> Model:
+def _read(data: bytes, missing: float | None, n_trees: int | None) -> ParsedModel:
     if data.startswith(b"tree"):
         if missing is not None:
             raise InvalidParameter(

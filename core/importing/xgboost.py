@@ -14,7 +14,7 @@ from core.errors import MAX_VALUE, InvalidModelFile, InvalidParameter, shorten
 
 from .linked import LinkedTree
 from .logarithm import logarithm
-from .model import Model
+from .model import ParsedModel
 from .ubjson import read_ubjson
 
 # Objectives by the margin that their base score is stored for.
@@ -38,7 +38,7 @@ _INFINITE = 2.0**128  # rounds to an infinite float32, as does the midpoint belo
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
-def read_xgboost(data: bytes, missing: float | None, n_trees: int | None) -> Model:
+def read_xgboost(data: bytes, missing: float | None, n_trees: int | None) -> ParsedModel:
     """Return the model; raise InvalidModelFile if it is not one whose margin is a sum of trees.
 
     missing: the value that stands for a missing one. n_trees: how many trees to use.
@@ -97,7 +97,7 @@ def read_xgboost(data: bytes, missing: float | None, n_trees: int | None) -> Mod
         value = np.float32(missing)
         low = math.nextafter(cut(value), math.inf)
         high = cut(np.nextafter(value, np.float32(np.inf)))
-    return Model(
+    return ParsedModel(
         f"XGBoost {version}",
         names or [""] * n_features,
         is_categorical,

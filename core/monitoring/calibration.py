@@ -145,7 +145,7 @@ def measure_calibration(
 
 
 class CalibrationRows(NamedTuple):
-    """Checked rows of weight above 0. `numbers` are those of their entities, and `used` their mask among all rows."""
+    """Checked rows of weight above 0. `numbers` identify entities; `used` is their mask among all rows."""
 
     positive: NDArray[np.bool_]
     odds: FloatArray

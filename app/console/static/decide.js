@@ -335,7 +335,8 @@ class Panel {
     let problem, errors = {};
     try {
       const answer = await fetch(address, { signal: asking.signal });
-      if (answer.redirected || !answer.ok) { location.reload(); return; }  // signed out, or the model is gone
+      if (answer.redirected || [401, 404].includes(answer.status)) { location.reload(); return; }  // signed out, or the model is gone
+      if (!answer.ok) throw new Error(answer.statusText);
       const table = await answer.json();
       ({ problem, errors } = table);
       for (const name of ANSWERED) if (this.terms.elements[name]) this.fault(name, errors[name] ?? "");
