@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from app.access.authentication import GuardedRoute, needs
 from app.feedback import service
-from app.feedback.cohort_schemas import Arrival, Cohort, CohortCounts, CohortPart, CohortTable
-from app.feedback.periods import DAY, PeriodKind
+from app.feedback.cohort_schemas import CohortTable
 from app.http.dependencies import CallerDep, Context, ContextDep, Time
-from app.platform.documents import StoredFeedback
+from app.platform.documents import PeriodKind, StoredFeedback
 from app.platform.errors import Invalid
 from app.platform.sql import Session, read_clock
-
-if TYPE_CHECKING:
-    from app.feedback import cohorts
-    from core.monitoring.incidence import ArrivalPoint
 
 MAX_DECISIONS = 5_000_000
 """Maximum number of decisions that a request reads: more would take longer than a caller waits."""
@@ -108,25 +102,5 @@ def _table(
         as_of=at,
         period=kind,
         outcome=rule,
-        cohorts=[_cohort_of(each) for each in found.cohorts],
-        total=CohortCounts.model_validate(found.total),
-        arrival=_arrival_of(found.arrival),
+        **found._asdict(),
     )
-
-
-def _cohort_of(found: cohorts.Cohort) -> Cohort:
-    parts = [
-        CohortPart(
-            model_id=part.model_id,
-            threshold=part.threshold,
-            counts=CohortCounts.model_validate(part.counts),
-        )
-        for part in found.parts
-    ]
-    counts = CohortCounts.model_validate(found.counts)
-    arrival = _arrival_of(found.arrival)
-    return Cohort.from_row(found, parts=parts, counts=counts, arrival=arrival)
-
-
-def _arrival_of(points: Sequence[ArrivalPoint]) -> list[Arrival]:
-    return [Arrival.from_row(point, days=point.time / DAY) for point in points]

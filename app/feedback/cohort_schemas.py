@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Self
 
 from pydantic import Field
 
-from app.http.schemas import ModelId, Resource, Timestamp, one_of
-from app.platform.documents import OutcomeRule
-
-PeriodName = Annotated[str, one_of(("day", "week", "month"))]
+from app.http.schemas import ModelId, Resource, Timestamp
+from app.platform.documents import OutcomeRule, PeriodKind
 
 
 class CohortCounts(Resource):
@@ -39,6 +37,14 @@ class CohortCounts(Resource):
     corrections: int = Field(description="Earlier outcomes that a later one corrects.")
     flagged: int = Field(description="Flagged decisions.")
     explored: int = Field(description="Decisions marked for review at random.")
+
+    @classmethod
+    def zero(cls) -> Self:
+        return cls(**dict.fromkeys(cls.model_fields, 0))
+
+    def add(self, other: Self) -> None:
+        for name, value in other:
+            setattr(self, name, getattr(self, name) + value)
 
 
 class CohortPart(Resource):
@@ -89,7 +95,7 @@ class CohortTable(Resource):
     name: str = Field(description="Name of the models.")
     alias: str = Field(description="The alias.")
     as_of: Timestamp = Field(description="The counts use what was known at this time.")
-    period: PeriodName = Field(description="Length of the periods.")
+    period: PeriodKind = Field(description="Length of the periods.")
     outcome: OutcomeRule = Field(description="Attribution and maturity of outcomes.")
     cohorts: list[Cohort] = Field(description="Periods with decisions, oldest first.")
     total: CohortCounts = Field(description="Numbers of all these decisions.")

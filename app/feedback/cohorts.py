@@ -8,17 +8,17 @@ parts, because a metric of a mixture describes none of them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from app.feedback.cohort_schemas import Arrival, Cohort, CohortCounts, CohortPart
 from app.feedback.joining import DAY_SECONDS, DecisionsOfAlias, Joined
-from core.monitoring.incidence import ArrivalPoint, outcome_incidence
+from app.feedback.periods import period_at
+from app.platform.documents import PeriodKind
+from core.monitoring.incidence import outcome_incidence
 
-Period = Literal["day", "week", "month"]
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 
@@ -32,66 +32,15 @@ _MONDAY = 4
 """The day of the first Monday after 1970-01-01."""
 
 
-@dataclass
-class Counts:
-    """Numbers of decisions of a cohort, or of a part of it; `CohortCounts` in the schemas describes them."""
-
-    decisions: int = 0
-    estimated: float = 0.0
-    mature: int = 0
-    with_outcome: int = 0
-    positives: int = 0
-    negatives: int = 0
-    silent: int = 0
-    withdrawn: int = 0
-    unrecognised: int = 0
-    pending: int = 0
-    missing: int = 0
-    corrections: int = 0
-    flagged: int = 0
-    explored: int = 0
-
-    def add(self, other: Counts) -> None:
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-
-
-@dataclass
-class Part:
-    """The decisions of a cohort by one model with one threshold; None: without a threshold."""
-
-    model_id: str
-    threshold: float | None
-    counts: Counts = field(default_factory=Counts)
-
-
-@dataclass
-class Cohort:
-    """The decisions of a period, from `start` to before `end`.
-
-    `is_mature`: the horizon of its last moment has passed. `lost` counts decisions that were made and not recorded, by
-    the period in which their file begins.
-    """
-
-    start: float
-    end: float
-    is_mature: bool
-    lost: int
-    counts: Counts
-    parts: list[Part]
-    arrival: list[ArrivalPoint] = field(default_factory=list)
-
-
-@dataclass
-class CohortTable:
+class Tabulated(NamedTuple):
     """Cohorts in the order of time, their total, and how outcomes arrive."""
 
     cohorts: list[Cohort]
-    total: Counts
-    arrival: list[ArrivalPoint]
+    total: CohortCounts
+    arrival: list[Arrival]
 
 
-def start_of(at: Floats, period: Period) -> Numbers:
+def start_of(at: Floats, period: PeriodKind) -> Numbers:
     """Return the first day of each time's period, in days since 1970-01-01 UTC. Weeks begin on Monday."""
     days = np.floor(at / DAY_SECONDS).astype(np.int64)
     if period == "week":
@@ -101,18 +50,7 @@ def start_of(at: Floats, period: Period) -> Numbers:
     return days
 
 
-def end_of(start: int, period: Period) -> int:
-    """Return the first day after a period that begins on this day."""
-    if period == "day":
-        return start + 1
-    if period == "week":
-        return start + 7
-    first = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=start)
-    following = (first.replace(day=1) + timedelta(days=32)).replace(day=1)
-    return start + (following - first).days
-
-
-def first_start(as_of: float, period: Period, count: int) -> float:
+def first_start(as_of: float, period: PeriodKind, count: int) -> float:
     """Return the start of the first of `count` consecutive periods, the last of which contains `as_of`."""
     start = int(start_of(np.array([as_of]), period)[0])
     for _ in range(count - 1):
@@ -123,11 +61,11 @@ def first_start(as_of: float, period: Period, count: int) -> float:
 def tabulate(
     decisions: DecisionsOfAlias,
     joined: Iterable[Joined],
-    period: Period,
+    period: PeriodKind,
     horizon_days: float,
-) -> CohortTable:
+) -> Tabulated:
     """`joined` is the result of `join` with `COLUMNS`."""
-    parts: dict[int, dict[tuple[str, float | None], Part]] = {}
+    parts: dict[int, dict[tuple[str, float | None], CohortPart]] = {}
     waits: dict[int, list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]]] = {}
     step = -(-max(1, decisions.rows) // MAX_ARRIVAL_DECISIONS)
     for each in joined:
@@ -142,9 +80,9 @@ def tabulate(
     horizon = horizon_days * DAY_SECONDS
     times = horizon * np.arange(1, ARRIVAL_POINTS + 1) / ARRIVAL_POINTS
     cohorts = []
-    total = Counts()
+    total = CohortCounts.zero()
     for start in sorted(parts.keys() | lost.keys()):
-        counts = Counts()
+        counts = CohortCounts.zero()
         mine = sorted(
             parts.get(start, {}).values(),
             key=lambda part: (part.model_id, part.threshold is not None, part.threshold or 0.0),
@@ -152,7 +90,7 @@ def tabulate(
         for part in mine:
             counts.add(part.counts)
         total.add(counts)
-        end = end_of(start, period) * DAY_SECONDS
+        end = period_at(start * DAY_SECONDS, period).end
         cohorts.append(
             Cohort(
                 start=start * DAY_SECONDS,
@@ -164,13 +102,11 @@ def tabulate(
                 arrival=_arrival(waits.get(start, []), times),
             )
         )
-    return CohortTable(
-        cohorts, total, _arrival([w for each in waits.values() for w in each], times)
-    )
+    return Tabulated(cohorts, total, _arrival([w for each in waits.values() for w in each], times))
 
 
 def _add(
-    parts: dict[int, dict[tuple[str, float | None], Part]], joined: Joined, period: Period
+    parts: dict[int, dict[tuple[str, float | None], CohortPart]], joined: Joined, period: PeriodKind
 ) -> None:
     """Add a batch to the parts of its periods."""
     batch, found = joined.batch, joined.labelled
@@ -214,17 +150,20 @@ def _add(
         value = levels[level].item()
         at = None if np.isnan(value) else value
         of_start = parts.setdefault(int(starts[start]), {})
-        part = of_start.setdefault((names[model], at), Part(names[model], at))
+        part = of_start.setdefault(
+            (names[model], at),
+            CohortPart(model_id=names[model], threshold=at, counts=CohortCounts.zero()),
+        )
         numbers = {name: int(values[i]) for name, values in sums.items() if name != "estimated"}
         part.counts.add(
-            Counts(decisions=int(sizes[i]), estimated=float(sums["estimated"][i]), **numbers)
+            CohortCounts(decisions=int(sizes[i]), estimated=float(sums["estimated"][i]), **numbers)
         )
 
 
 def _add_waits(
     waits: dict[int, list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]]],
     joined: Joined,
-    period: Period,
+    period: PeriodKind,
     as_of: float,
     step: int,
 ) -> None:
@@ -242,11 +181,12 @@ def _add_waits(
 
 def _arrival(
     waits: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]], times: Floats
-) -> list[ArrivalPoint]:
+) -> list[Arrival]:
     if not waits:
         return []
-    return outcome_incidence(
+    points = outcome_incidence(
         np.concatenate([waited for waited, _ in waits]),
         np.concatenate([kind for _, kind in waits]),
         times,
     )
+    return [Arrival.from_row(point, days=point.time / DAY_SECONDS) for point in points]

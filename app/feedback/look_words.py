@@ -16,7 +16,8 @@ from app.feedback.looks import (
     SHADOW,
     UNLABELLED,
 )
-from app.feedback.periods import PLANNED, PeriodKind, numbered_period
+from app.feedback.periods import PLANNED, numbered_period
+from app.platform.documents import PeriodKind
 from app.platform.sql import Json
 
 _OFF = 0.005  # log odds: less is 0 in two digits

@@ -43,7 +43,7 @@ from app.feedback.period_rows import (
     recorded_features,
     within,
 )
-from app.feedback.periods import DAY, Period, PeriodKind, numbered_period
+from app.feedback.periods import DAY, Period, numbered_period
 from app.feedback.segments import FEATURE, PROTECTED
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
@@ -57,6 +57,7 @@ from app.platform.blobs import BlobKey, Publisher
 from app.platform.documents import (
     ModelFeature,
     MonitorSettings,
+    PeriodKind,
     StoredFeedback,
     StoredGuarantee,
 )

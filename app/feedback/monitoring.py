@@ -17,11 +17,11 @@ from app.feedback.looks import (
     CalibrationReference,
 )
 from app.feedback.monitor_repository import MonitoredAlias
-from app.feedback.periods import DAY, Period, PeriodKind, period_at, periods_between
+from app.feedback.periods import DAY, Period, period_at, periods_between
 from app.jobs import service as jobs
 from app.models import repository as model_repository
 from app.models import service as models
-from app.platform.documents import Interval, StoredFeedback
+from app.platform.documents import Interval, PeriodKind, StoredFeedback
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Session, read_clock

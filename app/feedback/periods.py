@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
-PeriodKind = Literal["day", "week", "month"]
+from app.platform.documents import PeriodKind
+
 PLANNED: dict[PeriodKind, int] = {"day": 365, "week": 52, "month": 12}
 """Periods of a term of a monitor: about a year."""
 DAY = 86400.0

@@ -15,6 +15,7 @@ from app.platform.documents import (
     Exploration,
     MonitorSettings,
     OutcomeRule,
+    PeriodKind,
     StoredFeedback,
 )
 from app.platform.tables import DecisionSegment
@@ -69,7 +70,7 @@ class MonitoredGroupsRequest(Body):
 class MonitorRequest(Body):
     """The scheduled tests of an alias."""
 
-    period: Literal["day", "week", "month"] = Field(
+    period: PeriodKind = Field(
         default="week", description="Length of a period. A test is made at the end of each."
     )
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(

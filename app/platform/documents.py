@@ -50,6 +50,7 @@ def document_of(found: Any) -> Any:
 
 CandidateState = Literal["chosen", "left", "failed", "untried"]
 """What became of a candidate of a search or of `auto`."""
+PeriodKind = Literal["day", "week", "month"]
 ReasonDirection = Literal["raises", "lowers"]
 
 
@@ -809,7 +810,7 @@ class MonitoredGroups(TypedDict):
 class MonitorSettings(TypedDict):
     """The scheduled tests of an alias."""
 
-    period: Literal["day", "week", "month"]
+    period: PeriodKind
     """Length of a period. A test is made at the end of each."""
     alpha: float
     """Probability of a false alarm within a year, of all families together."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell
 from app.models.service import AliasFeedback
 from app.platform.callers import Caller
-from app.platform.documents import StoredFeedback
+from app.platform.documents import PeriodKind, StoredFeedback
 from app.platform.ids import id_at, new_id
 
 if TYPE_CHECKING:
@@ -227,10 +227,7 @@ def _hash(keyed: blake2b, texts: Iterable[str]) -> npt.NDArray[np.uint64]:
     return np.frombuffer(bytes(digests), "<u8").astype(np.uint64, copy=False)
 
 
-Period = Literal["day", "week", "month"]
-
-
-def period_of(at: float, period: Period) -> str:
+def period_of(at: float, period: PeriodKind) -> str:
     """Return the name of the calendar period of a time in UTC, such as 2026-W05."""
     moment = time.gmtime(at)
     if period == "day":

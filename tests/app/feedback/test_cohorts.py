@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from app.feedback import cohorts
-from app.feedback.cohorts import end_of, start_of, tabulate
+from app.feedback.cohort_schemas import CohortCounts
+from app.feedback.cohorts import start_of, tabulate
 from app.feedback.joining import DAY_SECONDS, find_decisions, join
 from app.feedback.outcomes import Outcomes
-from app.platform.documents import OutcomeRule
+from app.feedback.periods import period_at
+from app.platform.documents import OutcomeRule, PeriodKind
 from app.platform.ids import new_id
 from app.platform.sql import db_now
 from app.platform.tables import OutcomeSegment
@@ -61,10 +63,10 @@ def outcome(service: Service, owner: str = OWNER, **values: Any) -> None:
 def table(
     service: Service,
     as_of: float,
-    period: cohorts.Period = "week",
+    period: PeriodKind = "week",
     since: float = 0.0,
     **rule: Any,
-) -> cohorts.CohortTable:
+) -> cohorts.Tabulated:
     db = service.context.db
     own: Any = {**RULE, **rule}
     found = db.reading(find_decisions, OWNER, "churn", "live", own, since=since, until=as_of)
@@ -72,7 +74,7 @@ def table(
     return tabulate(found, joined, period, own["horizon_days"])
 
 
-def numbers(counts: cohorts.Counts) -> dict[str, float]:
+def numbers(counts: CohortCounts) -> dict[str, float]:
     return {name: value for name, value in vars(counts).items() if value}
 
 
@@ -181,7 +183,7 @@ def test_every_decision_is_in_one_state(service: Service) -> None:
         known = day(event + float(rng.uniform(0, 20)))
         id_ = f"e{rng.integers(90)}"
         outcome(service, id=id_, event_at=day(event), known_at=known, label=label)
-    periods: tuple[cohorts.Period, ...] = ("day", "week", "month")
+    periods: tuple[PeriodKind, ...] = ("day", "week", "month")
     for period in periods:
         found = table(service, as_of=day(75), period=period, silence="negative")
         starts = (start_of(np.array([row["at"]]), period)[0] * DAY_SECONDS for row in rows)
@@ -198,7 +200,7 @@ def test_periods_follow_each_other() -> None:
     for period in ("day", "week", "month"):
         start = int(start_of(np.array([MONDAY]), period)[0])
         for _ in range(500):
-            end = end_of(start, period)
+            end = int(period_at(start * DAY_SECONDS, period).end / DAY_SECONDS)
             inside = np.array([start, end - 1e-3, end]) * DAY_SECONDS
             assert start_of(inside, period).tolist() == [start, start, end]
             start = end
