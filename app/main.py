@@ -37,7 +37,7 @@ from app.http.limits import FairSemaphore
 from app.http.server import Drain, RequestMiddleware
 from app.inference_protocols import endpoints as inference
 from app.jobs import endpoints as jobs
-from app.jobs import service as job_service
+from app.jobs import repository as job_rows
 from app.jobs.routes import output_routers
 from app.jobs.watcher import Watcher
 from app.models import repository as model_rows
@@ -120,7 +120,7 @@ def create_app(settings: Settings) -> Service:
     context.metrics.watch_models(served.lookups)
     denials = DenialLog(context.db.writing)
     watcher = Watcher(
-        lambda ids: context.db.reading(job_service.states, ids), context.db.tokens.jobs.read
+        lambda ids: context.db.reading(job_rows.states, ids), context.db.tokens.jobs.read
     )
     context.drain.on_end(watcher.release)
 

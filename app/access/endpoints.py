@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from app.access import repository
 from app.access import service as keys
 from app.access.authentication import (
     Authenticator,
@@ -137,10 +138,8 @@ async def _answer(
 @needs("admin")
 def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> KeyPage:
     """Return all keys of the owner, newest first, including revoked ones."""
-    page: Any = context.db.reading(
-        keys.list_page, caller.owner, limit=paging.limit, after=paging.after
-    )
-    return KeyPage.model_validate(page)
+    page = context.db.reading(repository.list_page, caller.owner, **vars(paging))
+    return KeyPage.of(page, Key.model_validate)
 
 
 @router.get("/{key_id}", summary="Read a key")

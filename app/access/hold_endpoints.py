@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from fastapi import APIRouter, Query
 from pydantic import Field, model_validator
 
-from app.access import holds
+from app.access import holds, repository
 from app.access.authentication import GuardedRoute, needs
 from app.access.holds import HoldKind
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
@@ -86,11 +86,8 @@ def list_holds(
     active: Annotated[bool, Query(description="Only holds that are not released.")] = False,
 ) -> HoldPage:
     """Return the legal holds of the owner, newest first."""
-    page = context.db.reading(
-        holds.list_page, caller.owner, active=active, limit=paging.limit, after=paging.after
-    )
-    data = [Hold.model_validate(each) for each in page.data]
-    return HoldPage(data=data, has_more=page.has_more, next=page.next)
+    page = context.db.reading(repository.list_holds, caller.owner, active=active, **vars(paging))
+    return HoldPage.of(page, Hold.model_validate)
 
 
 @router.get("/{hold_id}", summary="Read a legal hold")

@@ -13,7 +13,7 @@ from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import Caller
 from app.platform.errors import Conflict, NotFound, shown
 from app.platform.ids import new_id
-from app.platform.sql import Page, Session, read_clock
+from app.platform.sql import Session, read_clock
 from app.platform.tables import LegalHold
 
 HoldKind = Literal["owner", "dataset", "model"]
@@ -104,10 +104,3 @@ def find(session: Session, owner: str, hold_id: str) -> LegalHold:
     if found is None:
         raise NotFound(f"there is no legal hold {shown(hold_id)}")
     return found
-
-
-def list_page(
-    session: Session, owner: str, *, active: bool, limit: int, after: str | None
-) -> Page[LegalHold]:
-    """Newest first; with `active`, without released ones."""
-    return repository.list_holds(session, owner, active=active, limit=limit, after=after)

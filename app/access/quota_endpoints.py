@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from app.access import quotas, schemas
+from app.access import quotas, repository, schemas
 from app.access.authentication import AuthenticatorDep, GuardedRoute, needs
 from app.access.quotas import Limits
 from app.access.schemas import OwnerQuotaPage, QuotaLimits, Used
@@ -35,9 +35,8 @@ def _shown(owner: str, row: OwnerQuota | None) -> schemas.OwnerQuota:
 @needs("operator")
 def list_quotas(context: ContextDep, paging: PagingDep) -> OwnerQuotaPage:
     """Return the owners with individual limits, the last changed first. The settings apply to all others."""
-    page = context.db.reading(quotas.list_page, limit=paging.limit, after=paging.after)
-    rows = [_shown(row.owner, row) for row in page.data]
-    return OwnerQuotaPage(data=rows, has_more=page.has_more, next=page.next)
+    page = context.db.reading(repository.list_quotas, **vars(paging))
+    return OwnerQuotaPage.of(page, lambda row: _shown(row.owner, row))
 
 
 @router.get("/{owner}", summary="Read the quotas of an owner")

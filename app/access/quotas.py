@@ -16,7 +16,7 @@ from app.platform import resources
 from app.platform.audit import allow_over_quota, describe_changes
 from app.platform.errors import TooMany, Unavailable, check_name, counted
 from app.platform.settings import Settings
-from app.platform.sql import Page, Session
+from app.platform.sql import Session
 from app.platform.tables import OwnerQuota
 
 FREE_ROW_BYTES = 2**20
@@ -71,11 +71,6 @@ def limits_of(session: Session, settings: Settings, owner: str) -> Limits:
         if own[name] is None:
             own[name] = getattr(settings, f"quota_{name}")
     return Limits(**own)
-
-
-def list_page(session: Session, *, limit: int, after: str | None) -> Page[OwnerQuota]:
-    """The last changed first."""
-    return repository.list_quotas(session, limit=limit, after=after)
 
 
 def find(session: Session, owner: str) -> OwnerQuota | None:

@@ -24,7 +24,7 @@ from app.platform.errors import (
 )
 from app.platform.ids import new_id
 from app.platform.roles import Identity, Rule, caller_of
-from app.platform.sql import Page, Session, read_clock
+from app.platform.sql import Session, read_clock
 from app.platform.tables import ApiKey, Principal
 
 OPERATOR = "operator"
@@ -239,11 +239,6 @@ def get(session: Session, owner: str, key_id: str) -> ApiKey:
     if key is None:
         raise NotFound(f"there is no key {key_id!r}")
     return key
-
-
-def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
-    """Newest first, revoked ones included."""
-    return repository.list_page(session, owner, limit=limit, after=after)
 
 
 def revoke(session: Session, owner: str, key_id: str) -> None:

@@ -36,12 +36,12 @@ def _limit(help_text: str, least: int = 0) -> Any:
 @quota_commands.command("list")
 def list_quotas() -> None:
     """List the owners with individual limits, the last changed first. The settings apply to all others."""
-    from app.access import quotas
+    from app.access import quotas, repository
 
     after = None
     with database() as db:
         while True:
-            page = db.reading(quotas.list_page, limit=100, after=after)
+            page = db.reading(repository.list_quotas, limit=100, after=after)
             for row in page.data:
                 typer.echo(f"{row.owner}  {_in_words(quotas.limits_in(row))}")
             if (after := page.next) is None:

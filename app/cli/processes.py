@@ -383,12 +383,12 @@ def create_key(
 @key_commands.command("list")
 def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
     """List the keys of an owner, newest first."""
-    from app.access import service as keys
+    from app.access import repository
 
     after = None
     with database() as db:
         while True:
-            page = db.reading(keys.list_page, owner, limit=100, after=after)
+            page = db.reading(repository.list_page, owner, limit=100, after=after)
             for key in page.data:
                 state = "  revoked" if key.revoked_at is not None else ""
                 if key.expires_at is not None:

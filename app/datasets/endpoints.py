@@ -33,7 +33,7 @@ from app.datasets.schemas import (
     TableReading,
 )
 from app.datasets.source_requests import fields_of, json_object_of, parse_request
-from app.datasets.sources import REMOTE, remote_source_of, source_of
+from app.datasets.sources import REMOTE, DatasetSource, remote_source_of, source_of
 from app.datasets.uploads import (
     DATASET,
     Received,
@@ -61,7 +61,6 @@ from app.http.idempotency import validated
 from app.jobs.acceptance import JobCreation, JobCreationDep, PreferWaitDep, wake_a_worker
 from app.platform import catalogue
 from app.platform.connections import Connection
-from app.platform.documents import DatasetSource
 from app.platform.sql import NEWEST_FIRST, Json, Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus, VersionMode
@@ -468,9 +467,7 @@ def list_versions(
     """Return all versions in the series of this dataset, newest first. Any version of the series can be used in the
     URL.
     """
-    page: Any = context.db.reading(
-        datasets.list_versions, caller.owner, dataset_id, limit=paging.limit, after=paging.after
-    )
+    page: Any = context.db.reading(datasets.list_versions, caller.owner, dataset_id, **vars(paging))
     return DatasetPage.model_validate(page)
 
 

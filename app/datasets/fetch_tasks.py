@@ -31,7 +31,6 @@ from app.jobs.progress import Callback
 from app.platform import catalogue
 from app.platform.blobs import Blob, Publisher
 from app.platform.connections import read_connections
-from app.platform.documents import DatasetSource
 from app.platform.errors import Invalid, Unavailable, counted, shown
 from app.platform.ids import new_id
 from app.platform.json_files import BadFile
@@ -66,7 +65,7 @@ class Refreshed(TypedDict):
 class FetchPayload(Described):
     """The payload of the job: the source, the dataset that is refreshed (None: none), and the fetched files."""
 
-    source: DatasetSource
+    source: Json
     before: Refreshed | None
     quota_bytes: int | None
     files: list[FetchedFile]
@@ -83,6 +82,7 @@ class FetchResult(IngestResult):
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> FetchPayload:
     """Return the payload without files. Raises Conflict if the refreshed dataset was deleted."""
     dataset = DATASETS.find_to_make(session, claim)
+    assert dataset.source is not None
     before: Refreshed | None = None
     if dataset.refresh_of is not None:
         refreshed = tasks.find_to_read(session, claim.owner, dataset.refresh_of)
@@ -92,7 +92,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         )
     return {
         **describe_columns(dataset, settings, workdir),
-        "source": cast(DatasetSource, dataset.source),
+        "source": dataset.source,
         "before": before,
         "quota_bytes": quotas.bytes_left(session, settings, claim.owner),
         "files": [],
@@ -124,7 +124,7 @@ def fetch(
     return {
         **payload,
         "files": fetched["files"],
-        "source": cast(DatasetSource, {**described, **found}),
+        "source": {**described, **found},
     }
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from app.datasets.sources import FetchedRows
+from app.datasets.sources import DatasetSource, FetchedRows
 from app.ingest.formats import SUFFIXES, type_of_file
 from app.jobs.fetching import Fetching
 from app.platform.connections import STORES, Connection, Connections
-from app.platform.documents import DatasetSource
 from app.platform.errors import invalid, shown
 
 KIND = "object"
@@ -32,7 +31,7 @@ class ObjectSource:
         return {"kind": KIND, "connection": connection.name, "url": url}
 
     def fetch(
-        self, connection: Connection, source: DatasetSource, folder: Path, fetching: Fetching
+        self, connection: Connection, source: Mapping[str, Any], folder: Path, fetching: Fetching
     ) -> FetchedRows:
         """Raises SourceError, and FetchStopped."""
         found: FetchedRows = asyncio.run(

@@ -88,8 +88,7 @@ async def open_upload(
 def list_uploads(context: ContextDep, caller: CallerDep, paging: PagingDep) -> UploadPage:
     """Return the owner's uploads of several files, newest first, without their parts."""
     page, sizes = context.db.reading(parts.list_page, caller.owner, **vars(paging))
-    data = [Upload.of_size(upload, *sizes.get(upload.id, (0, 0))) for upload in page.data]
-    return UploadPage(data=data, has_more=page.has_more, next=page.next)
+    return UploadPage.of(page, lambda upload: Upload.of_size(upload, *sizes.get(upload.id, (0, 0))))
 
 
 @router.get("/{upload_id}", summary="Read an upload")

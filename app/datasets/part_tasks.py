@@ -17,7 +17,7 @@ from app.datasets.tasks import (
     find_parent_table,
 )
 from app.ingest.formats import PARQUET
-from app.jobs import child_jobs
+from app.jobs import child_jobs, queue_repository
 from app.jobs.kinds import Claim, JobKind
 from app.jobs.progress import Callback
 from app.platform.blobs import Publisher
@@ -55,7 +55,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     whole = replace(claim, spec=spec, job_id=claim.parent_id)
     parent = find_parent_table(session, whole)
     dataset = DATASETS.find_to_make(session, whole)
-    rows = child_jobs.sum_of_results(session, claim.parent_id, "rows")
+    rows = queue_repository.sum_of_results(session, claim.parent_id, "rows")
     if rows > settings.max_rows:
         raise Invalid(
             f"a table can have at most {settings.max_rows} rows (RANKWRIGHT_MAX_ROWS); the parts that were "

@@ -14,11 +14,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 from app.datasets.postgres import Query, QueryRows, check_query, read_query
 from app.datasets.query_parameters import check_parameters
-from app.datasets.sources import FetchedFile, FetchedRows
+from app.datasets.sources import DatasetSource, FetchedFile, FetchedRows
 from app.ingest.formats import PARQUET
 from app.jobs.fetching import Fetching, SourceError
 from app.platform.connections import POSTGRESQL, Connection, Connections
-from app.platform.documents import DatasetSource
 from app.platform.errors import NotFound, Unavailable, shown
 from app.platform.issuers import LOOPBACK
 from app.platform.settings import Settings
@@ -53,7 +52,7 @@ class QuerySource:
         }
 
     def fetch(
-        self, connection: Connection, source: DatasetSource, folder: Path, fetching: Fetching
+        self, connection: Connection, source: Mapping[str, Any], folder: Path, fetching: Fetching
     ) -> FetchedRows:
         """Raises BadTable, SourceError and FetchStopped."""
         query = query_of(connection, source["query"], source["parameters"])

@@ -21,7 +21,7 @@ from app.datasets.fields import ReadingFields, TableFields
 from app.datasets.parts import MAX_PARTS
 from app.datasets.protected import PROTECTED, marks_of
 from app.datasets.service import COPIES, describe_copies, is_constant
-from app.datasets.sources import MAX_OBJECTS, MAX_URL_LENGTH, SOURCES
+from app.datasets.sources import MAX_OBJECTS, MAX_URL_LENGTH, DatasetSource
 from app.http.schemas import (
     Body,
     CreatedAt,
@@ -31,7 +31,6 @@ from app.http.schemas import (
     Name,
     PageOf,
     Resource,
-    Timestamp,
     one_of,
     with_members,
 )
@@ -41,11 +40,8 @@ from app.ingest.formats import CONTENT_TYPES, Dialect
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, USUAL, read_json
 from app.platform.connections import DRIVERS, PARAMETER_TYPES
 from app.platform.documents import (
-    DecisionRows,
-    ExcludedDecisions,
     GradeRows,
     QuerySizes,
-    SourceFile,
 )
 from app.platform.tables import DatasetStatus, VersionMode
 
@@ -507,69 +503,6 @@ class SourceList(Resource):
     """The connections of the owner, in alphabetical order."""
 
     data: list[SourceConnection] = Field(description="The connections.")
-
-
-class DatasetSource(Resource):
-    """Where the service took the rows of a dataset from. Members that belong to another kind are null, and those that
-    the job finds out are null until it has succeeded.
-    """
-
-    kind: Annotated[str, one_of(tuple(SOURCES))] = Field(
-        description="`decisions`: decisions with their outcomes; `object`: objects of a store; `query`: rows of a "
-        "query."
-    )
-    decisions: str | None = Field(
-        default=None, description="The alias whose decisions these are, as name@alias."
-    )
-    since: Timestamp | None = Field(
-        default=None, description="Time of the earliest decision. Null: no limit."
-    )
-    until: Timestamp | None = Field(
-        default=None, description="Only decisions before this time. Null: no limit."
-    )
-    as_of: Timestamp | None = Field(
-        default=None, description="Outcomes that became known later do not count."
-    )
-    revision: int | None = Field(
-        default=None, description="Revision of the feedback settings, which have the horizon."
-    )
-    time_column: str | None = Field(
-        default=None,
-        description="Column with the time of each decision. Jobs split the rows by it unless `time_column` is given.",
-    )
-    files: int | None = Field(
-        default=None, description="Number of files of decisions, or of objects, that were read."
-    )
-    sha256: str | None = Field(
-        default=None,
-        description="SHA-256 of the bytes that were read. For several files: of the list of their hashes.",
-    )
-    rows: list[DecisionRows] | None = Field(default=None, description="Rows by origin and label.")
-    excluded: ExcludedDecisions | None = Field(
-        default=None, description="Decisions of these dates that are not in the dataset, by reason."
-    )
-    connection: str | None = Field(
-        default=None, description="Name of the connection that was used."
-    )
-    url: str | None = Field(
-        default=None,
-        description="URL of the object; with a slash at the end: of all objects below it.",
-    )
-    query: str | None = Field(default=None, description="Name of the query.")
-    parameters: dict[str, Any] | None = Field(
-        default=None, description="Values of the parameters of the query, by name."
-    )
-    read_at: Timestamp | None = Field(
-        default=None, description="When the service began to read the source."
-    )
-    bytes: int | None = Field(default=None, description="Bytes that were read.")
-    objects: list[SourceFile] | None = Field(
-        default=None, description="The objects that were read, in the order of their rows."
-    )
-    snapshot: str | None = Field(
-        default=None,
-        description="Snapshot of the database in which the query ran, as `pg_current_snapshot()` returns it.",
-    )
 
 
 class DatasetSummary(Resource):

@@ -25,7 +25,7 @@ from app.datasets.description import (
 )
 from app.datasets.fields import TableFields, VersionFields
 from app.datasets.protected import PROTECTED, marks_of
-from app.datasets.sources import REMOTE, remote_source_of
+from app.datasets.sources import REMOTE, DatasetSource, remote_source_of
 from app.ingest import hints
 from app.ingest.fields import MAX_TEXT_LENGTH
 from app.ingest.formats import PARQUET, Dialect, merge, passed_on
@@ -35,7 +35,7 @@ from app.jobs.parameters import protected_features
 from app.platform.audit import describe
 from app.platform.blobs import Blob, BlobStore
 from app.platform.connections import Connections
-from app.platform.documents import DatasetLineage, DatasetSource, TableDialect
+from app.platform.documents import DatasetLineage, TableDialect
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, counted, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -397,15 +397,15 @@ def accept_refresh(
     return accept_source(session, settings, owner, fields, source, empty, refreshed)
 
 
-def _name_of(source: DatasetSource) -> str:
+def _name_of(source: Mapping[str, Any]) -> str:
     if source["kind"] == "decisions":
         return f"decisions of {source['decisions']}"
-    return source["url"] if "url" in source else f"{source['connection']}/{source['query']}"
+    return source.get("url") or f"{source['connection']}/{source['query']}"
 
 
 def check_refresh(connections: Connections, refreshed: Dataset) -> DatasetSource:
     """Raises as `accept_refresh` does."""
-    source = cast("DatasetSource | None", refreshed.source)
+    source = refreshed.source
     if source is None or source["kind"] not in REMOTE or refreshed.mode == VersionMode.APPEND:
         raise Conflict(
             f"only a dataset from a connection can be refreshed; the rows of {refreshed.id} were "

@@ -13,7 +13,6 @@ from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, JobKind, PublishedOutput
 from app.jobs.progress import Callback
 from app.platform.blobs import Publisher
-from app.platform.documents import DatasetSource
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
@@ -24,7 +23,7 @@ _ROLES = ("label", "positive", "weight", "group")
 class SourcePayload(IngestPayload):
     """The payload of the job: what the source needs, and how the file is read."""
 
-    described: DatasetSource
+    described: Json
     reading: Json
     prepared: Json
 
@@ -39,7 +38,8 @@ class SourceResult(IngestResult):
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> SourcePayload:
     dataset = DATASETS.find_to_make(session, claim)
-    source = cast(DatasetSource, dataset.source)
+    source = dataset.source
+    assert source is not None
     return {
         **describe_columns(dataset, settings, workdir),
         "path": "",

@@ -57,11 +57,8 @@ async def create_erasure(
 @needs("read")
 def list_erasures(context: ContextDep, caller: CallerDep, paging: PagingDep) -> ErasurePage:
     """Return all requests to erase an entity, newest first, without the ids of the entities and without reports."""
-    page = context.db.reading(
-        erasures.list_page, caller.owner, limit=paging.limit, after=paging.after
-    )
-    data = [show_in_list(each) for each in page.data]
-    return ErasurePage(data=data, has_more=page.has_more, next=page.next)
+    page = context.db.reading(erasures.list_page, caller.owner, **vars(paging))
+    return ErasurePage.of(page, show_in_list)
 
 
 @router.get("/{erasure_id}", summary="Read an erasure")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from app.datasets.sources import SourceTable
+from app.datasets.sources import DatasetSource, SourceTable
 from app.feedback import file_repository as repository
 from app.feedback.attribution import AttributionRule, needed_span
 from app.feedback.backfill_service import find_alias
@@ -30,7 +30,6 @@ from app.jobs.progress import Callback
 from app.models import service as models
 from app.platform import catalogue
 from app.platform.blobs import BlobKey
-from app.platform.documents import DatasetSource
 from app.platform.errors import invalid
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session, read_clock
@@ -63,7 +62,12 @@ class DecisionSource:
         }
 
     def prepare(
-        self, session: Session, settings: Settings, owner: str, source: DatasetSource, workdir: Path
+        self,
+        session: Session,
+        settings: Settings,
+        owner: str,
+        source: Mapping[str, Any],
+        workdir: Path,
     ) -> Json:
         """Return the files of decisions and outcomes, and how they are joined."""
         name, _, alias = (source["decisions"] or "").partition("@")

@@ -184,8 +184,7 @@ def list_decision_files(
         caller.owner,
         name,
         alias,
-        limit=paging.limit,
-        after=paging.after,
+        **vars(paging),
     )
     data = [file_of(row, blobs[row.segment_key]) for row in page.data if row.segment_key in blobs]
     return DecisionFilePage(data=data, has_more=page.has_more, next=page.next)

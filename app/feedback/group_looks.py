@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from app.feedback.looks import (
     GROUP_CALIBRATION,
     SELECTION,
+    STATUSES,
     Series,
     Status,
     StoredLook,
@@ -27,7 +28,8 @@ from app.feedback.looks import (
 )
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import Period
-from app.platform.documents import MonitorSettings
+from app.http.schemas import one_of
+from app.platform.documents import MonitorSettings, described
 from app.platform.sql import Json
 
 if TYPE_CHECKING:
@@ -54,22 +56,40 @@ class WaitingRows(TypedDict):
     start: float
 
 
+@described
 class ComparedGroup(TypedDict):
-    """A comparison of two groups. Rates are of its newest rows; ratio and limits are of its window."""
+    """A group of a protected column, compared with the reference group."""
 
     column: str
+    """Name of the column."""
     group: str
+    """Value of the group."""
     reference: str
-    status: Status
+    """Value of the reference group."""
+    status: Annotated[Status, one_of(STATUSES)]
+    """Result of the test."""
     rows: int
+    """Number of decisions about the group that were compared, of this period and of earlier ones with too few rows.
+    For the calibration, only those with an outcome.
+    """
     reference_rows: int
+    """The same of the reference group."""
     rate: float | None
+    """Fraction of these decisions that are favourable; for the calibration, of positives. Null without rows."""
     reference_rate: float | None
+    """The same of the reference group."""
     ratio: float | None
+    """Ratio of the group to the reference group in the tested window: of the selection rates, or of the odds of a
+    positive relative to the predicted ones. Null without a test.
+    """
     low: float | None
+    """Lower limit of the ratio. The limits hold for all windows of all looks of the term together."""
     high: float | None
+    """Upper limit of the ratio."""
     first: int | None
+    """Number of the first period of the window."""
     last: int | None
+    """Number of the last period of the window."""
 
 
 def tests_of(settings: MonitorSettings) -> list[GroupTest]:

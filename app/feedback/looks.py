@@ -21,8 +21,9 @@ from typing_extensions import TypedDict
 
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import PLANNED, Period, count_periods
+from app.http.schemas import ModelId
 from app.models.column_drift import matters_to_model
-from app.platform.documents import MonitorSettings, StoredGuarantee
+from app.platform.documents import MonitorSettings, StoredGuarantee, described
 from app.platform.sql import Json
 
 if TYPE_CHECKING:
@@ -48,16 +49,23 @@ _NOTHING_KNOWN = "no outcome became known before the horizon ended"
 MAX_VERSIONS = 20
 
 
-class Version(TypedDict):
-    """The decisions of a period by one model at one threshold. Counts include recorded decisions only."""
+@described
+class LookVersion(TypedDict):
+    """The recorded decisions of a period that one model made at one threshold."""
 
-    model_id: str
+    model_id: ModelId
     threshold: float | None
+    """Lowest score that was flagged. Null without one."""
     rows: int
+    """Number of recorded decisions."""
     known: int
+    """Number of these whose outcome was known. 0 before the horizon."""
     positives: int
+    """Number of positive outcomes."""
     flagged: int
+    """Number of flagged decisions."""
     explored: int
+    """Number of decisions that were chosen at random for review."""
 
 
 class StoredLook(TypedDict):
@@ -145,11 +153,11 @@ def series_of(
     return Series(looks, start, number, since)
 
 
-def versions_of(rows: PeriodRows) -> list[Version]:
+def versions_of(rows: PeriodRows) -> list[LookVersion]:
     """The most frequent first."""
     keys = np.stack([rows.model.astype(np.float64), np.nan_to_num(rows.threshold, nan=np.inf)])
     distinct, place = np.unique(keys, axis=1, return_inverse=True)
-    found: list[Version] = []
+    found: list[LookVersion] = []
     for i in np.argsort(-np.bincount(place.ravel(), minlength=distinct.shape[1]), kind="stable"):
         own = rows.take(place.ravel() == i)
         threshold = float(distinct[1, i])
@@ -736,7 +744,7 @@ def look_at_drift(
     drift: Json | None,
     before: Sequence[StoredLook],
     acknowledged: Acknowledged | None,
-    versions: Sequence[Version],
+    versions: Sequence[LookVersion],
 ) -> StoredLook:
     """Return the look at the scores and columns of a period; None as `drift` if the model cannot be compared.
 

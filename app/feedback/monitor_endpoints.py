@@ -94,10 +94,9 @@ def list_alarms(
         name=name,
         alias=alias,
         acknowledged=acknowledged,
-        limit=paging.limit,
-        after=paging.after,
+        **vars(paging),
     )
-    return AlarmPage(data=[*map(alarm_of, page.data)], has_more=page.has_more, next=page.next)
+    return AlarmPage.of(page, alarm_of)
 
 
 @router.get("/{alarm_id}", summary="Read an alarm")

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from app.feedback.group_looks import ComparedGroup
 from app.feedback.look_words import say_comparison, say_look
-from app.feedback.looks import FAMILIES, STATUSES, TESTED
+from app.feedback.looks import FAMILIES, STATUSES, TESTED, LookVersion
 from app.http.schemas import (
     Body,
     ModelId,
@@ -53,18 +54,6 @@ _METRIC = {
     "selection_ratio": "selection rate of a group over that of the reference group",
     "odds_ratio": "odds of a positive, relative to the predicted ones, of a group over those of the reference group",
 }
-
-
-class LookVersion(Resource):
-    """The recorded decisions of a period that one model made at one threshold."""
-
-    model_id: ModelId
-    threshold: float | None = Field(description="Lowest score that was flagged. Null without one.")
-    rows: int = Field(description="Number of recorded decisions.")
-    known: int = Field(description="Number of these whose outcome was known. 0 before the horizon.")
-    positives: int = Field(description="Number of positive outcomes.")
-    flagged: int = Field(description="Number of flagged decisions.")
-    explored: int = Field(description="Number of decisions that were chosen at random for review.")
 
 
 class LookEstimate(Resource):
@@ -165,35 +154,6 @@ class ShiftedColumn(Resource):
     name: str = Field(description="Name of the column. Empty for the score.")
     psi: float = Field(description="Population stability index.")
     words: Words
-
-
-class ComparedGroup(Resource):
-    """A group of a protected column, compared with the reference group."""
-
-    column: str = Field(description="Name of the column.")
-    group: str = Field(description="Value of the group.")
-    reference: str = Field(description="Value of the reference group.")
-    status: Annotated[str, one_of(STATUSES)] = Field(description="Result of the test.")
-    rows: int = Field(
-        description="Number of decisions about the group that were compared, of this period and of earlier ones with "
-        "too few rows. For the calibration, only those with an outcome."
-    )
-    reference_rows: int = Field(description="The same of the reference group.")
-    rate: float | None = Field(
-        description="Fraction of these decisions that are favourable; for the calibration, of positives. Null without "
-        "rows."
-    )
-    reference_rate: float | None = Field(description="The same of the reference group.")
-    ratio: float | None = Field(
-        description="Ratio of the group to the reference group in the tested window: of the selection rates, or of the "
-        "odds of a positive relative to the predicted ones. Null without a test."
-    )
-    low: float | None = Field(
-        description="Lower limit of the ratio. The limits hold for all windows of all looks of the term together."
-    )
-    high: float | None = Field(description="Upper limit of the ratio.")
-    first: int | None = Field(description="Number of the first period of the window.")
-    last: int | None = Field(description="Number of the last period of the window.")
 
 
 class Look(Resource):

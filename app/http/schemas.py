@@ -25,9 +25,11 @@ from pydantic_core import PydanticKnownError
 from app.ingest.formats import CSV, NDJSON
 from app.platform.documents import document_of
 from app.platform.errors import MAX_ERRORS, NO_NUL_PATTERN, PLAIN_PATTERN
+from app.platform.sql import Page
 from app.platform.tables import DatasetKind
 
 Item = TypeVar("Item")
+Row = TypeVar("Row")
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -184,6 +186,12 @@ class PageOf(Resource, Generic[Item]):
     next: str | None = Field(
         description="Cursor of the next page: pass it as `after`. Null on the last page."
     )
+
+    @classmethod
+    def of(cls, page: Page[Row], show: Callable[[Row], Item]) -> Self:
+        """`show` makes the item of a row."""
+        data = [show(row) for row in page.data]
+        return cls(data=data, has_more=page.has_more, next=page.next)
 
 
 class DatasetVersion(Resource):

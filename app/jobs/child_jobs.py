@@ -8,7 +8,7 @@ locks the parent before the child.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.jobs import queue, queue_repository
@@ -159,10 +159,6 @@ def finished(session: Session, job_id: str) -> list[Json]:
     ]
 
 
-def sum_of_results(session: Session, job_id: str, member: str) -> int:
-    return queue_repository.sum_of_results(session, job_id, member)
-
-
 def unneeded_files(session: Session, job_id: str | None = None) -> list[str]:
     """Return the files of child jobs whose parent has ended: of one parent, or of all."""
     results = queue_repository.results_of_ended(session, OWNED, job_id)
@@ -174,11 +170,6 @@ def report_progress(session: Session, parent_id: str, progress: Json | None = No
     parent = queue_repository.lock_waiting(session, parent_id)
     if parent is not None:
         _report_progress(session, parent, progress)
-
-
-def stuck(session: Session) -> Sequence[str]:
-    """Return waiting jobs past their deadline, or without a child job to wait for."""
-    return queue_repository.stuck(session)
 
 
 def recover_stuck(session: Session, job_id: str) -> JobState | None:

@@ -55,7 +55,7 @@ class Reaper:
         for leased in self._db.reading(queue_repository.expired, self._settings.lease_seconds):
             self.reap_job(leased, reaped)
             self._beat()
-        for job_id in self._db.reading(child_jobs.stuck):
+        for job_id in self._db.reading(queue_repository.stuck):
             if (state := self._db.writing(child_jobs.recover_stuck, job_id)) is not None:
                 log.warning("job %s waited for child jobs that do not exist; now %s", job_id, state)
                 reaped.recovered.append(job_id)

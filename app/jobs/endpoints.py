@@ -93,12 +93,9 @@ def list_jobs(
         dataset_id=dataset_id,
         unresolved=unresolved,
         only=replace(only, sort=sort),
-        limit=paging.limit,
-        after=paging.after,
+        **vars(paging),
     )
-    return JobPage(
-        data=[Job.of_row(row) for row in page.data], has_more=page.has_more, next=page.next
-    )
+    return JobPage.of(page, Job.of_row)
 
 
 @router.get(

@@ -70,8 +70,7 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
             **vars(of),
             **vars(paging),
         )
-        data = [(routes.show_in_list or routes.show)(row) for row in page.data]
-        return page_shape(data=data, has_more=page.has_more, next=page.next)
+        return page_shape.of(page, routes.show_in_list or routes.show)
 
     @needs(routes.reads)
     def read_output(

@@ -271,11 +271,6 @@ def events(
     return repository.events_after(session, job.id, after, limit)
 
 
-def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Return state and last event number of each job in one query."""
-    return repository.states(session, ids)
-
-
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
     """With `lock`, locked until the transaction ends. Raises NotFound."""
     job = repository.find(session, owner, job_id, lock=lock) if is_id(job_id, "job") else None

@@ -42,9 +42,7 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 @needs("read")
 def list_aliases(name: str, context: ContextDep, caller: CallerDep, paging: PagingDep) -> AliasPage:
     """Return the aliases of this name and the model that each points to, the most recently changed first."""
-    page = context.db.reading(
-        aliases.list_aliases, caller.owner, name, limit=paging.limit, after=paging.after
-    )
+    page = context.db.reading(aliases.list_aliases, caller.owner, name, **vars(paging))
     return AliasPage.model_validate(page)
 
 
@@ -113,12 +111,8 @@ def list_deleted_aliases(
     """Return the deleted aliases of this name, the most recently deleted first, each as it was. To undo a deletion,
     restore an earlier revision.
     """
-    page = context.db.reading(
-        aliases.list_deleted, caller.owner, name, limit=paging.limit, after=paging.after
-    )
-    return DeletedAliasPage(
-        data=[deleted_of(row) for row in page.data], has_more=page.has_more, next=page.next
-    )
+    page = context.db.reading(aliases.list_deleted, caller.owner, name, **vars(paging))
+    return DeletedAliasPage.of(page, deleted_of)
 
 
 @router.get("/{name}/aliases/{alias}/revisions", summary="List the revisions of an alias")
@@ -127,12 +121,8 @@ def list_alias_revisions(
     *, name: str, alias: str, context: ContextDep, caller: CallerDep, paging: PagingDep
 ) -> AliasRevisionPage:
     """Return who changed the alias, when, why, and on which evidence, newest first; also for a deleted alias."""
-    page = context.db.reading(
-        aliases.list_revisions, caller.owner, name, alias, limit=paging.limit, after=paging.after
-    )
-    return AliasRevisionPage(
-        data=[step_of(row) for row in page.data], has_more=page.has_more, next=page.next
-    )
+    page = context.db.reading(aliases.list_revisions, caller.owner, name, alias, **vars(paging))
+    return AliasRevisionPage.of(page, step_of)
 
 
 EVIDENCE_RESPONSES: dict[int | str, dict[str, Any]] = {

@@ -25,12 +25,8 @@ def list_comments(
     ref: str, context: ContextDep, caller: CallerDep, paging: PagingDep
 ) -> CommentPage:
     """Return the comments on this version, the newest first."""
-    page = context.db.reading(
-        comments.list_page, caller.owner, ref, limit=paging.limit, after=paging.after
-    )
-    return CommentPage(
-        data=[_shown(row, caller) for row in page.data], has_more=page.has_more, next=page.next
-    )
+    page = context.db.reading(comments.list_page, caller.owner, ref, **vars(paging))
+    return CommentPage.of(page, lambda row: _shown(row, caller))
 
 
 @validated(router, "/{ref}/comments", "comment")

@@ -98,9 +98,7 @@ def list_models(
         only=replace(only, sort=sort),
         **vars(paging),
     )
-    return ModelPage(
-        data=[listed_of(row) for row in page.data], has_more=page.has_more, next=page.next
-    )
+    return ModelPage.of(page, listed_of)
 
 
 @router.delete("/{ref}", status_code=204, summary="Delete a model")

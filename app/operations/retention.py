@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from app.operations import repository
 from app.platform.audit import allow_over_quota, describe
 from app.platform.errors import check_name
-from app.platform.sql import Page, Session
+from app.platform.sql import Session
 from app.platform.tables import RetentionRule
 
 
@@ -37,11 +37,6 @@ class Days:
 def rules(session: Session) -> list[tuple[str, dict[str, float]]]:
     """Return the owners with their own days by kind."""
     return [(rule.owner, Days.of(rule).given()) for rule in repository.all_retention(session)]
-
-
-def list_page(session: Session, *, limit: int, after: str | None) -> Page[RetentionRule]:
-    """The last changed first."""
-    return repository.list_retention(session, limit=limit, after=after)
 
 
 def find(session: Session, owner: str) -> RetentionRule | None:

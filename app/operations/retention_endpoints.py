@@ -12,7 +12,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.access.quota_endpoints import OwnerPath
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.http.schemas import Body, PageOf, Resource, Timestamp
-from app.operations import retention
+from app.operations import repository, retention
 from app.operations.retention import Days
 from app.platform.errors import Forbidden
 from app.platform.tables import RetentionRule
@@ -95,9 +95,8 @@ def _shown(owner: str, row: RetentionRule | None) -> Retention:
 @needs("operator")
 def list_retention(context: ContextDep, paging: PagingDep) -> RetentionPage:
     """Return the owners with their own days, the last changed first. The settings apply to all others."""
-    page = context.db.reading(retention.list_page, limit=paging.limit, after=paging.after)
-    rows = [_shown(row.owner, row) for row in page.data]
-    return RetentionPage(data=rows, has_more=page.has_more, next=page.next)
+    page = context.db.reading(repository.list_retention, **vars(paging))
+    return RetentionPage.of(page, lambda row: _shown(row.owner, row))
 
 
 @router.get("/{owner}", summary="Read the retention of an owner")

@@ -886,34 +886,6 @@ class SourceFile(TypedDict):
     """SHA-256 of the bytes."""
 
 
-class DatasetSource(TypedDict):
-    """Where the service took the rows of a dataset from, and what it found there.
-
-    `kind` is a key of `app.datasets.sources.SOURCES`; each kind has members of its own, which the schema of the API
-    describes. Those that the job finds out are absent or null until it has succeeded.
-    """
-
-    kind: str
-    decisions: NotRequired[str | None]
-    since: NotRequired[float | None]
-    until: NotRequired[float | None]
-    as_of: NotRequired[float]
-    revision: NotRequired[int | None]
-    time_column: NotRequired[str | None]
-    files: NotRequired[int | None]
-    sha256: NotRequired[str | None]
-    rows: NotRequired[list[DecisionRows] | None]
-    excluded: NotRequired[ExcludedDecisions | None]
-    connection: NotRequired[str]
-    url: NotRequired[str]
-    query: NotRequired[str]
-    parameters: NotRequired[dict[str, Any]]
-    read_at: NotRequired[float]
-    bytes: NotRequired[int]
-    objects: NotRequired[list[SourceFile]]
-    snapshot: NotRequired[str]
-
-
 class RequestedChange(TypedDict):
     """What a request asks for. Absent members are not of its kind, or leave guarantee and memo as they are."""
 

@@ -113,11 +113,9 @@ def list_alias_requests(
         state=state,
         name=name,
         alias=alias,
-        limit=paging.limit,
-        after=paging.after,
+        **vars(paging),
     )
-    data = [request_of(row, now) for row in page.data]
-    return AliasRequestPage(data=data, has_more=page.has_more, next=page.next)
+    return AliasRequestPage.of(page, lambda row: request_of(row, now))
 
 
 @router.get("/{alias_request_id}", summary="Read a request to change a protected alias")

@@ -44,10 +44,8 @@ async def create_schedule(
 @needs("read")
 def list_schedules(context: ContextDep, caller: CallerDep, paging: PagingDep) -> SchedulePage:
     """Return the schedules of the owner, newest first."""
-    page = context.db.reading(
-        schedules.list_page, caller.owner, limit=paging.limit, after=paging.after
-    )
-    return SchedulePage(data=[*map(show, page.data)], has_more=page.has_more, next=page.next)
+    page = context.db.reading(schedules.list_page, caller.owner, **vars(paging))
+    return SchedulePage.of(page, show)
 
 
 @router.get("/{schedule_id}", summary="Read a schedule")

@@ -115,9 +115,10 @@ def first_key(db: Database, path: Path) -> str | None:
 
     The file is never written again after the first key exists, because the user may have deleted it for safety.
     """
+    from app.access import repository
     from app.access import service as keys
 
-    if db.reading(keys.list_page, OWNER, limit=1, after=None).data:
+    if db.reading(repository.list_page, OWNER, limit=1, after=None).data:
         return None
     with keys.by_command(OWNER, "rankwright serve"):
         _, secret = db.writing(keys.create, OWNER, "first key", keys.SCOPES)

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.trash import repository
 from app.trash import service as trash
 from app.trash.schemas import TrashItem, TrashPage, item_of
 
@@ -18,9 +19,8 @@ def list_trash(context: ContextDep, caller: CallerDep, paging: PagingDep) -> Tra
     """Return the datasets, models, evaluations and comparisons that were deleted in the last 30 days, the most recently
     deleted first.
     """
-    page = context.db.reading(trash.list_page, caller.owner, limit=paging.limit, after=paging.after)
-    data = [item_of(entry) for entry in page.data]
-    return TrashPage(data=data, has_more=page.has_more, next=page.next)
+    page = context.db.reading(repository.list_page, caller.owner, **vars(paging))
+    return TrashPage.of(page, item_of)
 
 
 @router.post("/{item_id}/restore", summary="Restore a deleted resource")

@@ -8,7 +8,7 @@ from app.models import service as models
 from app.platform.audit import describe
 from app.platform.callers import check_model
 from app.platform.errors import NotFound
-from app.platform.sql import Page, Session
+from app.platform.sql import Session
 from app.trash import repository
 from app.trash.repository import OwnedEntry, TrashEntry
 
@@ -16,11 +16,6 @@ DAYS = 30
 """Days after which what was deleted is deleted for good."""
 
 DAY_SECONDS = 86400.0
-
-
-def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[TrashEntry]:
-    """The last deleted entry is the first."""
-    return repository.list_page(session, owner, limit=limit, after=after)
 
 
 def _find_to_change(session: Session, owner: str, id_: str) -> TrashEntry:

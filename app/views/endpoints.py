@@ -11,7 +11,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.platform.errors import PLAIN_PATTERN
 from app.platform.tables import SavedView
-from app.views import schemas
+from app.views import repository, schemas
 from app.views import service as views
 from app.views.schemas import View, ViewPage, ViewQuery
 
@@ -46,10 +46,8 @@ def list_views(
     ] = None,
 ) -> ViewPage:
     """Return the saved views of the console's lists, the last saved first. All keys of an owner share them."""
-    page = context.db.reading(
-        views.list_page, caller.owner, of, limit=paging.limit, after=paging.after
-    )
-    return ViewPage(data=[*map(_view_of, page.data)], has_more=page.has_more, next=page.next)
+    page = context.db.reading(repository.list_page, caller.owner, of, **vars(paging))
+    return ViewPage.of(page, _view_of)
 
 
 @router.put(

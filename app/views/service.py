@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl
 
 from app.platform.errors import Conflict, Invalid, NotFound, invalid, shown
-from app.platform.sql import Page, Session
+from app.platform.sql import Session
 from app.platform.tables import SavedView
 from app.platform.text import is_blank
 from app.views import repository
@@ -14,13 +14,6 @@ MAX_VIEWS = 100
 """Most views of an owner."""
 MAX_FIELDS = 50
 """Most parameters in the query of a view."""
-
-
-def list_page(
-    session: Session, owner: str, of_list: str | None, *, limit: int, after: str | None
-) -> Page[SavedView]:
-    """The last saved first; of one list, if given."""
-    return repository.list_page(session, owner, of_list, limit=limit, after=after)
 
 
 def save(

@@ -13,7 +13,7 @@ from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.http.idempotency import Creation, CreationDep, validated
 from app.platform.sql import Json, Session
 from app.platform.tables import Webhook as WebhookRow
-from app.webhooks import schemas
+from app.webhooks import repository, schemas
 from app.webhooks import service as webhooks
 from app.webhooks.schemas import (
     Webhook,
@@ -91,10 +91,8 @@ async def _answer(new: Creation, create: Callable[[Session], tuple[WebhookRow, s
 @needs("admin")
 def list_webhooks(context: ContextDep, caller: CallerDep, paging: PagingDep) -> WebhookPage:
     """Return the webhooks of the owner, newest first."""
-    page = context.db.reading(
-        webhooks.list_page, caller.owner, limit=paging.limit, after=paging.after
-    )
-    return WebhookPage(data=[*map(show, page.data)], has_more=page.has_more, next=page.next)
+    page = context.db.reading(repository.list_page, caller.owner, **vars(paging))
+    return WebhookPage.of(page, show)
 
 
 @router.get("/{webhook_id}", summary="Read a webhook")
@@ -174,11 +172,9 @@ def list_webhook_deliveries(
         caller.owner,
         webhook_id,
         state=state,
-        limit=paging.limit,
-        after=paging.after,
+        **vars(paging),
     )
-    data = [show_delivery(each) for each in page.data]
-    return WebhookDeliveryPage(data=data, has_more=page.has_more, next=page.next)
+    return WebhookDeliveryPage.of(page, show_delivery)
 
 
 @router.post(

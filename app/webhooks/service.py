@@ -187,11 +187,6 @@ def find(session: Session, owner: str, webhook_id: str, *, lock: bool = False) -
     return found
 
 
-def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Webhook]:
-    """Newest first."""
-    return repository.list_page(session, owner, limit=limit, after=after)
-
-
 def list_deliveries(
     session: Session,
     owner: str,

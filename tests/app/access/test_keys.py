@@ -97,7 +97,7 @@ def test_what_makes_no_key(
 ) -> None:
     with pytest.raises(Invalid, match=words):
         db.writing(keys.create, owner, name, scopes)
-    assert db.reading(keys.list_page, "ann", limit=10, after=None).data == []
+    assert db.reading(repository.list_page, "ann", limit=10, after=None).data == []
 
 
 def test_lists_and_revoking_are_the_owner_s(db: Database) -> None:
@@ -105,8 +105,8 @@ def test_lists_and_revoking_are_the_owner_s(db: Database) -> None:
     # Made within one tick of the clock, their ids decide.
     made = [key.id for key in sorted(own, key=lambda key: (key.created_at, key.id))]
     db.writing(keys.create, "bob", "x", ["read"])
-    page = db.reading(keys.list_page, "ann", limit=2, after=None)
-    rest = db.reading(keys.list_page, "ann", limit=2, after=page.next)
+    page = db.reading(repository.list_page, "ann", limit=2, after=None)
+    rest = db.reading(repository.list_page, "ann", limit=2, after=page.next)
     assert [key.id for key in page.data + rest.data] == made[::-1]
     for call in (keys.revoke, keys.get):
         with pytest.raises(NotFound):

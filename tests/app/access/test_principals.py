@@ -61,7 +61,7 @@ def caller(db: Database) -> Caller:
 
 def test_keys_that_replace_each_other_are_one_principal(db: Database, caller: Caller) -> None:
     other, _ = db.writing(keys.create, "ann", "other", ["read"])
-    of_ann = db.reading(keys.list_page, "ann", limit=10, after=None).data
+    of_ann = db.reading(repository.list_page, "ann", limit=10, after=None).data
     assert {key.principal_id for key in of_ann if key.name == "batch"} == {caller.principal_id}
     assert other.principal_id != caller.principal_id
     with db.read() as session:

@@ -12,6 +12,7 @@ from sqlalchemy import Table, event, func, insert, select, text
 
 from app.datasets import service as datasets
 from app.jobs import queue
+from app.jobs import repository as job_rows
 from app.jobs import service as jobs
 from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid, NotFound
@@ -314,11 +315,11 @@ class TestEvents:
     def test_states_of_many_jobs_in_one_look(self, db: Database) -> None:
         first, second = submit(db), submit(db)
         claimed(db)
-        assert db.reading(jobs.states, [first.id, second.id, new_id("job")]) == {
+        assert db.reading(job_rows.states, [first.id, second.id, new_id("job")]) == {
             first.id: ("running", 2),
             second.id: ("queued", 1),
         }
-        assert db.reading(jobs.states, []) == {}
+        assert db.reading(job_rows.states, []) == {}
 
 
 def test_failures_that_nothing_has_made_good_are_found_by_indexes(db: Database) -> None:
