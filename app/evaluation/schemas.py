@@ -42,9 +42,15 @@ from app.http.schemas import (
 from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.calibration_schemas import MeasuredReliability
 from app.models.drift_schemas import FeatureDrift, ScoreDrift
-from app.models.metric_schemas import GradedOrder, Height, MeanArea, WindowArea
+from app.models.metric_schemas import (
+    CurveMetrics,
+    EvaluatedGrades,
+    EvaluatedLabel,
+    EvaluatedPairs,
+    MeanArea,
+)
 from app.models.threshold_group_schemas import GroupCalibration, GroupMetric
-from app.platform.documents import GradeRows, ListMetrics
+from app.platform.documents import ListMetrics
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
@@ -138,10 +144,9 @@ class NetBenefit(Resource):
     )
 
 
-class EvaluatedCurve(Resource):
+class EvaluatedCurve(CurveMetrics):
     """Ranking metrics on rows with one label."""
 
-    auc: Interval = Field(description="Area under the ROC curve.")
     gini: Interval | None = Field(
         default=None, description=GINI + " Null for evaluations that were made before it was added."
     )
@@ -153,20 +158,13 @@ class EvaluatedCurve(Resource):
         description="`ks` with a confidence interval. The lower end comes from thresholds that were chosen on "
         "other rows. Null for evaluations made before it was added.",
     )
-    pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
-    tpr_at_fpr: list[Height] = Field(description="TPR at fixed false positive rates.")
     operating_point: EvaluatedCutoff | None = Field(
         description="Rates at the threshold of `cutoff`. Null without a cutoff."
     )
-    positives: Positives
-    negatives: Negatives
     totals: Totals = Field(description="Weights of the two classes.")
     groups: int | None = Field(
         description="Number of groups. Null unless the dataset has a column of groups or queries; the intervals "
         "then allow for correlation within a group."
-    )
-    ties: float = Field(
-        description="Fraction of the positive–negative pairs that have equal scores."
     )
     calibration: CalibrationDrift | None = Field(
         default=None,
@@ -182,18 +180,6 @@ class EvaluatedCurve(Resource):
     lists: ListMetrics | None = Field(
         default=None,
         description="Metrics within queries; all other metrics treat the rows as one list. Null without queries.",
-    )
-
-
-class EvaluatedGrades(Resource):
-    """Ranking metrics on rows with grades."""
-
-    grades: list[GradeRows] = Field(
-        description="Number of rows of each grade, without rows of weight 0."
-    )
-    lists: ListMetrics | None = Field(description="Metrics within queries. Null without queries.")
-    order: GradedOrder | None = Field(
-        description="Metrics of all rows as one list. Null with queries."
     )
 
 
@@ -467,38 +453,6 @@ class EvaluatedAmounts(Resource):
     )
 
 
-class EvaluatedPairs(Resource):
-    """Metrics of the order of pairs of items."""
-
-    pair_order: Interval = Field(
-        description="Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs "
-        "that share an item."
-    )
-    misrank_fraction: float = Field(
-        description="Weighted fraction of the pairs out of order; a tie counts fully."
-    )
-    ties: float = Field(description="Weighted fraction of the pairs that have equal scores.")
-    pairs: int = Field(description="Number of pairs.")
-    items: int = Field(description="Number of different items in the pairs.")
-    weight: float = Field(description="Total weight of the pairs.")
-    effective_pairs: float = Field(
-        description="Effective number of pairs in the worst case: this many pairs without shared items would be "
-        "as informative."
-    )
-
-
-class EvaluatedLabel(Resource):
-    """Ranking metrics of one label's scores."""
-
-    label: str = Field(description="Name of the label.")
-    auc: Interval | None = Field(
-        description="Area under the ROC curve. Null if the dataset has too few rows of a class."
-    )
-    pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
-    positives: Positives
-    negatives: Negatives
-
-
 class EvaluatedLabels(Resource):
     """Ranking metrics of a model with several labels."""
 
@@ -665,16 +619,12 @@ class AcknowledgementRequest(Body):
     )
 
 
-class Evaluation(Resource):
-    """Metrics of a model on a dataset. An evaluation remains when the model or the dataset is deleted."""
+class _OnDataset(Resource):
+    """Members of an evaluation and of a comparison."""
 
-    id: str = Field(description="Id of the evaluation.")
+    id: str = Field(description="Id of the evaluation or of the comparison.")
     status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
     job_id: JobId
-    model_id: ModelId
-    model_name: str = Field(description="Name of the model.")
-    model_version: int = Field(description="Version of the model.")
-    kind: Kind = Field(description="Kind of the dataset.")
     dataset_id: DatasetId
     dataset_name: str = Field(description="Name of the dataset.")
     dataset_version: int | None = Field(
@@ -685,6 +635,26 @@ class Evaluation(Resource):
     )
     windows: list[NewWindow] = Field(description="The windows of the partial AUCs.")
     level: Level
+    amount: str | None = Field(
+        default=None, description="The column of amounts. Null if none was requested."
+    )
+    costs: NewCosts | None = Field(
+        default=None, description="The requested costs. Null if none were requested."
+    )
+    warnings: list[str] = Field(description="Warnings about the rows and the result.")
+    error: dict[str, Any] | None = Field(
+        description="The problem, if the job failed; otherwise null."
+    )
+    created_at: CreatedAt
+
+
+class Evaluation(_OnDataset):
+    """Metrics of a model on a dataset. An evaluation remains when the model or the dataset is deleted."""
+
+    model_id: ModelId
+    model_name: str = Field(description="Name of the model.")
+    model_version: int = Field(description="Version of the model.")
+    kind: Kind = Field(description="Kind of the dataset.")
     group_by: str | None = Field(
         default=None, description="The column that defines the groups. Null if none was requested."
     )
@@ -699,17 +669,10 @@ class Evaluation(Resource):
     cutoffs: Annotated[str, one_of(CUTOFFS)] | None = Field(
         default=None, description="Requested cutoffs by group. Null if none were requested."
     )
-    amount: str | None = Field(
-        default=None, description="The column of amounts. Null if none was requested."
-    )
-    costs: NewCosts | None = Field(
-        default=None, description="The requested costs. Null if none were requested."
-    )
     seen: SEEN | None = Field(
         default=None,
         description=f"{SEEN_WORDS}Null until this is known, and if the training table was deleted before.",
     )
-    warnings: list[str] = Field(description="Warnings about the rows and the result.")
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None = Field(
         description="The metrics; the members depend on `kind`. Null until the evaluation is ready."
     )
@@ -737,9 +700,6 @@ class Evaluation(Resource):
     acknowledgement: Acknowledgement | None = Field(
         description="Who has seen the change that the evaluation found, when, and the reason for taking no further "
         "action. Null if nobody has."
-    )
-    error: dict[str, Any] | None = Field(
-        description="The problem, if the job failed; otherwise null."
     )
     created_at: CreatedAt
 
@@ -999,43 +959,21 @@ class ComparisonResult(Resource):
     )
 
 
-class Comparison(Resource):
+class Comparison(_OnDataset):
     """A comparison of models on one dataset. A comparison remains when a model or the dataset is deleted."""
 
-    id: str = Field(description="Id of the comparison.")
-    status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
-    job_id: JobId
     models: list[ComparedModel] = Field(
         description="The compared models, in the order of the request."
     )
-    dataset_id: DatasetId
-    dataset_name: str = Field(description="Name of the dataset.")
-    dataset_version: int | None = Field(
-        description="Version of the dataset. Null if it was not recorded."
-    )
-    dataset_sha256: str | None = Field(
-        description="SHA-256 of the content of that version. Null if it was not recorded."
-    )
-    windows: list[NewWindow] = Field(description="The windows that the models are compared over.")
-    level: Level
     warnings: list[str] = Field(
         description="Warnings about the rows and the result. One names the models that were trained on rows of "
         "the dataset."
-    )
-    amount: str | None = Field(
-        default=None, description="The column of amounts. Null if none was requested."
-    )
-    costs: NewCosts | None = Field(
-        default=None, description="The requested costs. Null if none were requested."
     )
     capacity: ReviewCapacity | None = Field(
         default=None, description="The requested review capacity. Null if none was requested."
     )
     result: ComparisonResult | None = Field(
         description="The result. Null until the comparison is ready."
-    )
-    error: dict[str, Any] | None = Field(
-        description="The problem, if the job failed; otherwise null."
     )
     created_at: CreatedAt
 

@@ -129,25 +129,44 @@ class Height(Resource):
     high: float = Field(description="Upper end of the confidence interval.")
 
 
-class Metrics(Resource):
-    """Ranking metrics of a model on one part of the data."""
+class _OfPart(Resource):
+    """The part of a model's data, and the level of the intervals."""
 
     model_id: ModelId
     on: OnPart
+    level: Level = Field(description="Confidence level of the intervals.")
+
+
+class CurveMetrics(Resource):
+    """Ranking metrics of rows with one label."""
+
+    auc: Interval = Field(description="Area under the ROC curve.")
+    pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
+    tpr_at_fpr: list[Height] = Field(description="TPR at fixed false positive rates.")
+    positives: Positives
+    negatives: Negatives
+    ties: float = Field(
+        description="Fraction of the positive–negative pairs that have equal scores."
+    )
+    lists: ListMetrics | None = Field(
+        default=None,
+        description="Metrics within queries; all other metrics treat the rows as one list. Null without queries.",
+    )
+
+
+class Metrics(CurveMetrics, _OfPart):
+    """Ranking metrics of a model on one part of the data."""
+
     approximate: bool = Field(
         description="Applies to the curve and the values read from it, not to the areas. "
         + APPROXIMATE
     )
-    level: Level = Field(description="Confidence level of the intervals.")
-    auc: Interval = Field(description="Area under the ROC curve.")
     gini: Interval = Field(description=GINI)
     ks: float | None = Field(description=KS + " Null without a curve.")
     ks_threshold: FiniteOrNull = Field(
         description="The threshold with the largest TPR − FPR. If the model ranks better than chance, this difference "
         "is `ks`. Null without a curve, or if the best is to flag no rows."
     )
-    pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
-    tpr_at_fpr: list[Height] = Field(description="TPR at fixed false positive rates.")
     operating_point: Cutoff | None = Field(
         description="Rates on this part at the model's threshold, which was chosen on the validation rows. Null "
         "unless the objective is `tpr`."
@@ -158,25 +177,17 @@ class Metrics(Resource):
         "`…/metric-estimates`. A row count refers to the validation rows. Null for other objectives, "
         "and for `ndcg` with repeated cross-validation.",
     )
-    positives: Positives
-    negatives: Negatives
     positive_weight: float = Field(description="Total weight of the positive rows.")
     negative_weight: float = Field(description="Total weight of the negative rows.")
-    ties: float = Field(
-        description="Fraction of the positive–negative pairs that have equal scores."
-    )
     lists: ListMetrics | None = Field(
         default=None,
         description="Metrics within queries; all other metrics treat the rows as one list. Null without queries.",
     )
 
 
-class PairMetrics(Resource):
-    """Metrics of a model trained on pairs, on the pairs of one part."""
+class EvaluatedPairs(Resource):
+    """Metrics of the order of pairs of items."""
 
-    model_id: ModelId
-    on: OnPart
-    level: Level = Field(description="Confidence level of the interval.")
     pair_order: Interval = Field(
         description="Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs "
         "that share an item."
@@ -192,6 +203,10 @@ class PairMetrics(Resource):
         description="Effective number of pairs in the worst case: this many pairs without shared items would be "
         "as informative."
     )
+
+
+class PairMetrics(EvaluatedPairs, _OfPart):
+    """Metrics of a model trained on pairs, on the pairs of one part."""
 
 
 # Beside the stored document, because responses have one type of interval, whose members may be null.
@@ -212,12 +227,9 @@ class GradedOrder(Resource):
     )
 
 
-class GradedMetrics(Resource):
-    """Metrics of a model trained on grades, on one part of the data."""
+class EvaluatedGrades(Resource):
+    """Ranking metrics on rows with grades."""
 
-    model_id: ModelId
-    on: OnPart
-    level: Level = Field(description="Confidence level of the intervals.")
     grades: list[GradeRows] = Field(
         description="Number of rows of each grade, without rows of weight 0."
     )
@@ -230,16 +242,28 @@ class GradedMetrics(Resource):
     )
 
 
-class LabelMetrics(Resource):
-    """Ranking metrics of one label's scores, on one part of the data."""
+class GradedMetrics(EvaluatedGrades, _OfPart):
+    """Metrics of a model trained on grades, on one part of the data."""
+
+
+class EvaluatedLabel(Resource):
+    """Ranking metrics of one label's scores."""
 
     label: str = Field(description="Name of the label.")
     auc: Interval | None = Field(
-        description="Area under the ROC curve. Null if the part has too few rows of a class."
+        description="Area under the ROC curve. Null if there are too few rows of a class."
     )
     pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
     positives: Positives
     negatives: Negatives
+    ties: float | None = Field(
+        description="Fraction of the positive–negative pairs that have equal scores. Null if `auc` is null."
+    )
+
+
+class LabelMetrics(EvaluatedLabel):
+    """Ranking metrics of one label's scores, on one part of the data."""
+
     ties: float | None = Field(
         description="Fraction of the positive–negative pairs that have equal scores. Null if `auc` is null."
     )
@@ -253,12 +277,9 @@ class MeanArea(Resource):
     value: float | None = Field(description="Mean over the labels. Null if no label has the value.")
 
 
-class MultilabelMetrics(Resource):
+class MultilabelMetrics(_OfPart):
     """Metrics of a model with several labels on one part of the data: for each label, and their means."""
 
-    model_id: ModelId
-    on: OnPart
-    level: Level = Field(description="Confidence level of the intervals.")
     labels: list[LabelMetrics] = Field(description="Metrics of each label.")
     evaluated: int = Field(
         description="Number of labels that have an AUC. The means are over these."

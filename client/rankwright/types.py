@@ -1311,13 +1311,11 @@ class Comparison(Record):
     """A comparison of models on one dataset. A comparison remains when a model or the dataset is deleted."""
 
     id: str
-    """Id of the comparison."""
+    """Id of the evaluation or of the comparison."""
     status: Literal['processing', 'ready', 'failed', 'cancelled', 'timed_out']
     """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
     """Id of the job that made this."""
-    models: list[ComparedModel]
-    """The compared models, in the order of the request."""
     dataset_id: str
     """Id of the dataset."""
     dataset_name: str
@@ -1327,25 +1325,27 @@ class Comparison(Record):
     dataset_sha256: str | None
     """SHA-256 of the content of that version. Null if it was not recorded."""
     windows: list[NewWindow]
-    """The windows that the models are compared over."""
+    """The windows of the partial AUCs."""
     level: float
     """Confidence level of each interval."""
-    warnings: list[str]
-    """Warnings about the rows and the result. One names the models that were trained on rows of the
-    dataset.
-    """
     amount: str | None = None
     """The column of amounts. Null if none was requested."""
     costs: NewCosts | None = None
     """The requested costs. Null if none were requested."""
-    capacity: ReviewCapacity | None = None
-    """The requested review capacity. Null if none was requested."""
-    result: ComparisonResult | None
-    """The result. Null until the comparison is ready."""
+    warnings: list[str]
+    """Warnings about the rows and the result. One names the models that were trained on rows of the
+    dataset.
+    """
     error: dict[str, Any] | None
     """The problem, if the job failed; otherwise null."""
     created_at: str
     """Time of creation."""
+    models: list[ComparedModel]
+    """The compared models, in the order of the request."""
+    capacity: ReviewCapacity | None = None
+    """The requested review capacity. Null if none was requested."""
+    result: ComparisonResult | None
+    """The result. Null until the comparison is ready."""
 
 class ComparisonResult(Record):
     """The result of a comparison."""
@@ -2074,6 +2074,18 @@ class EvaluatedCurve(Record):
 
     auc: Interval
     """Area under the ROC curve."""
+    pauc: list[WindowArea]
+    """Partial AUC over each window."""
+    tpr_at_fpr: list[Height]
+    """TPR at fixed false positive rates."""
+    positives: int
+    """Number of positive rows."""
+    negatives: int
+    """Number of negative rows."""
+    ties: float
+    """Fraction of the positive–negative pairs that have equal scores."""
+    lists: ListMetrics | None = None
+    """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
     gini: Interval | None = None
     """2 AUC − 1: the Gini coefficient, also called the accuracy ratio. Null for evaluations that were made
     before it was added.
@@ -2086,24 +2098,14 @@ class EvaluatedCurve(Record):
     """`ks` with a confidence interval. The lower end comes from thresholds that were chosen on other rows.
     Null for evaluations made before it was added.
     """
-    pauc: list[WindowArea]
-    """Partial AUC over each window."""
-    tpr_at_fpr: list[Height]
-    """TPR at fixed false positive rates."""
     operating_point: EvaluatedCutoff | None
     """Rates at the threshold of `cutoff`. Null without a cutoff."""
-    positives: int
-    """Number of positive rows."""
-    negatives: int
-    """Number of negative rows."""
     totals: Totals
     """Weights of the two classes."""
     groups: int | None
     """Number of groups. Null unless the dataset has a column of groups or queries; the intervals then
     allow for correlation within a group.
     """
-    ties: float
-    """Fraction of the positive–negative pairs that have equal scores."""
     calibration: CalibrationDrift | None = None
     """How well the model's probabilities match the outcomes on these rows. Null if the model had no
     calibration.
@@ -2113,8 +2115,6 @@ class EvaluatedCurve(Record):
     threshold. The rows must have the same prevalence as those on which decisions are made. Null if the
     model had no calibration, and for evaluations made before it was added.
     """
-    lists: ListMetrics | None = None
-    """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
 
 class EvaluatedCutoff(Record):
     """Rates on these rows at the threshold of `cutoff`."""
@@ -2136,7 +2136,7 @@ class EvaluatedGrades(Record):
     grades: list[GradeRows]
     """Number of rows of each grade, without rows of weight 0."""
     lists: ListMetrics | None
-    """Metrics within queries. Null without queries."""
+    """Metrics within queries. Null if there are fewer than two queries with rows of different grades."""
     order: GradedOrder | None
     """Metrics of all rows as one list. Null with queries."""
 
@@ -2194,13 +2194,15 @@ class EvaluatedLabel(Record):
     label: str
     """Name of the label."""
     auc: Interval | None
-    """Area under the ROC curve. Null if the dataset has too few rows of a class."""
+    """Area under the ROC curve. Null if there are too few rows of a class."""
     pauc: list[WindowArea]
     """Partial AUC over each window."""
     positives: int
     """Number of positive rows."""
     negatives: int
     """Number of negative rows."""
+    ties: float | None
+    """Fraction of the positive–negative pairs that have equal scores. Null if `auc` is null."""
 
 class EvaluatedLabels(Record):
     """Ranking metrics of a model with several labels."""
@@ -2292,19 +2294,11 @@ class Evaluation(Record):
     """Metrics of a model on a dataset. An evaluation remains when the model or the dataset is deleted."""
 
     id: str
-    """Id of the evaluation."""
+    """Id of the evaluation or of the comparison."""
     status: Literal['processing', 'ready', 'failed', 'cancelled', 'timed_out']
     """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
     """Id of the job that made this."""
-    model_id: str
-    """Id of the model."""
-    model_name: str
-    """Name of the model."""
-    model_version: int
-    """Version of the model."""
-    kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
-    """Kind of the dataset."""
     dataset_id: str
     """Id of the dataset."""
     dataset_name: str
@@ -2317,6 +2311,24 @@ class Evaluation(Record):
     """The windows of the partial AUCs."""
     level: float
     """Confidence level of each interval."""
+    amount: str | None = None
+    """The column of amounts. Null if none was requested."""
+    costs: NewCosts | None = None
+    """The requested costs. Null if none were requested."""
+    warnings: list[str]
+    """Warnings about the rows and the result."""
+    error: dict[str, Any] | None
+    """The problem, if the job failed; otherwise null."""
+    created_at: str
+    """Time of creation."""
+    model_id: str
+    """Id of the model."""
+    model_name: str
+    """Name of the model."""
+    model_version: int
+    """Version of the model."""
+    kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
+    """Kind of the dataset."""
     group_by: str | None = None
     """The column that defines the groups. Null if none was requested."""
     at: RateOrThreshold | None = None
@@ -2325,18 +2337,12 @@ class Evaluation(Record):
     """The cutoff that the rows were evaluated at. Null without one, and until the evaluation is ready."""
     cutoffs: Literal['equal_fpr', 'equal_tpr'] | None = None
     """Requested cutoffs by group. Null if none were requested."""
-    amount: str | None = None
-    """The column of amounts. Null if none was requested."""
-    costs: NewCosts | None = None
-    """The requested costs. Null if none were requested."""
     seen: Literal['trained', 'validated', 'overlaps', 'new'] | None = None
     """Whether the model has seen these rows before. `trained`: it was trained on rows of the dataset, so
     its metrics are optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
     many rows are equal to training rows; a warning gives the number. `new`: none of these. Null until
     this is known, and if the training table was deleted before.
     """
-    warnings: list[str]
-    """Warnings about the rows and the result."""
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None
     """The metrics; the members depend on `kind`. Null until the evaluation is ready."""
     groups: EvaluatedGroups | None = None
@@ -2359,10 +2365,6 @@ class Evaluation(Record):
     """Who has seen the change that the evaluation found, when, and the reason for taking no further
     action. Null if nobody has.
     """
-    error: dict[str, Any] | None
-    """The problem, if the job failed; otherwise null."""
-    created_at: str
-    """Time of creation."""
 
 class EvaluationCurve(Record):
     """A curve of a model on the rows of an evaluation."""
@@ -3194,21 +3196,9 @@ class Label(Record):
     negatives: int | None = None
     """Number of negative rows. Null until the table has been read."""
 
-class LabelMetrics(Record):
+class LabelMetrics(EvaluatedLabel):
     """Ranking metrics of one label's scores, on one part of the data."""
 
-    label: str
-    """Name of the label."""
-    auc: Interval | None
-    """Area under the ROC curve. Null if the part has too few rows of a class."""
-    pauc: list[WindowArea]
-    """Partial AUC over each window."""
-    positives: int
-    """Number of positive rows."""
-    negatives: int
-    """Number of negative rows."""
-    ties: float | None
-    """Fraction of the positive–negative pairs that have equal scores. Null if `auc` is null."""
 
 class LabelScore(Record):
     """The scores of one row by a model with several labels."""
@@ -3847,15 +3837,27 @@ class Metrics(Record):
     """Id of the model."""
     on: Literal['validation', 'train']
     """Part of the data: the validation rows or the training rows."""
+    level: float
+    """Confidence level of the intervals."""
+    auc: Interval
+    """Area under the ROC curve."""
+    pauc: list[WindowArea]
+    """Partial AUC over each window."""
+    tpr_at_fpr: list[Height]
+    """TPR at fixed false positive rates."""
+    positives: int
+    """Number of positive rows."""
+    negatives: int
+    """Number of negative rows."""
+    ties: float
+    """Fraction of the positive–negative pairs that have equal scores."""
+    lists: ListMetrics | None = None
+    """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
     approximate: bool
     """Applies to the curve and the values read from it, not to the areas. True if the model was cross-
     validated. The curve then comes from out-of-fold scores, converted to the scale of the served
     ranker. The thresholds of the served ranker itself were not tested.
     """
-    level: float
-    """Confidence level of the intervals."""
-    auc: Interval
-    """Area under the ROC curve."""
     gini: Interval
     """2 AUC − 1: the Gini coefficient, also called the accuracy ratio."""
     ks: float | None
@@ -3866,10 +3868,6 @@ class Metrics(Record):
     """The threshold with the largest TPR − FPR. If the model ranks better than chance, this difference is
     `ks`. Null without a curve, or if the best is to flag no rows.
     """
-    pauc: list[WindowArea]
-    """Partial AUC over each window."""
-    tpr_at_fpr: list[Height]
-    """TPR at fixed false positive rates."""
     operating_point: Cutoff | None
     """Rates on this part at the model's threshold, which was chosen on the validation rows. Null unless
     the objective is `tpr`.
@@ -3879,18 +3877,10 @@ class Metrics(Record):
     estimates`. A row count refers to the validation rows. Null for other objectives, and for `ndcg`
     with repeated cross-validation.
     """
-    positives: int
-    """Number of positive rows."""
-    negatives: int
-    """Number of negative rows."""
     positive_weight: float
     """Total weight of the positive rows."""
     negative_weight: float
     """Total weight of the negative rows."""
-    ties: float
-    """Fraction of the positive–negative pairs that have equal scores."""
-    lists: ListMetrics | None = None
-    """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
 
 class MisrankBound(Record):
     """Upper bound on the probability that the model misranks a future pair: a measured fraction plus
@@ -4589,7 +4579,7 @@ class PairMetrics(EvaluatedPairs):
     on: Literal['validation', 'train']
     """Part of the data: the validation rows or the training rows."""
     level: float
-    """Confidence level of the interval."""
+    """Confidence level of the intervals."""
 
 class Pairs(Record):
     """The pairs of a dataset of kind `preferences`: which item is better than which."""
