@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from app.access.authentication import GuardedRoute, needs
 from app.feedback import service
 from app.feedback.cohort_schemas import CohortTable
-from app.http.dependencies import CallerDep, Context, ContextDep, Time
+from app.http.dependencies import AsOf, CallerDep, Context, ContextDep
 from app.platform.documents import PeriodKind, StoredFeedback
 from app.platform.errors import Invalid
 from app.platform.sql import Session, read_clock
@@ -28,13 +28,7 @@ async def read_cohorts(
     alias: str,
     context: ContextDep,
     caller: CallerDep,
-    as_of: Annotated[
-        Time | None,
-        Query(
-            description="Show what was known at this time. Default: now.",
-            examples=["2026-06-30T00:00:00Z"],
-        ),
-    ] = None,
+    as_of: AsOf = None,
     period: Annotated[
         PeriodKind | None,
         Query(description="Length of a period. Default: that of the monitor, or `week`."),

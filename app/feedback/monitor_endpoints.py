@@ -16,7 +16,7 @@ from app.feedback.monitor_schemas import (
     AliasShadow,
     alarm_of,
 )
-from app.http.dependencies import CallerDep, ContextDep, PagingDep, Time
+from app.http.dependencies import AsOf, CallerDep, ContextDep, PagingDep
 
 aliases_router = APIRouter(prefix="/v1/models", tags=["feedback"], route_class=GuardedRoute)
 router = APIRouter(prefix="/v1/alarms", tags=["feedback"], route_class=GuardedRoute)
@@ -30,13 +30,7 @@ async def read_monitor(
     alias: str,
     context: ContextDep,
     caller: CallerDep,
-    as_of: Annotated[
-        Time | None,
-        Query(
-            description="Show what was known at this time. Default: now.",
-            examples=["2026-06-30T00:00:00Z"],
-        ),
-    ] = None,
+    as_of: AsOf = None,
 ) -> AliasMonitor:
     """Return the settings, the looks of each period, the alarms, the losses, the error probability that is spent and
     left, and the smallest fall of the AUC that the monitor can find.

@@ -206,6 +206,13 @@ def _refuse_numbers(value: object) -> object:
 
 
 Time = Annotated[AwareDatetime, BeforeValidator(_refuse_numbers)]
+AsOf = Annotated[
+    Time | None,
+    Query(
+        description="Show what was known at this time. Default: now.",
+        examples=["2026-06-30T00:00:00Z"],
+    ),
+]
 
 
 async def _times(

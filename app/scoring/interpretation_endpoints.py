@@ -25,7 +25,7 @@ from app.scoring.schemas import (
     dependence_of,
     importance_of,
 )
-from app.scoring.scorecard import BaseOdds, BaseScore, Pdo, Scorecard
+from app.scoring.scorecard import ScaleDep, Scorecard
 from app.training import interpretation
 from core.bounds import MIN_THETA
 
@@ -178,9 +178,7 @@ async def read_scorecard(
     context: ContextDep,
     cache: ModelsDep,
     caller: CallerDep,
-    pdo: Pdo = 20,
-    base_score: BaseScore = 600,
-    base_odds: BaseOdds = 50,
+    scale: ScaleDep,
 ) -> Scorecard:
     """Return what each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
     `base_points` plus those of its values; more points mean that it is less likely to be positive. Only for models of
@@ -190,9 +188,7 @@ async def read_scorecard(
 
     def work() -> Scorecard:
         model = context.db.reading(models.find, caller.owner, ref)
-        scale = scorecards.Scale(pdo, base_score, base_odds)
-        if model.algorithm not in scorecards.LOG_ODDS:
-            raise scorecards.no_scorecard(model.algorithm)
+        scorecards.check_log_odds(model.algorithm)
         structure = scoring.structure(cache.serve(model))
         return scorecards.make_scorecard(model.id, structure, scale)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import Field
 
 from app.http.schemas import ModelId, Resource, one_of
@@ -26,13 +26,26 @@ LOG_ODDS = ("logistic", "scorecard", "additive")
 MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio overflows a float
 
 
+Pdo = Annotated[
+    float,
+    Query(gt=0, le=1e6, description="Number of points that double the odds of a negative."),
+]
+BaseScore = Annotated[
+    float, Query(ge=-1e9, le=1e9, description="Points of a row at the odds `base_odds`.")
+]
+BaseOdds = Annotated[
+    float,
+    Query(gt=0, le=1e9, description="Odds at `base_score`: number of negatives to one positive."),
+]
+
+
 @dataclass(frozen=True)
 class Scale:
     """The scale: `base_score` points at odds of the negatives of `base_odds` to 1, `pdo` more at twice that."""
 
-    pdo: float
-    base_score: float
-    base_odds: float
+    pdo: Pdo = 20
+    base_score: BaseScore = 600
+    base_odds: BaseOdds = 50
 
     @property
     def factor(self) -> float:
@@ -67,17 +80,7 @@ class Scale:
         return self.base_score - self.factor * (math.log(self.base_odds) + offset)
 
 
-Pdo = Annotated[
-    float,
-    Query(gt=0, le=1e6, description="Number of points that double the odds of a negative."),
-]
-BaseScore = Annotated[
-    float, Query(ge=-1e9, le=1e9, description="Points of a row at the odds `base_odds`.")
-]
-BaseOdds = Annotated[
-    float,
-    Query(gt=0, le=1e9, description="Odds at `base_score`: number of negatives to one positive."),
-]
+ScaleDep = Annotated[Scale, Depends()]
 AttributeKind = Literal["unit", "values", "category", "special", "missing"]
 
 
@@ -129,12 +132,14 @@ class Scorecard(Resource):
     )
 
 
-def no_scorecard(algorithm: str) -> NotFound:
-    return NotFound(
-        f"a scorecard requires scores that are sums of log odds: train {' or '.join(LOG_ODDS)}; this "
-        f"model uses the algorithm {algorithm}",
-        code="no_scorecard",
-    )
+def check_log_odds(algorithm: str) -> None:
+    """Raise NotFound unless its scores are log odds that are sums over features."""
+    if algorithm not in LOG_ODDS:
+        raise NotFound(
+            f"a scorecard requires scores that are sums of log odds: train {' or '.join(LOG_ODDS)}; this "
+            f"model uses the algorithm {algorithm}",
+            code="no_scorecard",
+        )
 
 
 def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:

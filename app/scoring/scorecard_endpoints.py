@@ -30,7 +30,7 @@ from app.scoring.letters import LettersAnswer
 from app.scoring.points import PointsAnswer, PointsCutoff, RoundingEffect
 from app.scoring.reasons import MAX_REASONS, RAISES, ReasonOptions
 from app.scoring.schemas import ROWS_BODY, Cell
-from app.scoring.scorecard import BaseOdds, BaseScore, Pdo, Scale
+from app.scoring.scorecard import Pdo, ScaleDep
 from app.scoring.table_rows import bounds_of
 
 MAX_PREVIEWED = 100
@@ -70,9 +70,7 @@ async def read_bins(
     level: Annotated[
         float, Query(ge=0.5, le=0.9999, description="Confidence level of the intervals.")
     ] = 0.95,
-    pdo: Pdo = 20,
-    base_score: BaseScore = 600,
-    base_odds: BaseOdds = 50,
+    scale: ScaleDep,
 ) -> ModelBins:
     """Return the bins of each feature with their rows, event rates, weight of evidence (WOE) and points, and the
     information value (IV) of the feature. All are given on the training rows and on held-out rows. `refit` has the
@@ -82,7 +80,6 @@ async def read_bins(
 
     def work() -> ModelBins:
         model, held_out = context.db.reading(bins.find_input, caller.owner, ref)
-        scale = Scale(pdo, base_score, base_odds)
         return bins.make_bins(cache.serve(model), held_out, scale, level)
 
     return await context.compute(caller.owner, work)
@@ -118,9 +115,7 @@ async def read_points_cutoff(
             description="Probability of a positive from which on rows are flagged, by the odds of the scorecard.",
         ),
     ] = None,
-    pdo: Pdo = 20,
-    base_score: BaseScore = 600,
-    base_odds: BaseOdds = 50,
+    scale: ScaleDep,
 ) -> PointsCutoff:
     """Return a cutoff in points as a threshold of the score and as a probability, or the reverse. The conversion is
     exact: the same rows are flagged. Returns the same errors as the scorecard.
@@ -128,11 +123,10 @@ async def read_points_cutoff(
 
     def work() -> PointsCutoff:
         model = context.db.reading(models.find, caller.owner, ref)
-        if model.algorithm not in scorecards.LOG_ODDS:
-            raise scorecards.no_scorecard(model.algorithm)
+        scorecards.check_log_odds(model.algorithm)
         return points.find_cutoff(
             cache.serve(model),
-            Scale(pdo, base_score, base_odds),
+            scale,
             points=points_,
             threshold=threshold,
             probability=probability,
@@ -155,9 +149,7 @@ async def read_rounding(
             description="Rows to compare: those kept from the validation part or from the training part."
         ),
     ] = "train",
-    pdo: Pdo = 20,
-    base_score: BaseScore = 600,
-    base_odds: BaseOdds = 50,
+    scale: ScaleDep,
 ) -> RoundingEffect:
     """Return how rounding the points of each value to whole numbers changes the points and the order of up to 1,000
     rows kept from training, and the AUC. Returns the same errors as the scorecard, 409 if the rows were deleted, and
@@ -166,14 +158,12 @@ async def read_rounding(
 
     def find(session: Session) -> tuple[DependenceInput, HeldOutBins | None]:
         model = models.find(session, caller.owner, ref)
-        if model.algorithm not in scorecards.LOG_ODDS:
-            raise scorecards.no_scorecard(model.algorithm)
+        scorecards.check_log_odds(model.algorithm)
         return dependence.find_rows(session, model, on), model.held_out_bins
 
     def work() -> RoundingEffect:
         input, held_out = context.db.reading(find)
         X, _ = dependence.read_rows(input, context.blobs)
-        scale = Scale(pdo, base_score, base_odds)
         return points.measure_rounding(cache.serve(input.model), X, scale, held_out)
 
     return await context.compute(caller.owner, work)
@@ -194,9 +184,7 @@ async def score_points(
     cache: ModelsDep,
     caller: CallerDep,
     fields: BesideDep,
-    pdo: Pdo = 20,
-    base_score: BaseScore = 600,
-    base_odds: BaseOdds = 50,
+    scale: ScaleDep,
 ) -> Response:
     """Return the points of up to 1,000 rows by the table of the scorecard, in total and by feature. Their sum is the
     score on the scale of the points. Returns the same errors as the scorecard, and 422 `incomplete_scorecard` if it
@@ -209,15 +197,14 @@ async def score_points(
 
     def begin() -> json_rows.JsonRows:
         model = context.db.reading(models.find, caller.owner, served.model_id)
-        if model.algorithm not in scorecards.LOG_ODDS:
-            raise scorecards.no_scorecard(model.algorithm)
+        scorecards.check_log_odds(model.algorithm)
         bounds = bounds_of(context.settings, len(body))
         return json_rows.read(served.features, body, beside, bounds, lenient=lenient)
 
     rows = await run_in_threadpool(begin)
 
     def work() -> bytes:
-        answer = points.points_of_rows(served, rows, Scale(pdo, base_score, base_odds))
+        answer = points.points_of_rows(served, rows, scale)
         return orjson.dumps(answer.model_dump(mode="json"))
 
     content = await turns.run(context, caller.owner, served.cost.of(rows.X.size), work)
