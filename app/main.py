@@ -69,6 +69,7 @@ from app.scoring import interpretation_endpoints as interpretation
 from app.scoring import scorecard_endpoints as scorecards
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
+from app.training import import_endpoints as imports
 from app.training.algorithms import describe_all
 from app.trash import endpoints as trash
 from app.views import endpoints as views
@@ -197,6 +198,7 @@ def create_app(settings: Settings) -> Service:
         interpretation.router,
         scorecards.router,
         training.validation_router,
+        imports.router,
         evaluation.router,
         evaluation.models_router,
         evaluation.fits_router,

@@ -404,15 +404,15 @@ def running_jobs(session: Session, owner: str) -> int:
     return session.scalar(statement) or 0
 
 
-_MAKES_A_MODEL = "train"
-"""The kind of the jobs that make a model."""
+_MAKES_A_MODEL = ("train", "import")
+"""The kinds of the jobs that make a model."""
 
 
 def models(session: Session, owner: str) -> int:
     """Count the trash, and unfinished jobs that make a model, too."""
     made = select(func.count()).select_from(Model).where(Model.belongs_to(owner))
     to_make = select(func.count()).where(
-        Job.belongs_to(owner), Job.kind == _MAKES_A_MODEL, Job.state.not_in(FINAL_STATES)
+        Job.belongs_to(owner), Job.kind.in_(_MAKES_A_MODEL), Job.state.not_in(FINAL_STATES)
     )
     return session.scalar(select(made.scalar_subquery() + to_make.scalar_subquery())) or 0
 

@@ -32,7 +32,7 @@ from app.http.dependencies import (
     ContextDep,
     context_of,
 )
-from app.http.forms import FORM, FormReader, UploadForm
+from app.http.forms import FORM, MAX_FIELD_BYTES, FormReader, UploadForm
 from app.http.idempotency import IdempotencyKeyDep, ValidateOnlyDep
 from app.http.limits import Permit
 from app.http.schemas import tables_of
@@ -47,6 +47,7 @@ from app.platform.tables import DatasetStatus
 
 _WRITE_BYTES = 1 << 20
 _LOOK_BYTES = 1 << 24  # between two checks of free space and quota
+_BYTES = Format("application/octet-stream", None)
 
 Described = TypeVar("Described")
 
@@ -61,7 +62,7 @@ class QuotaUse(Enum):
 
 @dataclass(frozen=True)
 class Received(Generic[Described]):
-    """A received table, not yet in the blob store, and its description; a form also gives `file_name`."""
+    """A received file, not yet in the blob store, and its description; a form also gives `file_name`."""
 
     writer: BlobWriter
     description: Described
@@ -119,12 +120,14 @@ async def receive(
     check_only: bool = False,
     quota_use: QuotaUse = QuotaUse.JOB,
     makes: Counted | None = None,
+    max_field_bytes: int | None = None,
 ) -> Received[Described]:
     """Stream a table to disk; returns it with its description. The URL and headers are checked before the body is read.
 
     `describe` validates the fields of the address and the form. Free space and the owner's quota are checked before the
     body is read, and during the upload. `replays` is the route and the Idempotency-Key of a request that may be a
     replay, which uses no quota; `quota_use` is the use of any other request, and `makes` what its job makes.
+    `max_field_bytes`: the file is no table, and a field of its form may have so many bytes.
     """
     context, owner = context_of(request), request.scope["caller"].owner
     with context.uploads.hold(owner) as permit:
@@ -133,9 +136,12 @@ async def receive(
         permit.size = known if known <= context.settings.max_upload_bytes else 0
         admission = _AdmissionCheck(context, owner, permit)
         await run_in_threadpool(admission.admit, replays, check_only, quota_use, makes)
-        table = await _receive(request, request.stream(), admission, writer, describe)
+        body = request.stream()
+        table = await _receive(request, body, admission, writer, describe, max_field_bytes)
     writer.flush()
-    table = replace(table, format=await run_in_threadpool(told_by_bytes, writer.path, table.format))
+    if max_field_bytes is None:
+        known_format = await run_in_threadpool(told_by_bytes, writer.path, table.format)
+        table = replace(table, format=known_format)
     await check_again(request)  # a body may take hours
     return table
 
@@ -236,21 +242,26 @@ async def _receive(
     admission: _AdmissionCheck,
     writer: BlobWriter,
     describe: Callable[[Mapping[str, str]], Described],
+    max_field_bytes: int | None,
 ) -> Received[Described]:
-    """Write the table in a raw body or a form to disk."""
+    """Write the file in a raw body or a form to disk."""
+    is_table = max_field_bytes is None
     given = query_fields(request)
     if not _is_form(request):
         description = describe(given)
-        table = Received(writer, description, _stated_format(request))
+        format_ = _stated_format(request) if is_table else _BYTES
+        table = Received(writer, description, format_)
         await _write(body, admission, writer)
         return table
-    reader = FormReader(request.headers["content-type"])
+    most = MAX_FIELD_BYTES if max_field_bytes is None else max_field_bytes
+    reader = FormReader(request.headers["content-type"], most)
     await _write(reader.file(body), admission, writer)
     twice = sorted(given.keys() & reader.form.fields.keys())
     if twice:
         raise Invalid(f"{twice[0]} must be given only once, in the query or in the form")
     description = describe(given | reader.form.fields)
-    return Received(writer, description, _file_format(reader.form), reader.form.file_name)
+    format_ = _file_format(reader.form) if is_table else _BYTES
+    return Received(writer, description, format_, reader.form.file_name)
 
 
 def _is_form(request: Request) -> bool:
@@ -312,9 +323,7 @@ async def _write(
         if writing is not None:
             await asyncio.wait([writing])  # before the file is closed
     if writer.size == 0:
-        raise Invalid(
-            "the file is empty: a table must have a header and at least one row", code="empty_body"
-        )
+        raise Invalid("the file is empty", code="empty_body")
 
 
 async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -377,6 +386,7 @@ class UploadHandler(Generic[Described]):
     """The functions for one kind of upload. `check` reads the table without storing it; `accept` creates the row.
 
     `show` returns it as JSON. `of` has the values that must be equal in a replay, in addition to the upload.
+    `max_field_bytes`: the file is no table, and a field of its form may have so many bytes.
     """
 
     route: str
@@ -386,6 +396,8 @@ class UploadHandler(Generic[Described]):
     accept: Callable[[Session, Received[Described], datasets.StoredUpload], Any]
     show: Callable[[Any], Json] = shown
     made: JobResource = DATASET
+    makes: Counted | None = None
+    max_field_bytes: int | None = None
 
 
 async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]) -> Response:
@@ -398,7 +410,8 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
             handler.describe,
             replays=None if sending.key is None else (handler.route, sending.key),
             check_only=sending.validate,
-            makes="dataset_rows" if handler.made is DATASET else None,
+            makes="dataset_rows" if handler.made is DATASET else handler.makes,
+            max_field_bytes=handler.max_field_bytes,
         )
         if sending.validate:
             writer.flush()

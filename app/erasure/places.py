@@ -30,7 +30,7 @@ TABLES: dict[str, Place] = {
         Place.JOB: "batch_scores comparisons datasets evaluations idempotency job_events jobs measurements "
         "model_groups model_reference_rows upload_parts uploads",
         Place.FOLLOWS: "dataset_pairs dataset_profiles model_held_out model_out_of_fold model_sample_files",
-        Place.HOUSEKEEPING: "decision_segments decision_uploads delivery_attempts erasures outcome_segments",
+        Place.HOUSEKEEPING: "decision_segments delivery_attempts erasures job_uploads outcome_segments",
         Place.RETIRED: "models",
         Place.WORDS: "alarms alias_feedback alias_requests api_keys audit_entries break_glass comparison_models "
         "dataset_names deliveries evaluation_acknowledgements events legal_holds model_alias_history "
@@ -54,7 +54,7 @@ BLOBS: dict[str, Place] = {
     "upload of batch_scores": Place.HOUSEKEEPING,
     "upload of dataset_pairs": Place.FOLLOWS,
     "upload of datasets": Place.JOB,
-    "upload of decision_uploads": Place.HOUSEKEEPING,
+    "upload of job_uploads": Place.HOUSEKEEPING,
     "upload of upload_parts": Place.JOB,
 }
 """By the names of `app.operations.repository.blob_columns`."""

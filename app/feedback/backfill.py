@@ -17,15 +17,15 @@ from app.datasets.tasks import BoundedBytes, limits
 from app.feedback import file_repository as repository
 from app.feedback.segments import write_file
 from app.ingest.values import spell_date
-from app.jobs import queue
+from app.jobs import queue, uploads
 from app.jobs.kinds import Claim, JobKind, Work
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobKey, Publisher
-from app.platform.errors import Conflict, Invalid, counted
+from app.platform.errors import Invalid, counted
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session, read_clock
-from app.platform.tables import DecisionSegment, Job
+from app.platform.tables import DecisionSegment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 KIND_NAME = repository.BACKFILL
 """The kind of the job; it is also the origin of its decisions."""
+TABLE = "table"
+"""The part that the job reads."""
 DAY_SECONDS = 86_400.0
 SEGMENT_ROWS = 1 << 18
 """Maximum number of rows in a segment: they are sorted by time in memory."""
@@ -118,9 +120,7 @@ def reading_of(spec: BackfillSpec, owner: str, now: float) -> Reading:
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> BackfillPayload:
     """Return the upload, and the files of earlier backfills of the alias."""
     spec: Any = claim.spec
-    upload = repository.find_upload(session, claim.owner, claim.job_id)
-    if upload is None:
-        raise _gone(claim.job_id)
+    upload = uploads.find(session, claim.owner, claim.job_id, TABLE)
     earlier = repository.segments_of_origin(
         session, claim.owner, spec["name"], spec["alias"], repository.BACKFILL
     )
@@ -136,13 +136,6 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             for row in earlier
         ],
     }
-
-
-def _gone(job_id: str) -> Conflict:
-    return Conflict(
-        f"the rows of {job_id} were deleted when the job ended: send them again",
-        code="upload_deleted",
-    )
 
 
 def run(payload: BackfillPayload, callback: Callback) -> BackfillResult:
@@ -267,16 +260,7 @@ def complete(
         words += f"; {result['skipped']} were stored already"
     queue.finish(session, claim, messages=[words])
     repository.add_segments(session, rows)
-    repository.delete_upload(session, claim.owner, claim.job_id)
-
-
-def _cannot_retry(session: Session, old: Job) -> None:
-    raise _gone(old.id)
-
-
-def _on_end(session: Session, job: Job, error: Json | None) -> None:
-    """Delete the upload of a job without a result."""
-    repository.delete_upload(session, job.owner, job.id)
+    uploads.delete(session, claim.owner, claim.job_id)
 
 
 KIND = JobKind(
@@ -286,6 +270,6 @@ KIND = JobKind(
     run=run,
     publish=publish,
     complete=complete,
-    before_retry=_cannot_retry,
-    on_end=_on_end,
+    before_retry=uploads.refuse_retry,
+    on_end=uploads.delete_at_end,
 )

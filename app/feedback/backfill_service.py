@@ -10,12 +10,12 @@ from typing import Any
 from app.datasets.description import Format, find_dialect
 from app.datasets.service import StoredUpload
 from app.datasets.tasks import limits
-from app.feedback import file_repository
 from app.feedback import repository as settings_repository
-from app.feedback.backfill import KIND_NAME, BackfillPayload, BackfillSpec, reading_of
+from app.feedback.backfill import KIND_NAME, TABLE, BackfillPayload, BackfillSpec, reading_of
 from app.ingest.formats import Dialect
 from app.ingest.values import CATEGORICAL
 from app.jobs import service as jobs
+from app.jobs import uploads
 from app.models import aliases
 from app.models import service as models
 from app.platform.callers import check_model
@@ -23,7 +23,7 @@ from app.platform.documents import StoredFeedback
 from app.platform.errors import NAME, Conflict, Invalid, shown
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session, read_clock
-from app.platform.tables import DecisionUpload, Job
+from app.platform.tables import Job
 
 IN_QUERY = {"parameter": "model"}
 _ALIAS = re.compile(rf"({NAME})@({NAME})")
@@ -126,17 +126,8 @@ def accept(
         spec=spec,
         adds_bytes=upload.size,
     )
-    file_repository.add_upload(
-        session,
-        DecisionUpload(
-            job_id=job.id,
-            owner=owner,
-            content_type=upload.format.content_type,
-            content_encoding=upload.format.content_encoding,
-            upload_key=upload.blob.key,
-            upload_bytes=upload.size,
-        ),
-    )
+    table = upload.format
+    uploads.add(session, job, TABLE, upload.blob, table.content_type, table.content_encoding)
     return job
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import insert, select
 
 from app.platform.sql import Session, db_now
-from app.platform.tables import AliasFeedback, DecisionSegment, DecisionUpload
+from app.platform.tables import AliasFeedback, DecisionSegment
 
 KIND = "decisions"
 """Kind of the files of decisions in the blob store."""
@@ -51,24 +51,3 @@ def add_segments(session: Session, rows: Sequence[DecisionSegment]) -> None:
         }
         times = {"sealed_at": db_now(), "final_at": db_now()}
         session.execute(insert(DecisionSegment).values(**times, **columns))
-
-
-def add_upload(session: Session, row: DecisionUpload) -> None:
-    session.add(row)
-    session.flush()
-
-
-def find_upload(session: Session, owner: str, job_id: str) -> DecisionUpload | None:
-    """Return None if the job has ended."""
-    statement = select(DecisionUpload).where(
-        DecisionUpload.readable_by(owner), DecisionUpload.job_id == job_id
-    )
-    return session.scalars(statement).one_or_none()
-
-
-def delete_upload(session: Session, owner: str, job_id: str) -> None:
-    session.execute(
-        delete(DecisionUpload).where(
-            DecisionUpload.readable_by(owner), DecisionUpload.job_id == job_id
-        )
-    )

@@ -68,7 +68,8 @@ class UploadForm:
 class FormReader:
     """Reads a form with one part named `file`, and yields the file's bytes as they arrive."""
 
-    def __init__(self, content_type: str) -> None:
+    def __init__(self, content_type: str, max_field_bytes: int = MAX_FIELD_BYTES) -> None:
+        self._max_field_bytes = max_field_bytes
         check_length(content_type)
         _, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
@@ -161,9 +162,9 @@ class FormReader:
             self._chunks.append(data[start:end])
             return
         self._value += data[start:end]
-        if len(self._value) > MAX_FIELD_BYTES:
+        if len(self._value) > self._max_field_bytes:
             raise TooLarge(
-                f"the form field {self._name!r} can have at most {MAX_FIELD_BYTES} bytes"
+                f"the form field {self._name!r} can have at most {self._max_field_bytes} bytes"
             )
 
     def _end(self) -> None:

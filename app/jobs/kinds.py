@@ -63,6 +63,7 @@ KINDS: Mapping[str, Entry] = {
     "backfill": Entry("app.feedback.backfill", "backfill of decisions", has_end_hook=True),
     "train": Entry("app.training.tasks", "training", MODEL),
     "train_part": Entry("app.training.child_tasks"),
+    "import": Entry("app.training.imports", "import of a model", MODEL, has_end_hook=True),
     "importance": Entry("app.training.importances", "importance of features"),
     "monitor": Entry("app.feedback.monitor_tasks", "monitoring of an alias"),
     "erase": Entry("app.erasure.tasks", "erasure"),

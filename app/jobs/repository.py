@@ -31,7 +31,16 @@ from app.platform.sql import (
     delete_some,
     fetch_page,
 )
-from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Role, Trashable, Worker
+from app.platform.tables import (
+    Job,
+    JobEvent,
+    JobOutputRow,
+    JobState,
+    JobUpload,
+    Role,
+    Trashable,
+    Worker,
+)
 
 Row = TypeVar("Row", bound=JobOutputRow)
 
@@ -319,3 +328,17 @@ def alive(session: Session, within_seconds: float, role: Role = Role.WORKER) -> 
 def prune(session: Session, age_seconds: float, limit: int) -> int:
     """Delete up to `limit` processes without a heartbeat for at least `age_seconds`."""
     return delete_some(session, Worker, Worker.seen_at < db_now() - age_seconds, limit=limit)
+
+
+def find_upload(session: Session, owner: str, job_id: str, part: str) -> JobUpload | None:
+    """Return None if the job has ended, or has no such file."""
+    statement = select(JobUpload).where(
+        JobUpload.readable_by(owner), JobUpload.job_id == job_id, JobUpload.part == part
+    )
+    return session.scalars(statement).one_or_none()
+
+
+def delete_uploads(session: Session, owner: str, job_id: str) -> None:
+    session.execute(
+        delete(JobUpload).where(JobUpload.readable_by(owner), JobUpload.job_id == job_id)
+    )

@@ -22,6 +22,7 @@ from app.platform.tables import FINAL_STATES, Job, JobEvent, JobOutputRow, JobSt
 
 TRAIN = "train"
 IMPORTANCE = "importance"
+IMPORT = "import"
 ALL = "all"
 """In the place of a kind: jobs of every kind."""
 INGEST = "ingest"

@@ -20,6 +20,7 @@ from app.http.schemas import (
 )
 from app.ingest.formats import passed_on
 from app.models.curve_schemas import Roc, is_none
+from app.models.imported import imported_from
 from app.models.included import IncludeName
 from app.models.metric_schemas import AnyMetrics
 from app.models.operating_point_schemas import Cutoff, OperatingPoint, OperatingPoints
@@ -169,6 +170,12 @@ class Model(ModelSummary):
         description="Job that measures the feature importances after the training. Null if the training measured "
         "them."
     )
+    imported: str | None = Field(
+        default=None,
+        description="The library that trained the model, such as `LightGBM v4`, if it was imported: then all rows of "
+        "`validation_dataset` are held out, and nothing is known of the training rows. Null for a model that was "
+        "trained here.",
+    )
     fit_seconds: float = Field(description="Time of the final fit in seconds.")
     artifact: Artifact = Field(description="Checksum and size of the model file.")
     included: ModelParts | None = Field(
@@ -201,6 +208,7 @@ def model_of(
         aliases=aliases,
         dialect=passed_on(row.table_dialect) or None,
         operating_point=point,
+        imported=imported_from(row),
         artifact={"sha256": row.artifact_sha256, "bytes": row.artifact_bytes},
         included=None,
     )

@@ -626,6 +626,21 @@ class JobEvent(Base):
     data: Mapped[Json]
 
 
+class JobUpload(Owned):
+    """A file that a job reads, as it was sent. The row exists until the job has ended: then the file is deleted."""
+
+    __tablename__ = "job_uploads"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    part: Mapped[str] = mapped_column(primary_key=True)
+    """What the job calls the file, such as `table`."""
+    owner: Mapped[str]
+    content_type: Mapped[str]
+    content_encoding: Mapped[str | None]
+    upload_key: Mapped[str] = mapped_column(index=True)
+    upload_bytes: Mapped[int]
+
+
 class OutboxEvent(Owned):
     """An event about a resource of the owner, for subscribers (`app.platform.outbox`)."""
 
@@ -1429,21 +1444,6 @@ class DecisionSegment(Owned):
     sealed_at: Mapped[float]
     final_at: Mapped[float | None]
     """Time from which on no other segment replaces this one. Null: it is put together with others later."""
-
-
-class DecisionUpload(Owned):
-    """Decisions of another system, as they were sent. The row exists until its job has ended: then they are in
-    segments, and the file is deleted.
-    """
-
-    __tablename__ = "decision_uploads"
-
-    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
-    owner: Mapped[str]
-    content_type: Mapped[str]
-    content_encoding: Mapped[str | None]
-    upload_key: Mapped[str] = mapped_column(index=True)
-    upload_bytes: Mapped[int]
 
 
 class OutcomeSegment(Owned):

@@ -22,6 +22,7 @@ from app.datasets.matrices import (
 )
 from app.models import margins
 from app.models.curves import FIRST_CURVE_POINTS, MAX_CURVE_POINTS, write_curve
+from app.models.imported import IMPORTED
 from app.models.objectives import own_window, value_of
 from app.platform.documents import (
     Feature,
@@ -127,6 +128,10 @@ class BipartiteTable:
                 self.timed = TimedRows.draw(table, row_split, spec["seed"])
                 self.validation_rows = np.asarray(row_split.test)
                 self.served = self._split_data(*divide(table, *row_split))
+            case "dataset" if payload["validation_table"] is None:
+                # Of an imported model: no row is a training row.
+                self.validation_rows = np.arange(len(table.y))
+                self.served = self._split_data(table, table)
             case "dataset":
                 other = payload["validation_table"]
                 assert other is not None
@@ -151,7 +156,8 @@ class BipartiteTable:
                 )
         self.served.has_curve = validation["method"] != "none"
         by_content = table.group is None and validation["method"] != "dataset"
-        self._may_repeat = not by_content and table.time is None
+        has_training_rows = self.served.train is not self.served.validation
+        self._may_repeat = not by_content and table.time is None and has_training_rows
         is_drawn = validation["method"] in (HOLDOUT, CROSS_VALIDATION) and table.time is None
         if is_drawn and (note := note_kinds(table)):
             notes.append(note)
@@ -363,7 +369,7 @@ class BipartiteSplitData(SplitData):
 
     def _score_parts(self, ranker: Ranker, workdir: Path) -> dict[str, Floats]:
         """Write the scores of each part to files; parts in one table file are read together."""
-        tables = {"train": self.train}
+        tables = {} if self.train is self.validation else {"train": self.train}
         if self.validation is not None:
             tables["validation"] = self.validation
         by_source: dict[ColumnSource, dict[Path, StoredTable]] = {}
@@ -472,13 +478,15 @@ def _read(
     elif search.searches(spec):
         reason = "a search reads the rows"
     else:
-        algorithm = spec["algorithm"]
-        ranker = ALGORITHMS[algorithm["name"]](**algorithm["parameters"])
-        reason = ranker.reads_columns()
+        algorithm, ranker, reason = spec["algorithm"], None, None
+        if algorithm["name"] != IMPORTED:  # an imported ranker scores rows block by block
+            ranker = ALGORITHMS[algorithm["name"]](**algorithm["parameters"])
+            reason = ranker.reads_columns()
         if reason is None:
             table = _store(payload, path, columns, on_read)
-            ranker.categories_ = table.categories
-            reason = ranker.reads_columns()
+            if ranker is not None:
+                ranker.categories_ = table.categories
+                reason = ranker.reads_columns()
         if reason is None:
             return table, [f"the table was read column by column: {bytes_told}"]
     note = f"the table was read into memory, because {reason}: {bytes_told}"

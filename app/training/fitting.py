@@ -256,7 +256,7 @@ class FitContext:
             raise ValueError(
                 f"a part must be {TRIAL}, {SHARD}, {FIT} or {BASELINE}, got {part['what']!r}"
             )
-        result["files"] = {file.name: str(file) for file in sorted(folder.iterdir())}
+        result["files"] = _files_in(folder)
         result["elapsed"] = self.clock() - started
         return result
 
@@ -450,6 +450,13 @@ class FitContext:
         np.save(folder / QUANTILES_FILE, quantiles_of(fold.scores_of(ranker, "train")))
         return outcome
 
+    def serve(self, ranker: Ranker, folder: Path) -> ServedOutcome:
+        """Measure a ranker that was fitted elsewhere, as the served one."""
+        outcome: FitOutcome = {"seconds": 0.0, "notes": [], "elapsed": 0.0, "files": {}}
+        served = self._serve(ranker, self.split_data(SERVED), outcome, folder)
+        served["files"] = _files_in(folder)
+        return served
+
     def _serve(
         self, ranker: Ranker, split_data: SplitData, outcome: FitOutcome, folder: Path
     ) -> ServedOutcome:
@@ -468,6 +475,7 @@ class FitContext:
             for part, sample in drawn.items()
             if sample is not None
         }
+        first = next(iter(parts))  # the training part, if the rows have one
         data = artifact.save(ranker)
         (folder / ARTIFACT_FILE).write_bytes(data)
         names = self.names
@@ -485,7 +493,7 @@ class FitContext:
                 part: interpretation.write_sample(folder, part, sample)
                 for part, sample in samples.items()
             },
-            **self.measure_importance(ranker, samples["train"], split_data),
+            **self.measure_importance(ranker, first, samples[first], split_data),
             "reference": reference,
             "features": [
                 {**feature, "missing": any_missing, **_categories_of(texts)}
@@ -532,21 +540,25 @@ class FitContext:
         return _thin(split_data, min(n_scored, most), self.spec["seed"], outcome, why)
 
     def measure_importance(
-        self, ranker: Ranker, sample: Table, split_data: SplitData
+        self, ranker: Ranker, part: str, sample: Table, split_data: SplitData
     ) -> _Importance:
-        """Without time in the budget, a separate job measures it."""
+        """`sample` is of a part. Without time in the budget, a separate job measures it."""
         draw = split_data.evaluation_rows
         if not math.isinf(self._ends):
             left = self._seconds_left()
             seconds = interpretation.predict_seconds(ranker, sample, draw)
             if seconds > max(left, MIN_IMPORTANCE_SECONDS):
                 return {"importance": None, "importance_later": True}
-        measured = interpretation.measure(ranker, sample, draw, self.spec["seed"])
+        measured = interpretation.measure(ranker, part, sample, draw, self.spec["seed"])
         return {"importance": measured, "importance_later": False}
 
     def _seconds_left(self) -> float:
         after = 1e-6 * FINISHING_MICROSECONDS * self.n_rows() + reserved_for(self.spec)
         return self._ends + self.uncounted - after - time.monotonic()
+
+
+def _files_in(folder: Path) -> dict[str, str]:
+    return {file.name: str(file) for file in sorted(folder.iterdir())}
 
 
 def _thin(

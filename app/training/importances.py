@@ -69,7 +69,7 @@ def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
     reporter.enter(MEASURING)
     ranker, _ = load_ranker(Path(payload["artifact"]), payload["artifact_sha256"])
     measured = interpretation.measure(
-        ranker, interpretation.as_scored(sample, ranker), split_data.evaluation_rows, seed
+        ranker, "train", interpretation.as_scored(sample, ranker), split_data.evaluation_rows, seed
     )
     return {"workdir": payload["workdir"], "features": context.names, "importance": measured}
 

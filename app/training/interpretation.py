@@ -279,8 +279,8 @@ METHODS: Mapping[str, str] = {
         "ΔAUC."
     ),
     CONTRIBUTION: (
-        "Mean absolute contribution of the feature to the score, over a sample of the training rows, "
-        "in units of the score."
+        "Mean absolute contribution of the feature to the score, over a sample of the rows that `on` "
+        "names, in units of the score."
     ),
     PERMUTATION: (
         "Decrease of the AUC on a sample of held-out rows when the values of the feature are "
@@ -332,32 +332,33 @@ def predict_seconds(
 
 def measure(
     ranker: Ranker,
-    train: Table,
+    part: str,
+    sample: Table,
     draw_both_classes: Callable[[int], tuple[str, Table] | None],
     seed: int,
 ) -> ImportanceRecord | None:
     """Measure importances by the first method that the ranker supports; None if it supports none.
 
-    Runs in the fit process. `train` has a few training rows as the ranker scores them; `draw_both_classes` is
+    Runs in the fit process. `sample` has a few rows of a part as the ranker scores them; `draw_both_classes` is
     `SplitData.evaluation_rows`.
     """
     squared = getattr(ranker, "feature_importances_", None)
     if squared is not None:
         gains = getattr(ranker, "auc_gains_")  # noqa: B009 - comes with the other, in no common base
         return {**_record(SQUARED_GAIN, "train", squared), "gains": gains.tolist()}
-    parts = _parts(ranker, train)
+    parts = _parts(ranker, sample)
     if parts is not None:
-        weight = np.ones(len(parts)) if train.weight is None else train.weight
-        return _record(CONTRIBUTION, "train", explain.mean_absolute(parts, weight))
+        weight = np.ones(len(parts)) if sample.weight is None else sample.weight
+        return _record(CONTRIBUTION, part, explain.mean_absolute(parts, weight))
     drawn = draw_both_classes(seed)
     if drawn is None:
         return None
-    part, table = drawn
+    evaluated, table = drawn
     few = _few(as_scored(table, ranker))
     losses = explain.permutation_importance(
         ranker.score_rows, few.X, few.y, few.weight, n_repeats=N_PERMUTATIONS, random_state=seed
     )
-    return _record(PERMUTATION, part, losses)
+    return _record(PERMUTATION, evaluated, losses)
 
 
 def _few(table: Table) -> Table:

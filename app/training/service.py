@@ -124,7 +124,7 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     if is_id(name, "mdl"):
         raise invalid("/name", f"name must not look like an id, got {name!r}")
     dataset = ready_dataset(session, owner, request.dataset_id, {"pointer": "/dataset_id"})
-    also = _check_protected_features(request.protected_features, dataset)
+    also = check_protected_features(request.protected_features, dataset)
     objective = _check_learner(algorithm, objective, dataset, also)
     check_pairs_ready(dataset, "/dataset_id")
     asked = request.validation or default_validation(dataset, algorithm, request.search)
@@ -153,7 +153,7 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         ),
         "seed": request.seed,
         "model_name": name,
-        "protected_columns": _describe_protected(dataset, also, request.author),
+        "protected_columns": describe_protected(dataset, also, request.author),
     }
     if request.validation is None:
         spec["automatic_validation"] = True
@@ -163,7 +163,7 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     return cast(TrainSpec, {**spec, **request.as_spec()})  # the members that parameters.py declares
 
 
-def _check_protected_features(named: Sequence[str], dataset: Dataset) -> list[str]:
+def check_protected_features(named: Sequence[str], dataset: Dataset) -> list[str]:
     """Return the protected columns that are features. Raises Invalid for a name that is not a protected column."""
     protected = protected_columns(dataset)
     known = {column["name"]: column["role"] for column in dataset.columns}
@@ -186,7 +186,7 @@ def _check_protected_features(named: Sequence[str], dataset: Dataset) -> list[st
     return list(named)
 
 
-def _describe_protected(
+def describe_protected(
     dataset: Dataset, also: Collection[str], author: str | None
 ) -> list[ProtectedColumn]:
     types = {column["name"]: column["type"] for column in dataset.columns}

@@ -699,15 +699,6 @@ def upgrade() -> None:
         sa.Column("duplicates", JSON, nullable=False),
     )
     op.create_table(
-        "decision_uploads",
-        sa.Column("job_id", sa.Text, part_of("jobs"), primary_key=True),
-        sa.Column("content_type", sa.Text, nullable=False),
-        sa.Column("content_encoding", sa.Text),
-        sa.Column("upload_key", sa.Text, nullable=False, index=True),
-        sa.Column("upload_bytes", sa.BigInteger, nullable=False),
-        sa.Column("owner", sa.Text, nullable=False),
-    )
-    op.create_table(
         "deliveries",
         sa.Column("event_id", sa.Text, part_of("events"), primary_key=True),
         sa.Column("target", sa.Text, primary_key=True),
@@ -737,6 +728,16 @@ def upgrade() -> None:
         sa.Column("at", DOUBLE, nullable=False),
         sa.Column("type", sa.Text, nullable=False),
         sa.Column("data", JSON, nullable=False),
+    )
+    op.create_table(
+        "job_uploads",
+        sa.Column("job_id", sa.Text, part_of("jobs"), primary_key=True),
+        sa.Column("part", sa.Text, primary_key=True),
+        sa.Column("content_type", sa.Text, nullable=False),
+        sa.Column("content_encoding", sa.Text),
+        sa.Column("upload_key", sa.Text, nullable=False, index=True),
+        sa.Column("upload_bytes", sa.BigInteger, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
     )
     op.create_table(
         "measurements",

@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from app.feedback import backfill
 from app.feedback.segments import hash_ids
 from app.platform.ids import is_id
-from app.platform.tables import DecisionSegment, DecisionUpload
+from app.platform.tables import DecisionSegment, JobUpload
 from tests.app.feedback.recording import point, record
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.sentences import Sentences
@@ -107,7 +107,7 @@ def stored(service: Service) -> list[dict[str, Any]]:
 
 def uploads(service: Service) -> int:
     with service.context.db.read() as session:
-        return session.scalar(select(func.count()).select_from(DecisionUpload)) or 0
+        return session.scalar(select(func.count()).select_from(JobUpload)) or 0
 
 
 def ndjson(columns: dict[str, list[Any]]) -> bytes:

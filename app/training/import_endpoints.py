@@ -1,0 +1,227 @@
+"""POST /v1/models: import a model that another library trained."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.datasets.service import StoredUpload
+from app.datasets.uploads import (
+    Received,
+    TableRequestDep,
+    UploadHandler,
+    accept_upload,
+    field_docs,
+)
+from app.http.bodies import takes_body
+from app.http.dependencies import CallerDep
+from app.http.forms import FORM
+from app.http.idempotency import validated
+from app.http.openapi import names_resources
+from app.http.schemas import bytes_of
+from app.ingest.fields import NamesField, TextField, TextFields, WholeField, find_unknown
+from app.jobs.acceptance import WAITED_DOCS
+from app.jobs.endpoints import JOB, show
+from app.jobs.schemas import Job
+from app.platform import catalogue
+from app.platform.errors import refuse_all, shown
+from app.platform.sql import Json, Session
+from app.platform.tables import Job as JobRow
+from app.training import imports
+from app.training.imports import ImportRequest
+
+PATH = "/v1/models"
+router = APIRouter(prefix=PATH, tags=["models"], route_class=GuardedRoute)
+
+MAX_TEXT = 1 << 23
+"""Characters of a field, within the limit of the form."""
+
+
+class _MissingField(TextField):
+    """A number, or NaN. The text is kept, since JSON has no NaN."""
+
+    def read(self, name: str, text: str) -> str:
+        try:
+            return str(float(text))
+        except ValueError:
+            raise ValueError(f"{name} must be nan or a number, got {shown(text)}") from None
+
+
+class _CategoriesField(TextField):
+    """A JSON object of lists of texts, or a list of texts."""
+
+    def read(self, name: str, text: str) -> Any:
+        try:
+            value = orjson.loads(super().read(name, text))
+        except orjson.JSONDecodeError as error:
+            raise ValueError(
+                f'{name} must be JSON, such as {{"town": ["Bonn"]}}: {error}'
+            ) from None
+        lists = list(value.values()) if isinstance(value, dict) else [value]
+        if not all(
+            isinstance(each, list) and all(isinstance(word, str) for word in each) for each in lists
+        ):
+            raise ValueError(
+                f"{name} must be a JSON object of lists of texts, or a list of texts, got {shown(text)}"
+            )
+        return value
+
+    def write(self, value: Any) -> str:
+        return orjson.dumps(value).decode()
+
+
+class ImportFields(TextFields):
+    """The fields of a model file. `_FormFields` has those that only a form can have."""
+
+    name: Annotated[str | None, TextField()] = Field(
+        default=None,
+        description="Name of the model. The import is a new version of it. Required.",
+        examples=["churn"],
+    )
+    dataset_id: Annotated[str | None, TextField()] = Field(
+        default=None,
+        description="Dataset of kind `bipartite` to evaluate the model on. It must have the model's features as "
+        "features, and no training rows of the model. Required.",
+        examples=["ds_0197f2c3a4b87c11a2b3c4d5e6f70812"],
+    )
+    missing: Annotated[str | None, _MissingField()] = Field(
+        default=None,
+        description="XGBoost only, required there: the number that means a missing value. `nan` is XGBoost's default.",
+        examples=["nan"],
+    )
+    n_trees: Annotated[int | None, WholeField(least=1, most=10**9)] = Field(
+        default=None,
+        description="Number of trees to use, from the first. Required if XGBoost's `best_iteration` is not the last.",
+    )
+    features: Annotated[list[str] | None, NamesField(max_length=MAX_TEXT, what="features")] = Field(
+        default=None,
+        description="Names of the model's features in their order. Required if the file has no names.",
+        examples=["age,income"],
+    )
+    categories: Annotated[
+        dict[str, list[str]] | list[str] | None, _CategoriesField(max_length=MAX_TEXT)
+    ] = Field(
+        default=None,
+        description="JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, "
+        "a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have "
+        "them.",
+        examples=['{"town": ["Bonn", "Ulm"]}'],
+    )
+    protected_features: Annotated[list[str] | None, NamesField(max_length=MAX_TEXT)] = Field(
+        default=None,
+        description="Protected columns of the dataset that are features of the model.",
+    )
+
+
+class FormFields(ImportFields):
+    """The fields of a form."""
+
+    expected: Annotated[str | None, TextField(max_length=MAX_TEXT)] = Field(
+        default=None,
+        description="The library's raw scores of all rows of the dataset, in their order, one per line. The job fails "
+        "with `expected_scores` if the model's scores differ, and creates no model.",
+    )
+
+
+_BODY: Json = {
+    "required": True,
+    "content": {
+        **bytes_of("application/octet-stream"),
+        FORM: {
+            "schema": {
+                "title": "ModelForm",
+                "type": "object",
+                "required": ["file"],
+                "properties": {
+                    "file": {
+                        "type": "string",
+                        "format": "binary",
+                        "description": "The model file.",
+                    },
+                    **FormFields.schemas(),
+                },
+            }
+        },
+    },
+}
+_DOCS: dict[str, Any] = {
+    "parameters": field_docs(ImportFields.schemas()),
+    "requestBody": _BODY,
+}
+
+
+@validated(router, "", "import", openapi_extra=_DOCS)
+@router.post(
+    "",
+    status_code=202,
+    response_model=Job,
+    summary="Import a model",
+    openapi_extra=_DOCS,
+    responses={201: {"model": Job, **WAITED_DOCS}},
+)
+@names_resources
+@needs("train")
+@takes_body("max_upload_bytes")
+async def import_model(sending: TableRequestDep, caller: CallerDep) -> Response:
+    """Send the file that LightGBM (text) or XGBoost (JSON or UBJSON) saved, as raw bytes or in a form with a part
+    `file`. A job of kind `import` reads it and evaluates the model on a dataset. The result is a model like a trained
+    one, which scores as the library does. The job fails if the file is damaged, the model is not supported, or
+    something must be declared; then nothing is stored.
+    """
+    context, owner = sending.context, sending.owner
+
+    def check(given: Received[ImportRequest]) -> Json:
+        context.db.reading(imports.check, owner, given.description)
+        return {"valid": True}
+
+    def accept(session: Session, given: Received[ImportRequest], upload: StoredUpload) -> JobRow:
+        asked, expected = given.description, None
+        if asked.expected is not None:
+            expected = context.blobs.put("uploads", io.BytesIO(asked.expected.encode()))
+            catalogue.add(session, [expected])
+        return imports.submit(session, context.settings, owner, asked, upload.blob, expected)
+
+    def describe(given: Mapping[str, str]) -> ImportRequest:
+        return _describe(given, caller.name)
+
+    handler = UploadHandler(
+        route=f"POST {PATH}",
+        of=[],
+        describe=describe,
+        check=check,
+        accept=accept,
+        show=show,
+        made=JOB,
+        makes="models",
+        max_field_bytes=context.settings.max_body_bytes,
+    )
+    return await accept_upload(sending, handler)
+
+
+def _describe(given: Mapping[str, str], author: str | None) -> ImportRequest:
+    """Raises Invalid with all errors."""
+    refuse_all(find_unknown(given, tuple(FormFields.model_fields)))
+    fields, errors = FormFields.read(given)
+    wrong = {each["parameter"] for each in errors}
+    for name, words in (("name", "name the model"), ("dataset_id", "be the id of a dataset")):
+        if getattr(fields, name) is None and name not in wrong:
+            errors.append({"parameter": name, "detail": f"{name} must {words}; it is missing"})
+    refuse_all(errors)
+    return ImportRequest(
+        name=fields.name or "",
+        dataset_id=fields.dataset_id or "",
+        missing=fields.missing,
+        n_trees=fields.n_trees,
+        features=fields.features,
+        categories=fields.categories,
+        protected_features=fields.protected_features or (),
+        expected=fields.expected,
+        author=author,
+    )

@@ -1,0 +1,286 @@
+"""The job that imports a model of another library: it reads the file, and measures the ranker on a dataset.
+
+No row of the dataset is a training row, so all of them are held out. The model is then like a trained one that was
+validated on a dataset: `app.training.tasks` stores it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.datasets.matrices import Floats
+from app.datasets.service import lineage_of, lock_datasets, ready_dataset
+from app.jobs import repository as job_repository
+from app.jobs import uploads
+from app.jobs.kinds import Claim, JobKind
+from app.jobs.parameters import TrainingParameters
+from app.jobs.progress import Callback
+from app.jobs.service import IMPORT, enqueue
+from app.models.imported import IMPORTED, SOURCE
+from app.models.service import VALIDATION
+from app.platform.blobs import Blob, BlobKey
+from app.platform.callers import check_model
+from app.platform.documents import Feature
+from app.platform.errors import Invalid, check_name, counted, shown
+from app.platform.ids import is_id
+from app.platform.settings import Settings
+from app.platform.sql import Session
+from app.platform.tables import DatasetKind, Job
+from app.training import tasks
+from app.training.plan import SERVED, Plan, as_finished
+from app.training.progress import MEASURING, Reporter
+from app.training.records import FIT, FitPart, TrainPayload, TrainResult, TrainSpec
+from app.training.service import check_protected_features, describe_protected
+
+if TYPE_CHECKING:
+    from core import ImportedTrees
+
+FILE, EXPECTED = "file", "expected"
+"""The parts of the request that the job reads: the model, and the raw scores that it must have."""
+EXPECTED_SCORES = "expected_scores"
+"""The code of the error for a model with other scores."""
+MAX_DIFFERENCE = 1e-9
+"""Between a score and the expected one, relative to it if it is above 1: a text may round, and so does the mean of a
+random forest.
+"""
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What a caller says of a model file; see `core.import_model`. `missing` is the text of a number, since JSON has no
+    NaN. `expected` has a score per line.
+    """
+
+    name: str
+    dataset_id: str
+    missing: str | None = None
+    n_trees: int | None = None
+    features: Sequence[str] | None = None
+    categories: Mapping[str, Sequence[str]] | Sequence[str] | None = None
+    protected_features: Sequence[str] = ()
+    expected: str | None = None
+    author: str | None = None
+
+
+class ImportPayload(TrainPayload):
+    """The payload in the fit process; `expected` is a file, too."""
+
+    file: str
+    expected: str | None
+
+
+def check(session: Session, owner: str, request: ImportRequest) -> TrainSpec:
+    """Return the job's specification. Raises Invalid, NotFound, Conflict or Forbidden."""
+    name = request.name
+    if is_id(name, "mdl"):
+        raise _wrong("name", f"name must not look like an id, got {name!r}")
+    try:
+        check_name("name", name)
+    except Invalid as error:
+        raise _wrong("name", error.detail) from error
+    check_model(name)
+    dataset = ready_dataset(session, owner, request.dataset_id, {"parameter": "dataset_id"})
+    if dataset.kind != DatasetKind.BIPARTITE or dataset.query is not None:
+        kind = "bipartite with queries" if dataset.query is not None else dataset.kind
+        raise _wrong(
+            "dataset_id",
+            f"a model can be imported with a dataset of kind bipartite without queries; {dataset.id} is of kind {kind}",
+            code="wrong_kind",
+        )
+    also = check_protected_features(request.protected_features, dataset)
+    declared = {
+        name: getattr(request, name) for name in ("missing", "n_trees", "features", "categories")
+    }
+    spec: Any = {
+        "dataset": lineage_of(dataset),
+        "validation_dataset": lineage_of(dataset),
+        "algorithm": {
+            "name": IMPORTED,
+            "parameters": {name: value for name, value in declared.items() if value is not None},
+        },
+        "objective": {"metric": "auc"},
+        "validation": {"method": "dataset", "dataset_id": dataset.id},
+        "search": None,
+        "model_name": name,
+        "protected_columns": describe_protected(dataset, also, request.author),
+        **TrainingParameters().as_spec(),
+    }
+    checked: TrainSpec = spec
+    return checked
+
+
+def _wrong(parameter: str, detail: str, code: str | None = None) -> Invalid:
+    return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail}])
+
+
+def submit(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    request: ImportRequest,
+    file: Blob,
+    expected: Blob | None,
+) -> Job:
+    """Check the request, and create its job in the caller's transaction."""
+    lock_datasets(session, owner, request.dataset_id)
+    spec = check(session, owner, request)
+    given = {FILE: file} if expected is None else {FILE: file, EXPECTED: expected}
+    job = enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=IMPORT,
+        name=request.name,
+        spec=spec,
+        dataset_id=request.dataset_id,
+        adds_bytes=sum(blob.bytes for blob in given.values()),
+    )
+    for part, blob in given.items():
+        uploads.add(session, job, part, blob, "application/octet-stream")
+    return job
+
+
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ImportPayload:
+    file = uploads.find(session, claim.owner, claim.job_id, FILE)
+    expected = job_repository.find_upload(session, claim.owner, claim.job_id, EXPECTED)
+    return {
+        **tasks.prepare(session, settings, claim, workdir),
+        "validation_table": None,  # the table itself
+        "file": BlobKey(file.upload_key),
+        "expected": None if expected is None else BlobKey(expected.upload_key),
+    }
+
+
+def run(payload: ImportPayload, callback: Callback) -> TrainResult:
+    """Only computes, on the files that the payload names."""
+    from app.training.bipartite import scores_file
+    from app.training.fitting import FitContext
+    from app.training.result import put_together
+
+    data = Path(payload["file"]).read_bytes()
+    spec, table = payload["spec"].copy(), payload["table"].copy()
+    declared = spec["algorithm"]["parameters"]
+    ranker = _read(data, declared, [feature["name"] for feature in table["features"]])
+    table["features"] = _features_of(ranker, table["features"])
+    described = {SOURCE: ranker.source_, "sha256": hashlib.sha256(data).hexdigest()}
+    described |= {name: declared[name] for name in ("missing", "n_trees") if name in declared}
+    spec["algorithm"] = {"name": IMPORTED, "parameters": described}
+    narrowed: ImportPayload = {**payload, "spec": spec, "table": table}
+    reporter = Reporter(spec, callback)
+    context, folder = FitContext(narrowed, reporter), Path(payload["workdir"]) / "served"
+    folder.mkdir()
+    split_data = context.split_data(SERVED)
+    reporter.enter(MEASURING)
+    served = context.serve(ranker, folder)
+    if payload["expected"] is not None:
+        scores = np.load(folder / scores_file(VALIDATION), mmap_mode="r")
+        _compare(Path(payload["expected"]), scores, is_float32=ranker.is_float32_)
+    served["empty_features"] = []  # of the training rows, which are unknown
+    served["trial_notes"] = list(split_data.notes)
+    member = {"algorithm": IMPORTED, "parameters": described, "weight": 1.0}
+    part: FitPart = {"what": FIT, "scope": None, "members": [member]}
+    finished = [as_finished(0, 0, part, served)]
+    return put_together(narrowed, Plan(spec, context), context.data, finished)
+
+
+def _read(data: bytes, declared: Mapping[str, Any], columns: Sequence[str]) -> ImportedTrees:
+    from core import import_model
+
+    missing = declared.get("missing")
+    return import_model(
+        data,
+        columns=columns,
+        features=declared.get("features"),
+        categories=declared.get("categories"),
+        missing=None if missing is None else float(missing),
+        n_trees=declared.get("n_trees"),
+    )
+
+
+def _features_of(ranker: ImportedTrees, columns: Sequence[Feature]) -> list[Feature]:
+    """Return the columns of the ranker's features, in its order. Raises Invalid for one that is missing, or of another
+    type.
+    """
+    known = {column["name"]: column for column in columns}
+    features = []
+    for name, words in zip(ranker.feature_names_in_.tolist(), ranker.categories_, strict=True):
+        column = known.get(name)
+        if column is None:
+            raise Invalid(
+                f"feature {shown(name)} of the model must be a feature of the dataset, which has "
+                f"{', '.join(map(shown, list(known)[:20]))}",
+                code="unknown_column",
+            )
+        is_categorical = column["type"] == "categorical"
+        if is_categorical != (words is not None):
+            kinds = ["numeric", "categorical"]
+            raise Invalid(
+                f"feature {shown(name)} is {kinds[words is not None]} in the model, but {column['type']} in the "
+                f"dataset: read the dataset again with {kinds[words is not None]}={name}",
+                code="wrong_column_type",
+            )
+        features.append(column)
+    return features
+
+
+def _compare(expected: Path, scores: Floats, *, is_float32: bool) -> None:
+    """Raise Invalid unless the scores are those that the caller expects, row by row."""
+    lines = expected.read_bytes().split()
+    wanted = np.empty(len(lines))
+    for row, text in enumerate(lines):
+        try:
+            wanted[row] = float(text)
+        except ValueError:
+            wanted[row] = math.nan
+        if not math.isfinite(wanted[row]):
+            raise Invalid(
+                f"expected must have a finite number on each line, got {shown(text.decode(errors='replace'))} for row "
+                f"{row + 1}",
+                code=EXPECTED_SCORES,
+            )
+    if len(wanted) != len(scores):
+        raise Invalid(
+            f"expected must have a score for each of the {len(scores):,} rows of the dataset, got {len(wanted):,}",
+            code=EXPECTED_SCORES,
+        )
+    if is_float32:
+        differs = wanted.astype(np.float32) != scores.astype(np.float32)
+    else:
+        differs = np.abs(wanted - scores) > MAX_DIFFERENCE * np.maximum(np.abs(wanted), 1.0)
+    if differs.any():
+        row = int(np.argmax(differs))
+        rows = counted(int(differs.sum()), "row", "rows")
+        raise Invalid(
+            f"the scores must be the expected ones, but row {row + 1} has {scores[row]!s} instead of {wanted[row]!s}: "
+            f"{rows} of {len(scores):,} differ. Check the categories and their order, what is missing, and the number "
+            "of trees",
+            code=EXPECTED_SCORES,
+        )
+
+
+def complete(
+    session: Session, claim: Claim, result: TrainResult, published: tasks.Published
+) -> None:
+    """Write the model without a training dataset, and delete the file."""
+    held_out_only = replace(claim, spec={**claim.spec, "dataset": None})
+    tasks.complete(session, held_out_only, result, published)
+    uploads.delete(session, claim.owner, claim.job_id)
+
+
+KIND = JobKind(
+    name=IMPORT,
+    changes_model=True,
+    prepare=prepare,
+    run=run,
+    publish=tasks.publish,
+    complete=complete,
+    before_retry=uploads.refuse_retry,
+    on_end=uploads.delete_at_end,
+)
