@@ -15,6 +15,7 @@ from app.datasets.matrices import Floats
 from app.http.schemas import ModelId, Resource
 from app.models import repository as model_repository
 from app.models.curve_schemas import DataPart, OnPart
+from app.models.imported import is_imported
 from app.models.service import find
 from app.platform import catalogue
 from app.platform.blobs import Blob, BlobStore
@@ -72,6 +73,7 @@ class DependenceInput:
     """Features of a model (positions), and a part's stored sample: its number of rows, and a blob or the bytes."""
 
     model: Model
+    part: DataPart
     columns: Sequence[int]
     rows: int
     sample: Blob | bytes
@@ -87,23 +89,28 @@ def find_input(
     ref: str,
     names: Sequence[str],
     *,
-    part: str,
+    part: DataPart | None,
     max_features: int = MAX_FEATURES,
 ) -> DependenceInput:
-    """Raises NotFound, Invalid, or Conflict if there are no rows."""
+    """Without a part, the training rows, or all rows of an imported model.
+
+    Raises NotFound, Invalid, or Conflict if there are no rows.
+    """
     model = find(session, owner, ref)
+    if part is None:
+        part = "validation" if is_imported(model) else "train"
     return find_rows(session, model, part, _columns(model, names, max_features))
 
 
 def find_rows(
-    session: Session, model: Model, part: str, columns: Sequence[int] = ()
+    session: Session, model: Model, part: DataPart, columns: Sequence[int] = ()
 ) -> DependenceInput:
     """Raises NotFound, or Conflict if there are no rows."""
     sample = model_repository.find_sample(session, model.id, part)
     if sample is None:
         raise _no_rows(session, model, part)
     stored = catalogue.find(session, sample.sample_key)
-    return DependenceInput(model, columns, sample.rows, stored)
+    return DependenceInput(model, part, columns, sample.rows, stored)
 
 
 def read_rows(input: DependenceInput, blobs: BlobStore) -> tuple[Floats, Floats]:
@@ -162,9 +169,7 @@ class VariableDependence(Resource):
     )
 
 
-def decompose(
-    input: DependenceInput, blobs: BlobStore, served: Served, part: DataPart
-) -> VariableDependence:
+def decompose(input: DependenceInput, blobs: BlobStore, served: Served) -> VariableDependence:
     """Return how much the variance of the sampled rows' scores depends on features, alone and in pairs."""
 
     model = input.model
@@ -185,7 +190,7 @@ def decompose(
     n_rows = min(VARIABLE_ROWS, int((weight > 0).sum()))
     return VariableDependence(
         model_id=model.id,
-        on=part,
+        on=input.part,
         rows=n_rows,
         features=[feature["name"] for feature in input.features],
         main=found.main.tolist(),

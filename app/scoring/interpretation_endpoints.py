@@ -61,11 +61,12 @@ async def read_partial_dependence(
         Query(description="Name of a feature. Pass it twice for two features.", examples=[["age"]]),
     ],
     on: Annotated[
-        DataPart,
+        DataPart | None,
         Query(
-            description="Rows to average over: those kept from the validation part or from the training part."
+            description="Rows to average over: those kept from the validation part or from the training part. "
+            "Default: `train`, or `validation` for an imported model."
         ),
-    ] = "train",
+    ] = None,
     points: Annotated[
         int, Query(ge=2, le=100, description="Maximum number of grid values of a numeric feature.")
     ] = 20,
@@ -80,7 +81,7 @@ async def read_partial_dependence(
         input = context.db.reading(dependence.find_input, caller.owner, ref, feature, part=on)
         served = cache.serve(input.model)
         found = dependence.average(input, context.blobs, served, label=label, n_points=points)
-        return dependence_of(found, on, label)
+        return dependence_of(found, input.part, label)
 
     return await context.compute(caller.owner, work)
 
@@ -100,11 +101,12 @@ async def read_variable_dependence(
         ),
     ],
     on: Annotated[
-        DataPart,
+        DataPart | None,
         Query(
-            description="Rows to use: those kept from the validation part or from the training part."
+            description="Rows to use: those kept from the validation part or from the training part. Default: "
+            "`train`, or `validation` for an imported model."
         ),
-    ] = "train",
+    ] = None,
 ) -> VariableDependence:
     """Return the fraction of the scores' variance that each feature explains separately, and the fraction that two
     features explain beyond their sum. It uses 100 of the rows kept from training. Returns the same errors as partial
@@ -120,7 +122,7 @@ async def read_variable_dependence(
             part=on,
             max_features=dependence.MAX_VARIABLES,
         )
-        return dependence.decompose(input, context.blobs, cache.serve(input.model), on)
+        return dependence.decompose(input, context.blobs, cache.serve(input.model))
 
     return await context.compute(caller.owner, work)
 

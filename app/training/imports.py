@@ -27,7 +27,7 @@ from app.models.imported import IMPORTED, SOURCE
 from app.models.service import VALIDATION
 from app.platform.blobs import Blob, BlobKey
 from app.platform.callers import check_model
-from app.platform.documents import Feature
+from app.platform.documents import Feature, Member
 from app.platform.errors import Invalid, check_name, counted, shown
 from app.platform.ids import is_id
 from app.platform.settings import Settings
@@ -184,7 +184,7 @@ def run(payload: ImportPayload, callback: Callback) -> TrainResult:
         _compare(Path(payload["expected"]), scores, is_float32=ranker.is_float32_)
     served["empty_features"] = []  # of the training rows, which are unknown
     served["trial_notes"] = list(split_data.notes)
-    member = {"algorithm": IMPORTED, "parameters": described, "weight": 1.0}
+    member: Member = {"algorithm": IMPORTED, "parameters": described, "weight": 1.0}
     part: FitPart = {"what": FIT, "scope": None, "members": [member]}
     finished = [as_finished(0, 0, part, served)]
     return put_together(narrowed, Plan(spec, context), context.data, finished)

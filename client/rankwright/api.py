@@ -821,6 +821,28 @@ def explain_rows(ref: str, /, **fields: Unpack[ExplainRows]) -> ApiRequest[types
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/explain", record_of(types.Explanations), {**fields}, body=[], joined=["ignore"])
 
+class ImportModel(Idempotent, Awaited, total=False):
+    name: Annotated[str | None, 'Name of the model. The import is a new version of it. Required.']
+    dataset_id: Annotated[str | None, "Dataset of kind `bipartite` to evaluate the model on. It must have the model's features as features, and no training rows of the model. Required."]
+    missing: Annotated[str | None, "XGBoost only, required there: the number that means a missing value. `nan` is XGBoost's default."]
+    n_trees: Annotated[int | None, "Number of trees to use, from the first. Required if XGBoost's `best_iteration` is not the last."]
+    features: Annotated[str | Sequence[str] | None, "Names of the model's features in their order. Required if the file has no names. Several names are separated by commas; put a name that contains a comma in double quotes."]
+    categories: Annotated[str | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
+    protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of the model. Several names are separated by commas; put a name that contains a comma in double quotes.']
+
+@keywords(ImportModel)
+def import_model(**fields: Unpack[ImportModel]) -> ApiRequest[types.Job]:
+    """Import a model.
+
+    Send the file that LightGBM (text) or XGBoost (JSON or UBJSON) saved, as raw bytes or in a form with a part
+    `file`. A job of kind `import` reads it and evaluates the model on a dataset. The result is a model like a trained
+    one, which scores as the library does. The job fails if the file is damaged, the model is not supported, or
+    something must be declared; then nothing is stored.
+
+    Scope: `train`.
+    """
+    return ApiRequest.of("POST", "/v1/models", record_of(types.Job), {**fields}, headers=["idempotency_key", "prefer"], joined=["features", "protected_features"])
+
 class ListAlarms(Paged, total=False):
     name: Annotated[str | None, 'Only alarms of this model name.']
     alias: Annotated[str | None, 'Only alarms of this alias.']
@@ -1063,7 +1085,7 @@ def list_holds(**fields: Unpack[ListHolds]) -> ApiRequest[Page[types.Hold]]:
 class ListJobs(Paged, Searched, total=False):
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
-    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "ingest_fetched", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `ingest_fetched`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`. Or of every kind: all.']
+    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "ingest_fetched", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "import", "importance", "monitor", "erase", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `ingest_fetched`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `import`, `importance`, `monitor`, `erase`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
     tag: Annotated[str | Sequence[str] | None, 'Only items with this tag, as `name:value`, or as `name` for any value. If it is repeated: items with all of the tags. Names and values may contain colons: any split of the text matches.', REPEATED]
@@ -2625,7 +2647,7 @@ def read_owner_usage(owner: str, /) -> ApiRequest[types.Usage]:
     return ApiRequest.of("GET", f"/v1/quotas/{segment(owner)}/usage", record_of(types.Usage))
 
 class ReadPartialDependence(TypedDict, total=False):
-    on: Annotated[Literal["validation", "train"] | str | None, 'Rows to average over: those kept from the validation part or from the training part.']
+    on: Annotated[Literal["validation", "train"] | str | None, 'Rows to average over: those kept from the validation part or from the training part. Default: `train`, or `validation` for an imported model.']
     points: Annotated[int | None, 'Maximum number of grid values of a numeric feature.']
     label: Annotated[str | None, 'Label whose scores are used. Only for a model with several labels.']
 
@@ -2960,7 +2982,7 @@ def read_usage() -> ApiRequest[types.Usage]:
     return ApiRequest.of("GET", "/v1/usage", record_of(types.Usage))
 
 class ReadVariableDependence(TypedDict, total=False):
-    on: Annotated[Literal["validation", "train"] | str | None, 'Rows to use: those kept from the validation part or from the training part.']
+    on: Annotated[Literal["validation", "train"] | str | None, 'Rows to use: those kept from the validation part or from the training part. Default: `train`, or `validation` for an imported model.']
 
 @keywords(ReadVariableDependence)
 def read_variable_dependence(ref: str, /, feature: str | Sequence[str], **fields: Unpack[ReadVariableDependence]) -> ApiRequest[types.VariableDependence]:
@@ -3555,6 +3577,25 @@ def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEv
         Id of the dataset to evaluate on.
     """
     return ApiRequest.of("POST", "/v1/evaluations/validate", record_of(types.Valid), {"model": model, "dataset_id": dataset_id, **fields}, body=["model", "dataset_id", "windows", "level", "group_by", "at", "cutoffs", "protected", "amount", "costs"])
+
+class ValidateImport(TypedDict, total=False):
+    name: Annotated[str | None, 'Name of the model. The import is a new version of it. Required.']
+    dataset_id: Annotated[str | None, "Dataset of kind `bipartite` to evaluate the model on. It must have the model's features as features, and no training rows of the model. Required."]
+    missing: Annotated[str | None, "XGBoost only, required there: the number that means a missing value. `nan` is XGBoost's default."]
+    n_trees: Annotated[int | None, "Number of trees to use, from the first. Required if XGBoost's `best_iteration` is not the last."]
+    features: Annotated[str | Sequence[str] | None, "Names of the model's features in their order. Required if the file has no names. Several names are separated by commas; put a name that contains a comma in double quotes."]
+    categories: Annotated[str | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
+    protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of the model. Several names are separated by commas; put a name that contains a comma in double quotes.']
+
+@keywords(ValidateImport)
+def validate_import(**fields: Unpack[ValidateImport]) -> ApiRequest[types.Valid]:
+    """Check an import.
+
+    Check a request to `POST /v1/models` without creating anything. It returns the same errors as that request would.
+
+    Scope: `train`.
+    """
+    return ApiRequest.of("POST", "/v1/models/validate", record_of(types.Valid), {**fields}, joined=["features", "protected_features"])
 
 ValidateJob = Trained
 

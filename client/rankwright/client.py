@@ -73,6 +73,7 @@ from rankwright.tables import (
     Table,
     body_of,
     folder_bodies,
+    in_form,
     is_folder,
 )
 from rankwright.transport import (
@@ -1828,6 +1829,58 @@ class _ClientOperations(ApiObject):
         """
         chosen, fields = _algorithm_and_fields(algorithm, options)
         job = yield from ask(api.submit_job(_named(dataset), chosen, **fields))
+        return self._make(Job, AsyncJob, job)
+
+    @returning
+    @keywords_of(api.import_model)
+    def import_model(
+        self,
+        name: str,
+        file: str | os.PathLike[str] | BinaryIO | bytes,
+        dataset: Any,
+        *,
+        categories: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+        expected: Any = None,
+        **fields: Unpack[api.ImportModel],
+    ) -> Steps[Either[Job, AsyncJob]]:
+        """Import a model of LightGBM or XGBoost. `import_model(...).wait()` returns the model.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        file : path, binary file or bytes
+            What `Booster.save_model` wrote: LightGBM's text, or XGBoost's JSON or UBJSON.
+        dataset : Dataset or str
+            Rows to evaluate the model on. The library must not have trained it on them.
+        categories : mapping of str to sequence of str, or sequence of str, optional
+            For each categorical feature its categories in the order of their codes; or, for LightGBM, the features
+            that the lists of `pandas_categorical` belong to.
+        expected : sequence of float, optional
+            The library's raw scores of all rows of the dataset, in their order. The job fails if the model has others.
+
+        Returns
+        -------
+        Job
+            The new job. Its error says what must be declared.
+
+        Raises
+        ------
+        Invalid
+            A field is not valid.
+        """
+        fields["name"], fields["dataset_id"] = name, _named(dataset)
+        if categories is not None:
+            fields["categories"] = json.dumps(categories)
+        request = api.import_model(**fields)
+        told = {field: as_text(value) for field, value in request.query.items()}
+        if expected is not None:
+            told["expected"] = "\n".join(repr(float(score)) for score in expected)
+        body = in_form(told, body_of(file, "application/octet-stream"))
+        request.query = {}
+        request.headers |= body.headers()
+        request.body, request.repeatable = body.chunks, body.repeatable
+        job = yield from ask(request)
         return self._make(Job, AsyncJob, job)
 
     @returning

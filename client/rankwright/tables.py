@@ -12,6 +12,7 @@ import json
 import math
 import os
 import sys
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -143,6 +144,29 @@ def body_of(table: Table, media_type: str | None = None) -> Body:
     if isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
         return _of_rows(cast("Sequence[Mapping[str, Any]]", table))
     return _of_frame(table)
+
+
+def in_form(fields: Mapping[str, str], file: Body) -> Body:
+    """Return a form with these fields and a part `file`."""
+    boundary = uuid.uuid4().hex
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'
+        for name, text in fields.items()
+    ]
+    parts.append(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="file"\r\n'
+        f"Content-Type: {file.media_type}\r\n\r\n"
+    )
+    head, tail = "".join(parts).encode(), f"\r\n--{boundary}--\r\n".encode()
+
+    def chunks() -> Iterator[bytes]:
+        yield head
+        yield from file.chunks()
+        yield tail
+
+    size = None if file.size is None else len(head) + file.size + len(tail)
+    media_type = f"multipart/form-data; boundary={boundary}"
+    return Body(media_type, chunks, size=size, repeatable=file.repeatable)
 
 
 def format_of(name: str) -> tuple[str, str | None]:

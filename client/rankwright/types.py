@@ -3027,9 +3027,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'ingest_fetched', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor', 'erase']
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'ingest_fetched', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'import', 'importance', 'monitor', 'erase']
     """`ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `ingest_fetched`, `evaluate`, `compare`,
-    `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`.
+    `calibrate`, `batch_score`, `backfill`, `train`, `import`, `importance`, `monitor`, `erase`.
     """
     name: str
     """Name of the resource that the job creates."""
@@ -4007,6 +4007,11 @@ class Model(Record):
     """
     importance_job_id: str | None
     """Job that measures the feature importances after the training. Null if the training measured them."""
+    imported: str | None = None
+    """The library that trained the model, such as `LightGBM v4`, if it was imported: then all rows of
+    `validation_dataset` are held out, and nothing is known of the training rows. Null for a model that
+    was trained here.
+    """
     fit_seconds: float
     """Time of the final fit in seconds."""
     artifact: Artifact

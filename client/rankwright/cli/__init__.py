@@ -115,6 +115,7 @@ def _add_client_commands(app: typer.Typer) -> None:
     ):
         name = command.__name__.rstrip("_").replace("_", "-")
         app.command(name, rich_help_panel="Use the service", help=help_of(command))(command)
+    app.add_typer(models.models, name="models", rich_help_panel="Use the service")
     app.add_typer(alias_requests.requests, name="alias-requests", rich_help_panel="Use the service")
     app.add_typer(feedback.alarms, name="alarms", rich_help_panel="Use the service")
     groups = {group.name: group.typer_instance for group in app.registered_groups}

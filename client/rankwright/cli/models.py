@@ -31,6 +31,7 @@ from rankwright.cli.metrics import (
     show_model,
     shown_interval,
 )
+from rankwright.cli.training import wait_for_job
 from rankwright.printable import one_line
 from rankwright.terminal_plot import to_terminal
 
@@ -38,6 +39,80 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 BAR_WIDTH = 40
+
+models = typer.Typer(no_args_is_help=True, help="Import models of LightGBM and XGBoost.")
+
+
+@models.command("import")
+@asks()
+@takes(api.ImportModel, but=["dataset_id"])
+def import_(
+    client: Service,
+    name: Annotated[str, typer.Argument(help="Name of the model.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            help="Model file: LightGBM's text, or XGBoost's JSON or UBJSON.",
+        ),
+    ],
+    *,
+    dataset: Annotated[
+        str, typer.Option(help="Id or name of the dataset to evaluate the model on.")
+    ],
+    categories: Annotated[
+        str | None,
+        typer.Option(
+            help="JSON: for each categorical feature its categories in the order of their codes, such as "
+            '{"town": ["Bonn", "Ulm"]}; or, for LightGBM, a list of the features that the lists of '
+            "pandas_categorical belong to. @FILE reads it from a file."
+        ),
+    ] = None,
+    expected: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="File with the library's raw scores of all rows of the dataset, one per line. A model with other "
+            "scores is refused.",
+        ),
+    ] = None,
+    svg: Svg = None,
+    **fields: Any,
+) -> None:
+    """Import a model and evaluate it on a dataset. Its scores are the raw scores of the library."""
+    scores = None
+    if expected is not None:
+        scores = [_number(expected, line) for line in expected.read_text().split()]
+    job = client.import_model(
+        name,
+        file,
+        find_dataset(client, dataset),
+        categories=_json(categories),
+        expected=scores,
+        **fields,
+    )
+    done = wait_for_job(job)
+    show_model(client, client.models.get(cast(types.JobOutput, done.output).id), svg)
+
+
+def _number(file: Path, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise CommandFailed(f"{file} must have a number on each line, got {text!r}") from None
+
+
+def _json(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return json.loads(Path(text[1:]).read_text() if text.startswith("@") else text)
+    except (OSError, ValueError) as error:
+        raise CommandFailed(
+            f"--categories must be JSON, or @ and a file with it: {error}"
+        ) from error
 
 
 @asks()

@@ -385,7 +385,7 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench, sentences: Sente
         dependence.find_input, OWNER, model.id, ["a", "b"], part="train", max_features=2
     )
     with sentences.raises(Invalid):
-        dependence.decompose(subject, bench.blobs, cache(bench).serve(subject.model), "train")
+        dependence.decompose(subject, bench.blobs, cache(bench).serve(subject.model))
 
 
 @on_both

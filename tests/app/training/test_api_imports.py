@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -39,11 +39,16 @@ def declared(name: str) -> dict[str, str]:
 
 
 def send(
-    client: httpx.Client, name: str, dataset_id: str, content: bytes | None = None, **fields: str
+    client: httpx.Client,
+    fixture: str,
+    dataset_id: str,
+    content: bytes | None = None,
+    /,
+    **fields: str,
 ) -> httpx.Response:
-    given = {"name": "churn", "dataset_id": dataset_id, **declared(name), **fields}
-    file = MODELS[name].read_bytes() if content is None else content
-    return client.post("/v1/models", data=given, files={"file": (name, file)})
+    given = {"name": "churn", "dataset_id": dataset_id, **declared(fixture), **fields}
+    file = MODELS[fixture].read_bytes() if content is None else content
+    return client.post("/v1/models", data=given, files={"file": (fixture, file)})
 
 
 def ended(service: Service, client: httpx.Client, answer: httpx.Response) -> dict[str, Any]:
@@ -59,11 +64,11 @@ def lines(scores: np.ndarray) -> str:
 
 
 def scores_of(client: httpx.Client, model: str, rows: pd.DataFrame) -> list[float]:
-    answer = client.post(
-        f"/v1/models/{model}/score", json={"rows": json.loads(rows.to_json(orient="records", double_precision=15))}
-    )
+    plain = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    answer = client.post(f"/v1/models/{model}/score", json={"rows": plain})
     assert answer.status_code == 200, answer.text
-    return [each["score"] for each in answer.json()["data"]]
+    scores: list[float] = answer.json()["scores"]
+    return scores
 
 
 def test_name_of_the_algorithm() -> None:
@@ -81,10 +86,186 @@ def test_imported_model_scores_as_its_library(service: Service, name: str) -> No
     model = client.get("/v1/models/churn").json()
     assert model["imported"].split()[0].lower() == name.partition("-")[0]
     assert model["rows"] == {
-        "unit": "rows", "dataset": len(rows), "training": None, "validation": len(rows)
+        "unit": "rows",
+        "dataset": len(rows),
+        "training": None,
+        "validation": len(rows),
     }
     assert model["dataset"] is None
     assert model["validation_dataset"]["id"] == dataset_id
     assert [each["name"] for each in model["features"]] == list(rows)
-    print(client.get("/v1/models/churn/metrics").json())
     np.testing.assert_array_equal(scores_of(client, "churn", rows), expected)
+
+
+def test_imported_model_is_used_like_a_trained_one(service: Service) -> None:
+    client = service.client(service.key())
+    dataset_id = dataset(service, client, XGBOOST, positive="yes")
+    ended(service, client, send(client, XGBOOST, dataset_id))
+    model = client.get("/v1/models/churn").json()
+    for part in ("metrics", "roc", "operating-points", "importance", "structure", "calibration"):
+        assert client.get(f"/v1/models/churn/{part}").status_code == 200, part
+    assert client.get("/v1/models/churn/importance").json()["on"] == "validation"
+    assert client.get("/v1/models/churn/metrics?on=train").status_code == 404
+    for path in ("partial-dependence?feature=age", "variable-dependence?feature=age"):
+        found = client.get(f"/v1/models/churn/{path}")
+        assert (found.status_code, found.json().get("on")) == (200, "validation"), found.text
+    # a guarantee on an alias, reasons and monitoring
+    set_to = {"model_id": model["id"], "guarantee": {"fpr": 0.3, "confidence": 0.9}}
+    assert client.put("/v1/models/churn/aliases/live", json=set_to).status_code in (200, 201)
+    row = {"age": 1.0, "amount paid": 0.5, "town": "Ulm"}
+    answer = client.post("/v1/models/churn@live/score?reasons=2", json={"rows": [row]})
+    assert len(answer.json()["reasons"][0]) == 2, answer.text
+    # the rows are validation rows, not training rows
+    asked = {"model": "churn", "dataset_id": dataset_id}
+    made = client.post("/v1/evaluations", json=asked).json()
+    service.work()
+    evaluation = client.get(f"/v1/evaluations/{made['id']}").json()
+    assert evaluation["status"] == "ready"
+    assert evaluation["seen"] == "validated"
+    other = dataset(service, client, LIGHTGBM, positive="yes")
+    assert client.post("/v1/evaluations", json={**asked, "dataset_id": other}).status_code == 202
+    service.work()
+    assert client.get("/v1/models/churn/report").status_code == 200
+
+
+def replaced(name: str, old: str, new: str) -> bytes:
+    """Return the bytes of a fixture with a change."""
+    content = MODELS[name].read_bytes().replace(old.encode(), new.encode(), 1)
+    assert content != MODELS[name].read_bytes()
+    return content
+
+
+def changed(name: str, row: int) -> str:
+    """Return the expected scores of a fixture, with another one in a row (from 1)."""
+    _, _, scores = stored(name)
+    scores[row - 1] += 0.25
+    return lines(scores)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fields", "code", "says"),
+    [
+        (LIGHTGBM, b"a pickle", {}, "invalid_model_file", "LightGBM's text"),
+        (
+            LIGHTGBM,
+            replaced(LIGHTGBM, "num_class=1", "num_class=3"),
+            {},
+            "invalid_model_file",
+            "num_class",
+        ),
+        (
+            LIGHTGBM,
+            replaced(LIGHTGBM, "left_child=", "left_child=99 "),
+            {},
+            "invalid_model_file",
+            "tree 0",
+        ),
+        (LIGHTGBM, None, {"features": "age,town"}, "invalid_parameter", "3 distinct names"),
+        (LIGHTGBM, None, {"features": "age,left,town"}, "unknown_column", "'left'"),
+        (LIGHTGBM, None, {"features": "town,age,amount paid"}, "wrong_column_type", "'town'"),
+        (LIGHTGBM, None, {"missing": "nan"}, "invalid_parameter", "missing"),
+        (LIGHTGBM, None, {"n_trees": "9999"}, "invalid_parameter", "n_trees"),
+        (OLD, None, {"categories": '{"street": ["a"]}'}, "invalid_parameter", "'street'"),
+        (XGBOOST, None, {"expected": changed(XGBOOST, 3)}, "expected_scores", "row 3 has"),
+        (LIGHTGBM, None, {"expected": changed(LIGHTGBM, 1)}, "expected_scores", "row 1 has"),
+        (LIGHTGBM, None, {"expected": "0.5\n0.5"}, "expected_scores", "got 2"),
+        (LIGHTGBM, None, {"expected": "score\n0.5"}, "expected_scores", "'score' for row 1"),
+    ],
+)
+def test_failed_import_stores_nothing(
+    service: Service, name: str, content: bytes | None, fields: dict[str, str], code: str, says: str
+) -> None:
+    client = service.client(service.key())
+    job = ended(
+        service, client, send(client, name, dataset(service, client, name), content, **fields)
+    )
+    assert (job["state"], job["error"]["code"]) == ("failed", code), job["error"]
+    assert says in job["error"]["detail"]
+    assert client.get("/v1/models").json()["data"] == []
+    assert client.post(f"/v1/jobs/{job['id']}/retry").json()["code"] == "upload_deleted"
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"name": "Churn!"}, "name"),
+        ({"name": ""}, "name"),
+        ({"dataset_id": ""}, "dataset_id"),
+        ({"missing": "no"}, "missing"),
+        ({"n_trees": "0"}, "n_trees"),
+        ({"categories": "{town"}, "categories"),
+        ({"categories": '{"town": [1]}'}, "categories"),
+        ({"features": "age,age"}, "features"),
+        ({"protected_features": "town"}, "protected_features"),
+        ({"tree": "1"}, "tree"),
+    ],
+)
+def test_wrong_fields_are_refused(service: Service, fields: dict[str, str], wrong: str) -> None:
+    client = service.client(service.key())
+    answer = send(client, LIGHTGBM, dataset(service, client, LIGHTGBM), **fields)
+    assert answer.status_code == 422, answer.text
+    assert [wrong in str(each) for each in answer.json()["errors"]] == [True], answer.text
+
+
+def test_wrong_datasets_are_refused(service: Service) -> None:
+    client = service.client(service.key())
+    of_another = dataset(service, service.client(service.key(STRANGER)), LIGHTGBM)
+    assert send(client, LIGHTGBM, of_another).status_code == 404
+    lines = [f"{k % 9},{k // 9},{'yes' if k % 2 else 'no'}" for k in range(90)]
+    of_lists = service.upload(client, "\n".join(["age,list,left", *lines]), query="list")
+    assert send(client, LIGHTGBM, of_lists).json()["code"] == "wrong_kind"
+    assert client.get("/v1/jobs?kind=import").json()["data"] == []
+
+
+def test_import_needs_a_file(service: Service) -> None:
+    client = service.client(service.key())
+    given = {"name": "churn", "dataset_id": dataset(service, client, LIGHTGBM)}
+    assert (
+        client.post("/v1/models", data=given, files={"file": ("m", b"")}).json()["code"]
+        == "empty_body"
+    )
+    assert client.post("/v1/models", files={"name": (None, "churn")}).status_code == 400
+
+
+def test_large_files_and_fields_are_refused(start: Callable[..., Service]) -> None:
+    service = start(max_upload_bytes=20_000, max_body_bytes=9_000)
+    client = service.client(service.key())
+    dataset_id = dataset(service, client, LIGHTGBM)
+    assert send(client, LIGHTGBM, dataset_id, b"tree" + bytes(30_000)).status_code == 413
+    assert send(client, LIGHTGBM, dataset_id, expected="0.5\n" * 2_500).status_code == 413
+    assert client.get("/v1/jobs?kind=import").json()["data"] == []
+
+
+def test_raw_body_with_fields_in_the_query(service: Service) -> None:
+    client = service.client(service.key())
+    params = {"name": "churn", "dataset_id": dataset(service, client, LIGHTGBM)}
+    content = MODELS[LIGHTGBM].read_bytes()
+    assert (
+        ended(service, client, client.post("/v1/models", params=params, content=content))["state"]
+        == "succeeded"
+    )
+
+
+def test_same_key_imports_once(service: Service) -> None:
+    client = service.client(service.key(), **{"Idempotency-Key": "once"})
+    dataset_id = service.upload(
+        service.client(service.key()),
+        stored(LIGHTGBM)[1].assign(left=["yes", "no"] * 88).to_csv(index=False),
+    )
+    first, again = (send(client, LIGHTGBM, dataset_id) for _ in range(2))
+    assert first.json()["id"] == again.json()["id"]
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert (
+        send(client, LIGHTGBM, dataset_id, n_trees="2").json()["code"] == "idempotency_key_reused"
+    )
+
+
+def test_import_is_checked_without_creating_anything(service: Service) -> None:
+    client = service.client(service.key())
+    dataset_id = dataset(service, client, LIGHTGBM)
+    files = {"file": ("m.txt", MODELS[LIGHTGBM].read_bytes())}
+    asked = {"name": "churn", "dataset_id": dataset_id}
+    assert client.post("/v1/models/validate", data=asked, files=files).json() == {"valid": True}
+    asked["dataset_id"] = "ds_none"
+    assert client.post("/v1/models/validate", data=asked, files=files).status_code == 404
+    assert client.get("/v1/jobs?kind=import").json()["data"] == []
