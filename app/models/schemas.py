@@ -172,9 +172,8 @@ class Model(ModelSummary):
     )
     imported: str | None = Field(
         default=None,
-        description="The library that trained the model, such as `LightGBM v4`, if it was imported: then all rows of "
-        "`validation_dataset` are held out, and nothing is known of the training rows. Null for a model that was "
-        "trained here.",
+        description="For an imported model: the library that trained it, such as `LightGBM v4`. Its training rows are "
+        "unknown, and all rows of `validation_dataset` are held out. Null for a model that was trained here.",
     )
     fit_seconds: float = Field(description="Time of the final fit in seconds.")
     artifact: Artifact = Field(description="Checksum and size of the model file.")

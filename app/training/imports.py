@@ -224,7 +224,7 @@ def _features_of(ranker: ImportedTrees, columns: Sequence[Feature]) -> list[Feat
             raise Invalid(
                 f"feature {shown(name)} is {kinds[words is not None]} in the model, but {column['type']} in the "
                 f"dataset: read the dataset again with {kinds[words is not None]}={name}",
-                code="wrong_column_type",
+                code="unknown_column",
             )
         features.append(column)
     return features

@@ -4008,9 +4008,8 @@ class Model(Record):
     importance_job_id: str | None
     """Job that measures the feature importances after the training. Null if the training measured them."""
     imported: str | None = None
-    """The library that trained the model, such as `LightGBM v4`, if it was imported: then all rows of
-    `validation_dataset` are held out, and nothing is known of the training rows. Null for a model that
-    was trained here.
+    """For an imported model: the library that trained it, such as `LightGBM v4`. Its training rows are
+    unknown, and all rows of `validation_dataset` are held out. Null for a model that was trained here.
     """
     fit_seconds: float
     """Time of the final fit in seconds."""

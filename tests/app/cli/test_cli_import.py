@@ -46,6 +46,6 @@ def test_import_by_the_client(service: Service, tmp_path: Path) -> None:
     with service.at_work(), Client(service.url, service.key()) as client:
         dataset = client.upload(tmp_path / "people.csv", label="left", positive="yes")
         job = client.import_model("churn", MODELS[LIGHTGBM], dataset, expected=scores)
-        assert job.wait().imported == "LightGBM v4"
+        assert job.wait().data.imported == "LightGBM v4"
         with pytest.raises(JobFailed, match="expected"):
             client.import_model("churn", MODELS[LIGHTGBM], dataset, expected=scores[:2]).wait()

@@ -28,7 +28,7 @@ NO_PART = {
     *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
     *(f"validate_{of}" for of in ("decisions", "outcomes", "erasure")),
     *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment")),
-    *(f"validate_{of}" for of in ("webhook", "refresh", "schedule")),
+    *(f"validate_{of}" for of in ("webhook", "refresh", "schedule", "import")),
 }
 PAGED = {"limit", "after"}
 DOWNLOADED = {"format", "max_points", "band", "on", "width", "kind"}
@@ -89,6 +89,7 @@ class Recorder:
 ROWS = [{"a": 1}]
 ARGUMENTS: dict[str, Any] = {
     "table": ROWS,
+    "file": b"tree",
     "rows": ROWS,
     "pairs": ROWS,
     "entries": [],

@@ -82,6 +82,7 @@ def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
         "Explain",
         "Follow",
         "Protect",
+        "Import",
         "List",
         "Move",
         "Open",

@@ -162,7 +162,7 @@ def changed(name: str, row: int) -> str:
         ),
         (LIGHTGBM, None, {"features": "age,town"}, "invalid_parameter", "3 distinct names"),
         (LIGHTGBM, None, {"features": "age,left,town"}, "unknown_column", "'left'"),
-        (LIGHTGBM, None, {"features": "town,age,amount paid"}, "wrong_column_type", "'town'"),
+        (LIGHTGBM, None, {"features": "town,age,amount paid"}, "unknown_column", "'town'"),
         (LIGHTGBM, None, {"missing": "nan"}, "invalid_parameter", "missing"),
         (LIGHTGBM, None, {"n_trees": "9999"}, "invalid_parameter", "n_trees"),
         (OLD, None, {"categories": '{"street": ["a"]}'}, "invalid_parameter", "'street'"),
