@@ -69,7 +69,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 '''
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-TEXTS = {"probability": "bool", "interval": "bool"}
+TEXTS = {
+    "probability": "bool",
+    "interval": "bool",
+    "categories": "str | Mapping[str, Sequence[str]] | Sequence[str]",
+}
 """Types of query parameters that are described as texts: the service reads them itself."""
 SHARED = {
     "Paged": ("list_jobs", "limit", "after"),

@@ -827,7 +827,7 @@ class ImportModel(Idempotent, Awaited, total=False):
     missing: Annotated[str | None, "XGBoost only, required there: the number that means a missing value. `nan` is XGBoost's default."]
     n_trees: Annotated[int | None, "Number of trees to use, from the first. Required if XGBoost's `best_iteration` is not the last."]
     features: Annotated[str | Sequence[str] | None, "Names of the model's features in their order. Required if the file has no names. Several names are separated by commas; put a name that contains a comma in double quotes."]
-    categories: Annotated[str | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
+    categories: Annotated[str | Mapping[str, Sequence[str]] | Sequence[str] | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of the model. Several names are separated by commas; put a name that contains a comma in double quotes.']
 
 @keywords(ImportModel)
@@ -3584,7 +3584,7 @@ class ValidateImport(TypedDict, total=False):
     missing: Annotated[str | None, "XGBoost only, required there: the number that means a missing value. `nan` is XGBoost's default."]
     n_trees: Annotated[int | None, "Number of trees to use, from the first. Required if XGBoost's `best_iteration` is not the last."]
     features: Annotated[str | Sequence[str] | None, "Names of the model's features in their order. Required if the file has no names. Several names are separated by commas; put a name that contains a comma in double quotes."]
-    categories: Annotated[str | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
+    categories: Annotated[str | Mapping[str, Sequence[str]] | Sequence[str] | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of the model. Several names are separated by commas; put a name that contains a comma in double quotes.']
 
 @keywords(ValidateImport)

@@ -1838,8 +1838,8 @@ class _ClientOperations(ApiObject):
         name: str,
         file: str | os.PathLike[str] | BinaryIO | bytes,
         dataset: Any,
+        /,
         *,
-        categories: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         expected: Any = None,
         **fields: Unpack[api.ImportModel],
     ) -> Steps[Either[Job, AsyncJob]]:
@@ -1853,9 +1853,6 @@ class _ClientOperations(ApiObject):
             What `Booster.save_model` wrote: LightGBM's text, or XGBoost's JSON or UBJSON.
         dataset : Dataset or str
             Rows to evaluate the model on. The library must not have trained it on them.
-        categories : mapping of str to sequence of str, or sequence of str, optional
-            For each categorical feature its categories in the order of their codes; or, for LightGBM, the features
-            that the lists of `pandas_categorical` belong to.
         expected : sequence of float, optional
             The library's raw scores of all rows of the dataset, in their order. The job fails if the model has others.
 
@@ -1870,7 +1867,8 @@ class _ClientOperations(ApiObject):
             A field is not valid.
         """
         fields["name"], fields["dataset_id"] = name, _named(dataset)
-        if categories is not None:
+        categories = fields.get("categories")
+        if categories is not None and not isinstance(categories, str):
             fields["categories"] = json.dumps(categories)
         request = api.import_model(**fields)
         told = {field: as_text(value) for field, value in request.query.items()}

@@ -51,4 +51,4 @@ def test_what_is_known_of_a_kind_in_advance_is_what_it_declares() -> None:
         output = None if kind.output is None else kind.output.code
         assert kind.name == name
         assert (name, entry.has_end_hook) == (name, kind.on_end is not kinds.no_end_hook)
-        assert (name, entry.output) == (name, "model" if name == "train" else output)
+        assert (name, entry.output) == (name, "model" if name in ("train", "import") else output)

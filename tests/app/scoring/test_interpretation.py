@@ -15,6 +15,7 @@ from app.jobs import execution
 from app.jobs import service as jobs
 from app.models import repository
 from app.models import service as models
+from app.models.curve_schemas import DataPart
 from app.operations.repository import is_still_so, is_unused
 from app.platform import failpoints
 from app.platform.errors import Conflict, Invalid, NotFound
@@ -59,7 +60,7 @@ def cache(bench: Workbench) -> ModelCache:
 
 
 def depend(
-    bench: Workbench, ref: str, *names: str, part: str = "train", label: str | None = None
+    bench: Workbench, ref: str, *names: str, part: DataPart = "train", label: str | None = None
 ) -> dependence.Dependence:
     """Ask for partial dependence."""
     subject = bench.db.reading(dependence.find_input, OWNER, ref, names, part=part)
