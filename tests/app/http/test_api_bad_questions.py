@@ -127,6 +127,7 @@ def test_parameters_that_a_route_does_not_know(
             "uploads",
             "batch-scores",
             "decisions",
+            "models",
         )
         for at in ("", "/validate")
     }

@@ -59,6 +59,28 @@ def deadlocks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return victims
 
 
+STUMP = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+max_feature_idx=0
+objective=binary sigmoid:1
+feature_names=age
+feature_infos=[-4:4]
+Tree=0
+num_leaves=2
+num_cat=0
+split_feature=0
+threshold=0.5
+decision_type=2
+left_child=-1
+right_child=-2
+leaf_value=-0.5 0.25
+leaf_count=30 10
+end of trees"""
+"""A model file of LightGBM."""
+
+
 def count_rows(service: Service) -> dict[str, int]:
     with service.context.db.read() as session:
         return {
@@ -129,6 +151,8 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     service.work()
     model = client.get(f"/v1/jobs/{again}").json()["output"]["id"]
     service.train(client, people)
+    ask("POST /v1/models", 202, content=STUMP, query=f"?name=stump&dataset_id={people}")
+    service.work()
     alias = "PUT /v1/models/{name}/aliases/{alias}"
     ask(alias, 201, json={"model_id": model}, name="churn", alias="champion")
     live = "/v1/models/{name}/aliases/{alias}"
