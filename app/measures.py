@@ -164,7 +164,8 @@ def rows_used(rows: Json, method: str) -> str:
         whole = "" if validated is None else f" of {validated:,} {unit}"
         validation = f"cross-validation{whole}"
     elif method == "dataset":
-        validation = "" if validated is None else f"{validated:,} of another dataset for validation"
+        of = "" if trained is None else " of another dataset"  # None: the model was imported
+        validation = "" if validated is None else f"{validated:,}{of} for validation"
     elif method == "none":
         validation = "none for validation"
     else:

@@ -343,7 +343,9 @@ async def _show_history(
 
 @router.get("/{ref}/retrain")
 async def retrain(page: PageDep, model: ModelDep) -> Response:
-    """Use the values of the model's job on the newest version of its data."""
+    """Use the values of the model's job on the newest version of its data. An imported model is imported again."""
+    if model.imported is not None:
+        return page.go("/console/import", name=model.name)
     job = (await page.client.jobs.get(model.job_id)).data
     address = await again_address(page, job, newest=True)
     return page.go(address or f"/console/jobs/{job.id}")

@@ -87,7 +87,11 @@ NAVIGATION = (
     ),
     Group(
         "Train",
-        (NavLink("/console/train", "Train", "train"), NavLink("/console/jobs", "Jobs", "read")),
+        (
+            NavLink("/console/train", "Train", "train"),
+            NavLink("/console/import", "Import a model", "train"),
+            NavLink("/console/jobs", "Jobs", "read"),
+        ),
     ),
     Group(
         "Models",

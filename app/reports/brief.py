@@ -8,6 +8,7 @@ from typing import Any
 from app.evaluation.drift import after_recalibration, is_recalibrated
 from app.evaluation.groups import groups_of
 from app.measures import CHECKS, positives_over_time, rows_used, time_effect
+from app.models.imported import dataset_of, imported_from
 from app.platform.documents import ProxyAuc, StoredMemo
 from app.platform.tables import Evaluation, Model
 from app.platform.text import validation_in_words
@@ -107,7 +108,11 @@ def _predicted(found: ProxyAuc) -> str:
 def _data(facts: Facts) -> Paragraph:
     """Say what the model was trained on, and how it was validated."""
     model = facts.model
-    name = model.dataset_id if model.dataset is None else document.version(model.dataset)
+    known, source = dataset_of(model), imported_from(model)
+    name = model.dataset_id if known is None else document.version(known)
+    made = f"Algorithm: {model.algorithm}"
+    if source is not None:
+        made = f"Imported from {source}, not trained here"
     counts = rows_used(facts.rows, model.validation["method"])
     of_time = "".join(
         f" {time_effect(each['algorithm'], found)}"
@@ -118,7 +123,7 @@ def _data(facts: Facts) -> Paragraph:
     if "time_column" in model.validation and newest and (train := facts.metrics.get("train")):
         of_time += f" {positives_over_time(train, newest)}".rstrip()
     words = (
-        f"Data: {name}. {counts}. Features: {len(model.features)}. Algorithm: {model.algorithm}. "
+        f"Data: {name}. {counts}. Features: {len(model.features)}. {made}. "
         f"Validation: {validation_in_words(model.validation)}.{of_time}"
     )
     return Paragraph(words)

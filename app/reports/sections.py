@@ -12,6 +12,7 @@ from app.measures import area, measures, metric, rows_used
 from app.measures import baseline as words_of_baseline
 from app.models import threshold_groups
 from app.models.curves import PartCurve
+from app.models.imported import dataset_of, imported_from
 from app.models.simple import is_baseline, linear_model
 from app.models.threshold_groups import GroupsAtThreshold, members_of
 from app.platform.documents import Baseline, LeaderboardRow
@@ -61,11 +62,11 @@ def data(facts: Facts) -> list[Block]:
 
 def _dataset(facts: Facts) -> Iterator[list[str]]:
     model, dataset = facts.model, facts.dataset
-    if model.dataset is None:
+    if (known := dataset_of(model)) is None:
         yield ["dataset", model.dataset_id]
     else:
-        yield ["dataset", document.version(model.dataset)]
-        yield ["SHA-256 of the content", model.dataset["sha256"]]
+        yield ["dataset", document.version(known)]
+        yield ["SHA-256 of the content", known["sha256"]]
     if dataset is None:
         yield ["dataset available", "no, deleted"]
     else:
@@ -151,6 +152,12 @@ MAX_CANDIDATES = 50
 def training(facts: Facts) -> list[Block]:
     """Show algorithm, objective, validation, seed, parameters, and the results of a search."""
     model = facts.model
+    if (source := imported_from(model)) is not None:
+        origin = [["imported", f"from {source}, not trained here"], _rows_used(facts)]
+        return [
+            Table((), origin),
+            Table(("parameter", "value", "meaning"), list(_parameters(facts))),
+        ]
     facts_of_it = [
         ["algorithm", model.algorithm],
         ["objective", objective_in_words(model.objective)],
@@ -165,7 +172,7 @@ def training(facts: Facts) -> list[Block]:
             else "none, parameters as given",
         ],
         ["validation", validation_in_words(model.validation)],
-        [facts.rows["unit"], rows_used(facts.rows, model.validation["method"])],
+        _rows_used(facts),
         ["seed", str(model.seed)],
         ["fit time", f"{model.fit_seconds:.3g} s"],
     ]
@@ -183,6 +190,10 @@ def training(facts: Facts) -> list[Block]:
     if parameters := list(_parameters(facts)):
         blocks.append(Table(("parameter", "value", "meaning"), parameters))
     return [*blocks, *_search(facts)]
+
+
+def _rows_used(facts: Facts) -> list[str]:
+    return [facts.rows["unit"], rows_used(facts.rows, facts.model.validation["method"])]
 
 
 def _parameters(facts: Facts) -> Iterator[list[str]]:
@@ -240,7 +251,7 @@ def lineage(facts: Facts) -> Table:
             ["attempt", f"{job.attempt} of at most {job.max_attempts}"],
         ]
     rows += [
-        ["dataset", document.version(model.dataset) if model.dataset else model.dataset_id],
+        ["dataset", document.version(known) if (known := dataset_of(model)) else model.dataset_id],
         ["model created", document.moment(model.created_at)],
         ["report created by", f"Rankwright {__version__}"],
     ]
@@ -562,9 +573,11 @@ def document_of(facts: Facts) -> Document:
         Section("Lineage", [lineage(facts)]),
         Section("How to read this report", [Items(list(_reading(facts)))]),
     ]
+    source = imported_from(model)
+    made = f"trained by {model.algorithm}" if source is None else f"imported from {source}"
     return Document(
         title=f"Model report: {model.name}:{model.version}",
-        subtitle=f"{model.id}, trained by {model.algorithm} on {document.moment(model.created_at)}; "
+        subtitle=f"{model.id}, {made} on {document.moment(model.created_at)}; "
         f"report written {document.moment(facts.written_at)}",
         footer=f"{model.name}, version {model.version} ({model.id}) · report of "
         f"{document.moment(facts.written_at)}",

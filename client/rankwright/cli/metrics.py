@@ -115,6 +115,8 @@ def provenance(model: types.Model) -> str:
         for how, data in made_with
         if data is not None
     ]
+    if model.imported is not None:
+        lines.insert(0, f"imported from {model.imported}, not trained here")
     return "\n".join(lines) or f"trained on {model.dataset_id}"
 
 

@@ -122,7 +122,7 @@ SENT = {
 }
 """What is entered into a form that looks at its fields before it asks for the scope."""
 WITH_A_TABLE = re.compile(
-    "/datasets$|/datasets/check$|/versions$|/pairs$|/rows(/check)?$|/outcomes$"
+    "/datasets$|/datasets/check$|/versions$|/pairs$|/rows(/check)?$|/outcomes$|/import$"
 )
 NOT_MADE = ("/console/alarms/", "/console/models/{ref}/bins", "/console/views")
 """Forms of what the world has not got."""

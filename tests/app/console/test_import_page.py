@@ -1,0 +1,69 @@
+"""A model imported by the console's form, and what its pages say of it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import Service
+from tests.core.importing.test_import_model import MODELS, stored
+
+LIGHTGBM = "lightgbm-4.7.0-binary.txt"
+PARTS = (
+    *("validation", "explain", "history", "importance", "structure", "baselines", "calibration"),
+    *("aliases", "top", "dependence", "bounds"),
+)
+
+
+@pytest.fixture
+def dataset_id(service: Service) -> str:
+    """A dataset with the rows of the fixture."""
+    _, rows, scores = stored(LIGHTGBM)
+    label = np.where(scores + np.random.default_rng(0).normal(size=len(rows)) > 0, "yes", "no")
+    return service.upload(
+        service.client(service.key()), rows.assign(left=label).to_csv(index=False)
+    )
+
+
+def test_import_by_the_form(service: Service, dataset_id: str) -> None:
+    ours = PlainBrowser(service)
+    assert dataset_id in ours.read("/console/import?name=churn")
+    file = (LIGHTGBM, MODELS[LIGHTGBM].read_bytes())
+    asked = {"name": "churn", "dataset_id": dataset_id}
+    refused = ours.post("/console/import", file, **{**asked, "n_trees": "none"})
+    assert refused.status_code == 422
+    assert 'id="e-n_trees"' in refused.text
+    sent = ours.post("/console/import", file, **asked)
+    assert sent.status_code == 303, sent.text
+    service.work()
+    job = ours.read(sent.headers["location"])
+    assert "succeeded" in job
+    (model,) = service.client(service.key()).get("/v1/models").json()["data"]
+    page = f"/console/models/{model['id']}"
+    for tab in ("", *(f"/{name}" for name in PARTS)):
+        answer = ours.get(f"{page}{tab}")
+        assert answer.status_code == 200, (tab, answer.text)
+        assert "Training rows" not in answer.text, tab
+    history = re.sub("<[^>]+>", "", ours.read(f"{page}/history"))
+    assert "Imported from LightGBM v4, not trained here" in history
+    assert "176 rows: 176 for validation" in history
+    assert ours.get(f"{page}/retrain").headers["location"] == "/console/import?name=churn"
+
+
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_report_of_an_imported_model(service: Service, dataset_id: str, form: str) -> None:
+    client = service.client(service.key())
+    sent = client.post(
+        "/v1/models",
+        params={"name": "churn", "dataset_id": dataset_id},
+        content=MODELS[LIGHTGBM].read_bytes(),
+    )
+    assert sent.status_code == 202, sent.text
+    service.work()
+    report = client.get(f"/v1/models/churn/report?format={form}")
+    assert report.status_code == 200
+    assert "from LightGBM v4, not trained here" in report.text
+    assert "trained by" not in report.text
