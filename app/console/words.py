@@ -188,6 +188,7 @@ CHANGES: Mapping[str, str] = {
     "POST /v1/uploads/{upload_id}/files": "Added server files to the upload {upload_id}",
     "POST /v1/uploads/{upload_id}/close": "Closed the upload {upload_id}",
     "POST /v1/jobs": "Started a training job",
+    "POST /v1/models": "Started the import of a model",
     "POST /v1/jobs/{job_id}/cancel": "Cancelled the job {job_id}",
     "POST /v1/jobs/{job_id}/retry": "Retried the job {job_id}",
     "DELETE /v1/models/{ref}": "Deleted the model {ref}",
