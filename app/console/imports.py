@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
+from rankwright import ProblemError
 from starlette.responses import Response
 
 from app.access.authentication import needs
-from app.console.api import ProblemError, at
+from app.console.api import at
 from app.console.choices import offer_datasets
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.uploads import send_form
