@@ -3,48 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from app.models import alias_request_repository as request_rows
 from app.models import aliases, calibrations, repository
-from app.models.curves import PartCurve, find_curve_on
+from app.models.alias_schemas import AliasPreview, AliasSide
+from app.models.curves import find_curve_on
+from app.models.operating_point_endpoints import TOTAL_ROWS, operating_point_of
 from app.models.operating_points import point_on
 from app.models.service import VALIDATION
 from app.platform.documents import AliasCutoff, StoredGuarantee
 from app.platform.errors import Conflict, check_name
 from app.platform.sql import Session
-from app.platform.tables import Model, ModelCalibration
-from core import metrics as core_metrics
-
-
-@dataclass(frozen=True)
-class AliasSide:
-    """A model behind an alias, with its cutoff and the cutoff's rates on the validation rows of that model."""
-
-    model: Model
-    guarantee: StoredGuarantee | None
-    cutoff: AliasCutoff | None
-    curve: PartCurve | None
-    point: core_metrics.OperatingPoint | None
-    """The rates of the cutoff; None without a cutoff, or if it flags no row."""
-    calibration: ModelCalibration | None
-    probability: float | None
-    """The calibrated probability of the threshold."""
-    words: str
-
-
-@dataclass(frozen=True)
-class AliasPreview:
-    """What an alias serves before and after a change. `revision` and `before` are None if the alias does not exist."""
-
-    name: str
-    alias: str
-    revision: int | None
-    protected: bool
-    approval_required: bool
-    before: AliasSide | None
-    after: AliasSide
+from app.platform.tables import Model
 
 
 def preview(
@@ -108,9 +79,20 @@ def read_side(
         point = probability = None
         if threshold is not None:
             if curve is not None:
-                point = point_on(curve, threshold=threshold)
-            found = calibrations.probabilities_at(calibration, [threshold])
-            probability = None if found is None else found[0]
-        return AliasSide(model, guarantee, cutoff, curve, point, calibration, probability, words)
+                found = point_on(curve, threshold=threshold)
+                point = operating_point_of(curve, found, None, TOTAL_ROWS)
+            served = calibrations.probabilities_at(calibration, [threshold])
+            probability = None if served is None else served[0]
+        return AliasSide(
+            model_id=model.id,
+            version=model.version,
+            guarantee=guarantee,
+            cutoff=cutoff,
+            point=point,
+            calibration_version=None if calibration is None else calibration.version,
+            calibration_method=None if calibration is None else calibration.method,
+            probability=probability,
+            words=words,
+        )
 
     return compute

@@ -22,7 +22,6 @@ from app.models.alias_schemas import (
     AliasProtection,
     AliasRestoration,
     AliasRevisionPage,
-    AliasSide,
     BreakGlass,
     BreakGlassRequest,
     DeletedAliasPage,
@@ -30,7 +29,6 @@ from app.models.alias_schemas import (
     deleted_of,
     step_of,
 )
-from app.models.operating_point_endpoints import TOTAL_ROWS, operating_point_of
 from app.models.revisions import revision_of
 from app.platform.documents import EvidenceFile
 from app.platform.errors import NAME_PATTERN, NotFound
@@ -216,31 +214,9 @@ async def preview_alias(
             guarantee=body.new_guarantee(),
             revision=body.revision,
         )
-        return _preview_of(compute())
+        return compute()
 
     return await context.compute(caller.owner, work)
-
-
-def _preview_of(found: alias_changes.AliasPreview) -> AliasPreview:
-    """Return the response for a preview."""
-    before = None if found.before is None else side_of(found.before)
-    return AliasPreview.from_row(found, before=before, after=side_of(found.after))
-
-
-def side_of(side: alias_changes.AliasSide) -> AliasSide:
-    """Return the response for one side of a change."""
-    point = None
-    if side.point is not None and side.curve is not None:
-        point = operating_point_of(side.curve, side.point, None, TOTAL_ROWS)
-    calibration = side.calibration
-    return AliasSide.from_row(
-        side,
-        model_id=side.model.id,
-        version=side.model.version,
-        point=point,
-        calibration_version=None if calibration is None else calibration.version,
-        calibration_method=None if calibration is None else calibration.method,
-    )
 
 
 @router.post("/{name}/aliases/{alias}/restore", summary="Restore a revision of an alias")

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from app.http.schemas import Resource, Timestamp
 from app.models import alias_changes, repository, threshold_groups
-from app.models.alias_endpoints import side_of
 from app.models.alias_schemas import AliasSide
 from app.models.threshold_group_schemas import ThresholdGroups
 from app.platform.documents import StoredMemo
@@ -138,7 +137,7 @@ def _read_side(
         if groups is not None:
             computed = groups.compute(threshold_groups.NOT_FLAGGED)
             found = ThresholdGroups.model_validate(threshold_groups.members_of(computed))
-        return DecisionSide(words=words, serves=side_of(side()), groups=found)
+        return DecisionSide(words=words, serves=side(), groups=found)
 
     return compute
 
