@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from app.http.schemas import (
     CreatedAt,
@@ -18,6 +19,7 @@ from app.http.schemas import (
 from app.jobs import parameters
 from app.jobs.kinds import KINDS, SHOWN_KINDS, SHOWN_STATES, find_output, shown_state
 from app.jobs.objectives import OBJECTIVES, PAIR_ORDER
+from app.platform.documents import Parameters, described
 from app.platform.tables import Job as JobRow
 
 KINDS_DOCS = ", ".join(f"`{kind}`" for kind in SHOWN_KINDS) + "."
@@ -28,31 +30,43 @@ METRICS = (*OBJECTIVES, PAIR_ORDER)
 EVENTS = ("state", "progress", "message")
 
 
-class ProgressRow(Resource):
+class ProgressRow(TypedDict):
     """A candidate of a search, with its value on the validation rows of all inner splits."""
 
-    trial: int = Field(
-        description="Number of the trial that completed this candidate. 0 for a mean rank of several candidates."
-    )
-    algorithm: str = Field(description="Name of the algorithm.")
-    parameters: dict[str, Any] = Field(
-        description="Up to 8 searched parameters; for `auto` those that it changed."
-    )
-    rows: int | None = Field(
-        description="Number of training rows, or of pairs. Null if it is unknown."
-    )
-    splits: int = Field(
-        description="Number of inner splits that `value` is the mean of: all of them. A candidate that is not yet "
-        "evaluated on all splits is not listed.",
-    )
-    value: float = Field(description="Mean value of the job's objective over the inner splits.")
-    seconds: float = Field(description="Fit time over all inner splits, in seconds.")
+    trial: Annotated[
+        int,
+        Field(
+            description="Number of the trial that completed this candidate. 0 for a mean rank of several candidates."
+        ),
+    ]
+    algorithm: Annotated[str, Field(description="Name of the algorithm.")]
+    parameters: Annotated[
+        Parameters,
+        Field(description="Up to 8 searched parameters; for `auto` those that it changed."),
+    ]
+    rows: Annotated[
+        int | None,
+        Field(description="Number of training rows, or of pairs. Null if it is unknown."),
+    ]
+    splits: Annotated[
+        int,
+        Field(
+            description="Number of inner splits that `value` is the mean of: all of them. A candidate that is not yet "
+            "evaluated on all splits is not listed.",
+        ),
+    ]
+    value: Annotated[
+        float, Field(description="Mean value of the job's objective over the inner splits.")
+    ]
+    seconds: Annotated[float, Field(description="Fit time over all inner splits, in seconds.")]
 
 
+@described
 class Best(ProgressRow):
     """The best candidate so far."""
 
-    metric: Annotated[str, one_of(METRICS)] = Field(description="Metric of the job's objective.")
+    metric: Annotated[str, one_of(METRICS)]
+    """Metric of the job's objective."""
 
 
 class Improvement(Resource):

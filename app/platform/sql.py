@@ -87,6 +87,16 @@ MACHINE_CLOCK = "rankwright_machine_clock"
 """Name of the function that `app.platform.database` registers with SQLite."""
 
 
+def _spell(element: type[FunctionElement[Any]], postgresql: str, sqlite: str) -> None:
+    """Register how an expression is written in the SQL of each database; `{}` stands for its arguments."""
+    for dialect, spelling in (("postgresql", postgresql), ("sqlite", sqlite)):
+
+        def write(it: Any, compiler: Any, spelling: str = spelling, **kw: Any) -> str:
+            return spelling.format(compiler.process(it.clauses, **kw))
+
+        compiles(element, dialect)(write)
+
+
 class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function it is
     """The present time by the database's clock, not by the clock of this process.
 
@@ -98,14 +108,11 @@ class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function 
     inherit_cache = True
 
 
-@compiles(db_now, "postgresql")
-def _postgresql(element: db_now, compiler: Any, **kw: Any) -> str:
-    return "CAST(extract(epoch from clock_timestamp()) AS double precision)"
-
-
-@compiles(db_now, "sqlite")
-def _sqlite(element: db_now, compiler: Any, **kw: Any) -> str:
-    return "((julianday('now') - 2440587.5) * 86400.0)"
+_spell(
+    db_now,
+    "CAST(extract(epoch from clock_timestamp()) AS double precision)",
+    "((julianday('now') - 2440587.5) * 86400.0)",
+)
 
 
 def read_clock(session: Session) -> float:
@@ -122,14 +129,7 @@ class machine_now(FunctionElement[float]):  # noqa: N801 - as above
     inherit_cache = True
 
 
-@compiles(machine_now, "postgresql")
-def _no_machine(element: machine_now, compiler: Any, **kw: Any) -> str:
-    return "CAST(NULL AS double precision)"
-
-
-@compiles(machine_now, "sqlite")
-def _machine(element: machine_now, compiler: Any, **kw: Any) -> str:
-    return f"{MACHINE_CLOCK}()"
+_spell(machine_now, "CAST(NULL AS double precision)", f"{MACHINE_CLOCK}()")
 
 
 class stored_size(FunctionElement[int]):  # noqa: N801 - as above
@@ -139,15 +139,8 @@ class stored_size(FunctionElement[int]):  # noqa: N801 - as above
     inherit_cache = True
 
 
-@compiles(stored_size, "postgresql")
-def _column_size(element: stored_size, compiler: Any, **kw: Any) -> str:
-    return f"pg_column_size({compiler.process(element.clauses, **kw)})"
-
-
-@compiles(stored_size, "sqlite")
-def _blob_size(element: stored_size, compiler: Any, **kw: Any) -> str:
-    # `octet_length` is missing before SQLite 3.43, and `length` counts the characters of a text.
-    return f"length(CAST({compiler.process(element.clauses, **kw)} AS BLOB))"
+# `octet_length` is missing before SQLite 3.43, and `length` counts the characters of a text.
+_spell(stored_size, "pg_column_size({})", "length(CAST({} AS BLOB))")
 
 
 class ascii_lower(FunctionElement[str]):  # noqa: N801 - as above
@@ -157,14 +150,7 @@ class ascii_lower(FunctionElement[str]):  # noqa: N801 - as above
     inherit_cache = True
 
 
-@compiles(ascii_lower, "postgresql")
-def _lower_of_c(element: ascii_lower, compiler: Any, **kw: Any) -> str:
-    return f'lower({compiler.process(element.clauses, **kw)} COLLATE "C")'
-
-
-@compiles(ascii_lower, "sqlite")
-def _lower(element: ascii_lower, compiler: Any, **kw: Any) -> str:
-    return f"lower({compiler.process(element.clauses, **kw)})"
+_spell(ascii_lower, 'lower({} COLLATE "C")', "lower({})")
 
 
 _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -188,14 +174,7 @@ class each_member(FunctionElement[Any]):  # noqa: N801 - as above
     inherit_cache = True
 
 
-@compiles(each_member, "postgresql")
-def _each_text(element: each_member, compiler: Any, **kw: Any) -> str:
-    return f"json_each_text({compiler.process(element.clauses, **kw)})"
-
-
-@compiles(each_member, "sqlite")
-def _each(element: each_member, compiler: Any, **kw: Any) -> str:
-    return f"json_each({compiler.process(element.clauses, **kw)})"
+_spell(each_member, "json_each_text({})", "json_each({})")
 
 
 NEWEST_FIRST: Final = "-created_at"

@@ -16,6 +16,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from app.jobs.progress import Callback, Report
+from app.jobs.schemas import Best, ProgressRow
 from app.platform.documents import Member, Parameters
 from app.training.records import (
     BASELINE,
@@ -36,8 +37,7 @@ from core import selection
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
-    from core.selection import Chosen
-    from core.selection import LeaderboardRow as LeaderboardEntry
+    from core.selection import Chosen, LeaderboardRow
 
 READING, PREPARING, FITTING = "reading the table", "preparing", "fitting"
 MEASURING, COMPARING = "measuring", "comparing"
@@ -68,26 +68,6 @@ class EndEarly(BaseException):
     """Ends a fit early: the owner wants the best result so far. Not an Exception, so that no algorithm catches it."""
 
 
-class LeaderboardRow(TypedDict):
-    """A candidate with results for all its inner splits; its value is the mean of their `splits` values. `trial` is 0
-    for the mean rank of several candidates.
-    """
-
-    trial: int
-    algorithm: str
-    parameters: Parameters
-    rows: int | None
-    splits: int
-    value: float
-    seconds: float
-
-
-class BestRow(LeaderboardRow):
-    """The best candidate, and the metric in which its value is given."""
-
-    metric: str
-
-
 class PartialCandidate(TypedDict):
     """A candidate with results for `n` of its inner splits. sums: one by value of its path; `auto` has `merits`."""
 
@@ -99,8 +79,8 @@ class PartialCandidate(TypedDict):
 
 
 class BoardState(TypedDict):
-    best: BestRow | None
-    leaderboard: list[LeaderboardRow]
+    best: Best | None
+    leaderboard: list[ProgressRow]
     keepable: bool
     trials_done: int
     partial: list[PartialCandidate]
@@ -181,7 +161,7 @@ class Leaderboard:
 
     def state(self) -> BoardState:
         """Return JSON from which another process can continue."""
-        best: BestRow | None = None
+        best: Best | None = None
         if self._rows:
             best = {**self._rows[0], "metric": self._spec["objective"]["metric"]}
         return {
@@ -217,7 +197,7 @@ class Leaderboard:
             parameters[along] = trial["path"][index]
         elif n_rounds := result.get("steps"):
             parameters["n_rounds"] = n_rounds  # the best, where early stopping found them
-        row: LeaderboardRow = {
+        row: ProgressRow = {
             "trial": number,
             "algorithm": trial["algorithm"],
             "parameters": parameters,
@@ -463,11 +443,11 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
     `trials` are those by which the ranker that is served was chosen.
     """
     n_learnt = {each["spec"]["tryout"]["rows"]: each["result"].get("rows") for each in trials}
-    rows: list[LeaderboardRow] = []
-    best: LeaderboardRow | None = None
+    rows: list[ProgressRow] = []
+    best: ProgressRow | None = None
     for each in _best_on_paths(spec, chosen) if trials else ():
         assert each.value is not None
-        row: LeaderboardRow = {
+        row: ProgressRow = {
             "trial": _number_of(each, trials),
             "algorithm": each.algorithm,
             "parameters": _shown_of(spec, each),
@@ -489,9 +469,9 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
     }
 
 
-def _best_on_paths(spec: TrainSpec, chosen: Chosen) -> list[LeaderboardEntry]:
+def _best_on_paths(spec: TrainSpec, chosen: Chosen) -> list[LeaderboardRow]:
     """Return the candidates with a value; of those of one fit along a path, the best or the chosen one."""
-    found: dict[str, LeaderboardEntry] = {}
+    found: dict[str, LeaderboardRow] = {}
     search, along = spec.get("search"), None
     if search is not None:
         along = selection.path_parameter(ALGORITHMS[spec["algorithm"]["name"]])
@@ -510,7 +490,7 @@ def _best_on_paths(spec: TrainSpec, chosen: Chosen) -> list[LeaderboardEntry]:
     return list(found.values())
 
 
-def _number_of(candidate: LeaderboardEntry, trials: Sequence[FinishedTrial]) -> int:
+def _number_of(candidate: LeaderboardRow, trials: Sequence[FinishedTrial]) -> int:
     number = 0
     for n, each in enumerate(trials, start=1):
         tried = each["spec"]["tryout"]
@@ -521,7 +501,7 @@ def _number_of(candidate: LeaderboardEntry, trials: Sequence[FinishedTrial]) -> 
     return number
 
 
-def _shown_of(spec: TrainSpec, candidate: LeaderboardEntry) -> Parameters:
+def _shown_of(spec: TrainSpec, candidate: LeaderboardRow) -> Parameters:
     """Of a mean rank, show the number of its members."""
     parameters = dict(candidate.parameters)
     if (members := parameters.get("members")) is not None and "weights" in parameters:
@@ -529,7 +509,7 @@ def _shown_of(spec: TrainSpec, candidate: LeaderboardEntry) -> Parameters:
     return shown_parameters(spec, parameters)
 
 
-def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
+def _ranked(rows: Sequence[ProgressRow]) -> list[ProgressRow]:
     """Return the best rows, those of the last stage of a search first: it chooses among these.
 
     A stage has at least twice the rows of the one before; the inner splits of one stage differ by a few.
