@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.types import Scope
 
@@ -45,11 +45,8 @@ LOST = "lost entries"
 _OTHERS = "other addresses"
 
 
-class Writing(Protocol):
-    """Runs work in a transaction."""
-
-    def __call__(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Return what `work` returns."""
+Writing = Callable[..., Any]
+"""Runs work in a transaction."""
 
 
 class DenialLog:

@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -68,11 +68,8 @@ _RECORD = struct.Struct("<IIQI")
 _U64 = struct.Struct("<Q")
 
 
-class Writing(Protocol):
-    """Runs work in a transaction."""
-
-    def __call__(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Return what `work` returns."""
+Writing = Callable[..., Any]
+"""Runs work in a transaction."""
 
 
 class _Damaged(Exception):

@@ -27,9 +27,9 @@ from app.platform.ids import id_at, new_id
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from app.models.calibrations import ServedCalibration
     from app.scoring.features import FeatureIndex
-    from core.base.ranker import Floats, Ranker
+    from app.scoring.service import Served
+    from core.base.ranker import Floats
 
 Flags = npt.NDArray[np.bool_]
 
@@ -137,30 +137,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(DecisionBlock).decode
 
 
-class DecidingModel(Protocol):
-    """The parts of a loaded model that its decisions need."""
-
-    @property
-    def model_id(self) -> str:
-        """The id of the model."""
-
-    @property
-    def ranker(self) -> Ranker:
-        """The ranker, which has the categories of the features."""
-
-    @property
-    def features(self) -> FeatureIndex:
-        """The features in the order of a row."""
-
-    @property
-    def calibration(self) -> ServedCalibration | None:
-        """The calibration, which converts scores to probabilities; None if the model has none."""
-
-    @property
-    def flag_threshold(self) -> float | None:
-        """Scores of at least this are flagged. None: the alias has no guarantee."""
-
-
 class Decisions(NamedTuple):
     """The ids of the decisions about rows, and which of the rows are to be reviewed."""
 
@@ -242,7 +218,7 @@ class Recorder:
         self,
         owner: str,
         feedback: AliasFeedback,
-        served: DecidingModel,
+        served: Served,
         sink: DecisionSink,
         types: Sequence[str] | None = None,
     ) -> None:
@@ -340,7 +316,7 @@ class Recorder:
 
     def encode(
         self,
-        served: DecidingModel,
+        served: Served,
         X: Floats,
         scores: Floats,
         decision_ids: Sequence[str],
@@ -385,7 +361,7 @@ class Recorder:
 
     def _piece(
         self,
-        served: DecidingModel,
+        served: Served,
         common: Common,
         decision_ids: Sequence[str],
         ids: Sequence[str | None] | None,
@@ -419,7 +395,7 @@ class Recorder:
 
 
 def _with_protected(
-    settings: StoredFeedback, served: DecidingModel
+    settings: StoredFeedback, served: Served
 ) -> tuple[FeatureIndex, list[tuple[str, int, Sequence[str]]]]:
     """Return the columns that a row to record may have, and the protected ones: name, position and words.
 
@@ -450,7 +426,7 @@ class Common(NamedTuple):
     request_id: str | None
 
 
-def _probabilities(served: DecidingModel, scores: Floats) -> Floats | None:
+def _probabilities(served: Served, scores: Floats) -> Floats | None:
     if served.calibration is None:
         return None
     calibration = served.calibration.calibration
@@ -486,7 +462,7 @@ class Recording:
         self._pieces: list[Piece] = []
 
     def add(
-        self, served: DecidingModel, X: Floats, scores: Floats, ids: Sequence[Any] | None
+        self, served: Served, X: Floats, scores: Floats, ids: Sequence[Any] | None
     ) -> Decisions:
         """Make decisions about the next rows of the request, which may lack the protected columns."""
         if absent := len(self.recorder.columns.names) - X.shape[1]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
 from app.ingest.fields import FlagField, NumberField, QueryFields
-from app.models.calibrations import ServedCalibration
 from app.platform.errors import Invalid
 from app.platform.sql import Json
 from core import probability as core_probability
+
+if TYPE_CHECKING:
+    from app.scoring.service import Served
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,22 +24,6 @@ PROBABILITY = "probability"
 LOW, HIGH = "probability_low", "probability_high"
 PLURALS = {PROBABILITY: "probabilities", LOW: "probabilities_low", HIGH: "probabilities_high"}
 """The names of columns in an answer of many rows in JSON."""
-
-
-class Calibrated(Protocol):
-    """The parts of a loaded model that probabilities need."""
-
-    @property
-    def labels(self) -> list[str] | None:
-        """The labels, if the model has several; else None."""
-
-    @property
-    def calibration(self) -> ServedCalibration | None:
-        """The calibration, which converts scores to probabilities; None if the model has none."""
-
-    @property
-    def why_no_calibration(self) -> str:
-        """The reason why the model has no calibration."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +58,7 @@ class ProbabilityOptions:
         """A kept column takes precedence over one of the same name."""
         return tuple(name for name in self.names if name not in kept)
 
-    def columns(self, served: Calibrated, scores: Floats) -> dict[str, Floats | None]:
+    def columns(self, served: Served, scores: Floats) -> dict[str, Floats | None]:
         """Return columns of the scores' shape, None without a calibration; none with several labels."""
         if served.labels is not None:
             return {}
@@ -92,14 +78,14 @@ class ProbabilityOptions:
                 }
         return columns
 
-    def _adjust_prevalence(self, served: Calibrated, probability: Floats) -> Floats:
+    def _adjust_prevalence(self, served: Served, probability: Floats) -> Floats:
         if self.prevalence is None or served.calibration is None:
             return probability
         return core_probability.at_prevalence(
             probability, served.calibration.calibration.prevalence, self.prevalence
         )
 
-    def reason(self, served: Calibrated) -> dict[str, str]:
+    def reason(self, served: Served) -> dict[str, str]:
         """Explain why a requested probability is absent."""
         if self.wanted and self.asked and served.calibration is None:
             return {"no_probability": served.why_no_calibration}

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ from core.registry import ALGORITHMS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from app.scoring.service import Served
     from core.base.ranker import Floats, Ranker
     from core.explain import Reference
 
@@ -357,34 +358,10 @@ def too_many_rows(most: int) -> Invalid:
     return _refusal(REASONS, detail, "too_many_rows")
 
 
-class LoadedModel(Protocol):
-    """The parts of a loaded model that are needed to compute reasons."""
-
-    @property
-    def model_id(self) -> str:
-        """The id of the model."""
-
-    @property
-    def ranker(self) -> Ranker:
-        """The fitted ranker."""
-
-    @property
-    def features(self) -> FeatureIndex:
-        """The index of the model's features."""
-
-    @property
-    def labels(self) -> list[str] | None:
-        """The labels, if the model has several; else None."""
-
-    @property
-    def flag_threshold(self) -> float | None:
-        """The threshold of the alias in the request; None without an alias or a guarantee."""
-
-
 def prepare(
     reading: Reading,
     owner: str,
-    served: LoadedModel,
+    served: Served,
     options: ReasonOptions,
     entries: Sequence[StoredReasonEntry] | None = None,
 ) -> Reasoner:
@@ -400,7 +377,7 @@ def prepare(
     return make_reasoner(served, options, sources, MAX_ROWS, layout=layout, is_sum=is_sum)
 
 
-def _is_sum(served: LoadedModel) -> bool:
+def _is_sum(served: Served) -> bool:
     """Models with several labels count as sums; they are rejected later."""
     n_features = len(served.features.names)
     unknown = np.full((1, n_features), np.nan)
@@ -409,7 +386,7 @@ def _is_sum(served: LoadedModel) -> bool:
     )
 
 
-def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Estimates:
+def average_estimates(reading: Reading, owner: str, served: Served) -> Estimates:
     """Estimate contributions relative to the average training row, for scores that are not sums. Raises Invalid."""
     if served.labels is not None:
         raise _refusal(
@@ -435,7 +412,7 @@ def _find(session: Session, owner: str, model_id: str) -> Model:
 
 
 def make_reasoner(
-    served: LoadedModel,
+    served: Served,
     options: ReasonOptions,
     sources: ReasonSources,
     max_rows: int | None,
@@ -490,7 +467,7 @@ def _warn_of(protected: Sequence[str], *, excluded: bool) -> str | None:
 
 
 def _parts_against(
-    served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cutoff: float | None
+    served: Served, options: ReasonOptions, rows: AverageRows | None, cutoff: float | None
 ) -> tuple[_ExactParts, Json]:
     """Return exact parts relative to the requested reference, and its description."""
 
@@ -509,7 +486,7 @@ def _parts_against(
 
 
 def _estimates_against(
-    served: LoadedModel, options: ReasonOptions, samples: ReferenceSamples, cutoff: float | None
+    served: Served, options: ReasonOptions, samples: ReferenceSamples, cutoff: float | None
 ) -> tuple[Estimates, Json]:
     """Return estimates relative to the requested reference, and its description."""
 

@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import numpy as np
@@ -28,6 +28,7 @@ from app.scoring.reasons import (
     ReferenceRows,
     make_reasoner,
 )
+from app.scoring.service import Served
 from app.scoring.tasks import ScoringProgress
 from core import Logistic, RankAverage, RankBoost, TreeRankForest
 from core.base.ranker import Ranker, StopFit
@@ -438,17 +439,7 @@ def test_bad_dictionaries(client: httpx.Client, put: Put) -> None:
     assert reader.status_code in (400, 415, 422)
 
 
-class Loaded(NamedTuple):
-    """A ranker as it is served."""
-
-    ranker: Ranker
-    features: FeatureIndex
-    model_id: str = "m"
-    labels: list[str] | None = None
-    flag_threshold: float | None = None
-
-
-def loaded(n_features: int, seed: int = 0) -> tuple[Loaded, dict[str, ReferenceRows]]:
+def loaded(n_features: int, seed: int = 0) -> tuple[Served, dict[str, ReferenceRows]]:
     """Return a mean of ranks, as `auto` trains it, with rows of its references."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(400, n_features))
@@ -459,7 +450,7 @@ def loaded(n_features: int, seed: int = 0) -> tuple[Loaded, dict[str, ReferenceR
     features: Any = [{"name": name, "type": "numeric", "missing": False} for name in names]
     samples = {"average": X, "negative": X[~y], "positive": X[y]}
     rows = {of: ReferenceRows("train", of_it, np.ones(len(of_it))) for of, of_it in samples.items()}
-    return Loaded(ranker, FeatureIndex(features, ranker.categories_)), rows
+    return Served("m", ranker, FeatureIndex(features, ranker.categories_), None, ""), rows
 
 
 def test_estimates_have_their_errors() -> None:
@@ -545,7 +536,7 @@ def test_what_the_trees_of_a_forest_take_is_bounded() -> None:
     names = tuple(f"x{j}" for j in range(20))
     forest = TreeRankForest(n_trees=100).fit(CodedTable(X, names, (None,) * 20), y)
     features: Any = [{"name": name, "type": "numeric", "missing": False} for name in names]
-    served = Loaded(forest, FeatureIndex(features, forest.categories_))
+    served = Served("m", forest, FeatureIndex(features, forest.categories_), None, "")
     rows = ReferenceRows("train", X[:64], np.ones(64))
     sources = ReasonSources(None, {"average": rows}, None, [])
     visited = forest.count_visited(64)
