@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs, records_reads
@@ -23,7 +23,7 @@ from app.feedback.schemas import (
     decision_of,
     file_of,
 )
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
+from app.http.dependencies import CallerDep, Context, ContextDep, IfMatch, IfNoneMatch, PagingDep
 from app.http.responses import StoredFile
 from app.http.schemas import bytes_of
 from app.ingest.formats import PARQUET
@@ -35,14 +35,6 @@ from app.platform.tables import AliasFeedback
 
 router = APIRouter(prefix="/v1/models", tags=["feedback"], route_class=GuardedRoute)
 decisions_router = APIRouter(prefix="/v1", tags=["feedback"], route_class=GuardedRoute)
-
-IfMatch = Annotated[
-    str | None,
-    Header(
-        description="ETag of the settings. Required to change or delete existing settings.",
-        examples=['"3"'],
-    ),
-]
 
 
 @router.get("/{name}/aliases/{alias}/feedback", summary="Read the feedback settings")
@@ -70,12 +62,7 @@ def put_feedback(
     caller: CallerDep,
     response: Response,
     if_match: IfMatch = None,
-    if_none_match: Annotated[
-        str | None,
-        Header(
-            description="`*`: return an error if decisions are already recorded.", examples=["*"]
-        ),
-    ] = None,
+    if_none_match: IfNoneMatch = None,
 ) -> Feedback:
     """Record each decision of this alias, and set how decisions are used. An empty body records all features for 400
     days. Other hosts apply the change within a second. Each change is a new revision. Decisions contain its number.

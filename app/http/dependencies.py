@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
-from fastapi import Depends, Query
+from fastapi import Depends, Header, Query
 from pydantic import AwareDatetime, BeforeValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 from starlette.concurrency import run_in_threadpool
@@ -206,6 +206,16 @@ def _refuse_numbers(value: object) -> object:
 
 
 Time = Annotated[AwareDatetime, BeforeValidator(_refuse_numbers)]
+IfMatch = Annotated[
+    str | None,
+    Header(
+        description="ETag of what is changed or deleted. Required if it exists.", examples=['"3"']
+    ),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(description="`*`: return an error if it exists already.", examples=["*"]),
+]
 AsOf = Annotated[
     Time | None,
     Query(

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs, records_reads
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
+from app.http.dependencies import CallerDep, Context, ContextDep, IfMatch, PagingDep
 from app.http.responses import StoredFile
 from app.http.schemas import ReasonText
 from app.models import alias_changes, aliases, protection
@@ -53,13 +53,6 @@ def read_alias(
     return show(context.db.reading(aliases.get_alias, caller.owner, name, alias), response)
 
 
-IfMatch = Annotated[
-    str | None,
-    Header(
-        description="ETag of the alias. Required to change or delete an existing alias.",
-        examples=['"3"'],
-    ),
-]
 _STORED_PAGE = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; sandbox"
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep
+from app.http.dependencies import CallerDep, ContextDep, IfMatch, IfNoneMatch
 from app.models import reason_codes
 from app.models.reason_code_schemas import ReasonCodes, ReasonCodesRequest, reason_codes_of
 from app.models.revisions import must_be_new_of, revision_of
@@ -49,19 +49,8 @@ def put_reason_codes(
     context: ContextDep,
     caller: CallerDep,
     response: Response,
-    if_match: Annotated[
-        str | None,
-        Header(
-            description="ETag of the reason codes. Required if the name already has some.",
-            examples=['"3"'],
-        ),
-    ] = None,
-    if_none_match: Annotated[
-        str | None,
-        Header(
-            description="`*`: return an error if the name already has reason codes.", examples=["*"]
-        ),
-    ] = None,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
 ) -> ReasonCodes:
     """Set the codes and texts of reasons for all versions of this name, so that a retrained model states its reasons
     like the one before. Identical entries change nothing. Other entries create a new revision, whose number is returned

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Annotated
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep
+from app.http.dependencies import CallerDep, ContextDep, IfMatch, IfNoneMatch
 from app.models import aliases
-from app.models.alias_endpoints import IfMatch, show
+from app.models.alias_endpoints import show
 from app.models.alias_schemas import Alias, AliasTarget
 from app.models.revisions import must_be_new_of, revision_of
 from app.reports.evidence import read_evidence, write_archive
@@ -34,12 +33,7 @@ async def put_alias(
     caller: CallerDep,
     response: Response,
     if_match: IfMatch = None,
-    if_none_match: Annotated[
-        str | None,
-        Header(
-            description="`*`: create the alias, or return an error if it exists.", examples=["*"]
-        ),
-    ] = None,
+    if_none_match: IfNoneMatch = None,
 ) -> Alias:
     """Point the alias to a version of this name. To roll back, use `…/restore`.
 

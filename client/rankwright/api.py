@@ -577,7 +577,7 @@ def delete_acknowledgement(evaluation_id: str, /) -> ApiRequest[None]:
 
 class DeleteAlias(TypedDict, total=False):
     reason: Annotated[str | None, 'Reason for the deletion.']
-    if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
+    if_match: Annotated[str | None, 'ETag of what is changed or deleted. Required if it exists.', HEADER]
 
 @keywords(DeleteAlias)
 def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> ApiRequest[None]:
@@ -676,7 +676,7 @@ def delete_evaluation(evaluation_id: str, /) -> ApiRequest[None]:
     return ApiRequest.of("DELETE", f"/v1/evaluations/{segment(evaluation_id)}", nothing_of)
 
 class DeleteFeedback(TypedDict, total=False):
-    if_match: Annotated[str | None, 'ETag of the settings. Required to change or delete existing settings.', HEADER]
+    if_match: Annotated[str | None, 'ETag of what is changed or deleted. Required if it exists.', HEADER]
 
 @keywords(DeleteFeedback)
 def delete_feedback(name: str, alias: str, /, **fields: Unpack[DeleteFeedback]) -> ApiRequest[None]:
@@ -1472,8 +1472,8 @@ def put_acknowledgement(evaluation_id: str, /, reason: str) -> ApiRequest[types.
     return ApiRequest.of("PUT", f"/v1/evaluations/{segment(evaluation_id)}/acknowledgement", record_of(types.Acknowledgement), {"reason": reason}, body=["reason"])
 
 class PutAlias(TypedDict, total=False):
-    if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
-    if_none_match: Annotated[str | None, '`*`: create the alias, or return an error if it exists.', HEADER]
+    if_match: Annotated[str | None, 'ETag of what is changed or deleted. Required if it exists.', HEADER]
+    if_none_match: Annotated[str | None, '`*`: return an error if it exists already.', HEADER]
     guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
     memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` belongs to this revision alone. Null removes the memo.']
 
@@ -1510,7 +1510,7 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "guarantee", "memo"])
 
 class PutAliasProtection(TypedDict, total=False):
-    if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
+    if_match: Annotated[str | None, 'ETag of what is changed or deleted. Required if it exists.', HEADER]
     reason: Annotated[str | None, 'Reason for the change.']
 
 @keywords(PutAliasProtection)
@@ -1561,8 +1561,8 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
     return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "reason"])
 
 class PutFeedback(TypedDict, total=False):
-    if_match: Annotated[str | None, 'ETag of the settings. Required to change or delete existing settings.', HEADER]
-    if_none_match: Annotated[str | None, '`*`: return an error if decisions are already recorded.', HEADER]
+    if_match: Annotated[str | None, 'ETag of what is changed or deleted. Required if it exists.', HEADER]
+    if_none_match: Annotated[str | None, '`*`: return an error if it exists already.', HEADER]
     keep: Annotated[float | None, 'Fraction of the decisions that is recorded. Explored rows are always recorded. Default: `1.0`.']
     features: Annotated[Sequence[str] | None, 'Features to record with each decision. Null: all. A later version of the model may lack one, which is then not recorded.']
     days: Annotated[int | None, 'Days after which decisions are deleted. Default: `400`.']
@@ -1667,8 +1667,8 @@ def put_quota(owner: str, /, **fields: Unpack[PutQuota]) -> ApiRequest[types.Own
     return ApiRequest.of("PUT", f"/v1/quotas/{segment(owner)}", record_of(types.OwnerQuota), {**fields}, body=["bytes", "dataset_rows", "models", "aliases", "keys", "queued_jobs", "running_jobs"])
 
 class PutReasonCodes(TypedDict, total=False):
-    if_match: Annotated[str | None, 'ETag of the reason codes. Required if the name already has some.', HEADER]
-    if_none_match: Annotated[str | None, '`*`: return an error if the name already has reason codes.', HEADER]
+    if_match: Annotated[str | None, 'ETag of what is changed or deleted. Required if it exists.', HEADER]
+    if_none_match: Annotated[str | None, '`*`: return an error if it exists already.', HEADER]
 
 @keywords(PutReasonCodes)
 def put_reason_codes(name: str, /, entries: Sequence[Mapping[str, Any]], **fields: Unpack[PutReasonCodes]) -> ApiRequest[types.ReasonCodes]:
