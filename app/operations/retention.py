@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
 
 from app.operations import repository
 from app.platform.audit import allow_over_quota, describe
@@ -10,33 +10,23 @@ from app.platform.errors import check_name
 from app.platform.sql import Session
 from app.platform.tables import RetentionRule
 
+KINDS = ("datasets", "models", "batch_scores", "evaluations", "decisions", "jobs")
+Days = Mapping[str, float | None]
+"""Days for which resources are kept, by kind. None: the setting of the service if there is one, else no limit."""
 
-@dataclass(frozen=True, slots=True)
-class Days:
-    """Days for which resources are kept, by kind. None: the setting of the service if there is one, else no limit."""
 
-    datasets: float | None = None
-    models: float | None = None
-    batch_scores: float | None = None
-    evaluations: float | None = None
-    decisions: float | None = None
-    jobs: float | None = None
+def days_of(rule: RetentionRule | None) -> Days:
+    """All days are None without a row."""
+    return {kind: getattr(rule, kind, None) for kind in KINDS}
 
-    @classmethod
-    def of(cls, rule: RetentionRule | None) -> Days:
-        """All days are None without a row."""
-        if rule is None:
-            return cls()
-        return cls(**{field.name: getattr(rule, field.name) for field in fields(cls)})
 
-    def given(self) -> dict[str, float]:
-        """Return the days that are not None, by kind."""
-        return {kind: days for kind, days in asdict(self).items() if days is not None}
+def _given(days: Days) -> dict[str, float]:
+    return {kind: limit for kind, limit in days.items() if limit is not None}
 
 
 def rules(session: Session) -> list[tuple[str, dict[str, float]]]:
     """Return the owners with their own days by kind."""
-    return [(rule.owner, Days.of(rule).given()) for rule in repository.all_retention(session)]
+    return [(rule.owner, _given(days_of(rule))) for rule in repository.all_retention(session)]
 
 
 def find(session: Session, owner: str) -> RetentionRule | None:
@@ -49,10 +39,10 @@ def replace(session: Session, owner: str, days: Days) -> RetentionRule | None:
     """Return None if no days are left. The owner needs no key yet. Raises Invalid for a text that is no owner."""
     check_name("owner", owner)
     allow_over_quota(session)
-    given = days.given()
+    given = _given(days)
     words = ", ".join(f"{kind} {limit:g} days" for kind, limit in given.items())
     describe(session, f"Retention of {owner}: {words or 'the settings apply'}")
-    repository.put_retention(session, owner, asdict(days) if given else None)
+    repository.put_retention(session, owner, days if given else None)
     return repository.find_retention(session, owner)
 
 
@@ -61,5 +51,5 @@ def preview(session: Session, owner: str, days: Days) -> dict[str, int]:
     check_name("owner", owner)
     return {
         kind: repository.count_expired(session, kind, owner, limit)
-        for kind, limit in days.given().items()
+        for kind, limit in _given(days).items()
     }

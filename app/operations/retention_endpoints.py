@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -13,7 +12,6 @@ from app.access.quota_endpoints import OwnerPath
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.http.schemas import Body, PageOf, Resource, Timestamp
 from app.operations import repository, retention
-from app.operations.retention import Days
 from app.platform.errors import Forbidden
 from app.platform.tables import RetentionRule
 
@@ -88,7 +86,7 @@ class RetentionPreview(Resource):
 
 def _shown(owner: str, row: RetentionRule | None) -> Retention:
     updated = None if row is None else row.updated_at
-    return Retention(owner=owner, updated_at=updated, **asdict(Days.of(row)))
+    return Retention(owner=owner, updated_at=updated, **retention.days_of(row))
 
 
 @router.get("", summary="List the retention of owners")
@@ -118,7 +116,7 @@ def put_retention(
     """
     if "admin" not in caller.scopes:
         raise Forbidden(f"retention can be set only with the scope 'admin', too; {caller.has()}")
-    return _shown(owner, context.db.writing(retention.replace, owner, Days(**body.model_dump())))
+    return _shown(owner, context.db.writing(retention.replace, owner, body.model_dump()))
 
 
 @router.post("/{owner}/preview", summary="Preview the retention of an owner")
@@ -127,5 +125,5 @@ def preview_retention(
     owner: OwnerPath, body: RetentionDays, context: ContextDep
 ) -> RetentionPreview:
     """Return how much a round of housekeeping would delete now with these days. It changes nothing."""
-    found = context.db.reading(retention.preview, owner, Days(**body.model_dump()))
-    return RetentionPreview(**(dict.fromkeys(asdict(Days())) | found))
+    found = context.db.reading(retention.preview, owner, body.model_dump())
+    return RetentionPreview(**(dict.fromkeys(retention.KINDS) | found))
