@@ -27,8 +27,7 @@ from app.platform.ids import id_at, new_id
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from app.scoring.features import FeatureIndex
-    from app.scoring.service import Served
+    from app.scoring.features import FeatureIndex, LoadedModel
     from core.base.ranker import Floats
 
 Flags = npt.NDArray[np.bool_]
@@ -218,7 +217,7 @@ class Recorder:
         self,
         owner: str,
         feedback: AliasFeedback,
-        served: Served,
+        served: LoadedModel,
         sink: DecisionSink,
         types: Sequence[str] | None = None,
     ) -> None:
@@ -316,7 +315,7 @@ class Recorder:
 
     def encode(
         self,
-        served: Served,
+        served: LoadedModel,
         X: Floats,
         scores: Floats,
         decision_ids: Sequence[str],
@@ -361,7 +360,7 @@ class Recorder:
 
     def _piece(
         self,
-        served: Served,
+        served: LoadedModel,
         common: Common,
         decision_ids: Sequence[str],
         ids: Sequence[str | None] | None,
@@ -395,7 +394,7 @@ class Recorder:
 
 
 def _with_protected(
-    settings: StoredFeedback, served: Served
+    settings: StoredFeedback, served: LoadedModel
 ) -> tuple[FeatureIndex, list[tuple[str, int, Sequence[str]]]]:
     """Return the columns that a row to record may have, and the protected ones: name, position and words.
 
@@ -426,7 +425,7 @@ class Common(NamedTuple):
     request_id: str | None
 
 
-def _probabilities(served: Served, scores: Floats) -> Floats | None:
+def _probabilities(served: LoadedModel, scores: Floats) -> Floats | None:
     if served.calibration is None:
         return None
     calibration = served.calibration.calibration
@@ -462,7 +461,7 @@ class Recording:
         self._pieces: list[Piece] = []
 
     def add(
-        self, served: Served, X: Floats, scores: Floats, ids: Sequence[Any] | None
+        self, served: LoadedModel, X: Floats, scores: Floats, ids: Sequence[Any] | None
     ) -> Decisions:
         """Make decisions about the next rows of the request, which may lack the protected columns."""
         if absent := len(self.recorder.columns.names) - X.shape[1]:

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
@@ -35,7 +35,9 @@ from app.platform.documents import ModelFeature
 from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all, shown
 
 if TYPE_CHECKING:
+    from app.models.calibrations import ServedCalibration
     from app.scoring.row_parser import RowParser
+    from core.base.ranker import Ranker
 
 Floats = npt.NDArray[np.float64]
 _ABSENT, _KNOWN = object(), object()
@@ -426,3 +428,22 @@ def _unquote(text: bytes) -> str:
 
 def _error(key: str, at: str, detail: str, code: str) -> dict[str, str]:
     return {key: at[:1000], "detail": detail, "code": code}
+
+
+class LoadedModel(Protocol):
+    """The parts of `service.Served` that probabilities, reasons and decisions need."""
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def ranker(self) -> Ranker: ...
+    @property
+    def features(self) -> FeatureIndex: ...
+    @property
+    def labels(self) -> list[str] | None: ...
+    @property
+    def calibration(self) -> ServedCalibration | None: ...
+    @property
+    def why_no_calibration(self) -> str: ...
+    @property
+    def flag_threshold(self) -> float | None: ...

@@ -16,7 +16,7 @@ from app.platform.sql import Json
 from core import probability as core_probability
 
 if TYPE_CHECKING:
-    from app.scoring.service import Served
+    from app.scoring.features import LoadedModel
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class ProbabilityOptions:
         """A kept column takes precedence over one of the same name."""
         return tuple(name for name in self.names if name not in kept)
 
-    def columns(self, served: Served, scores: Floats) -> dict[str, Floats | None]:
+    def columns(self, served: LoadedModel, scores: Floats) -> dict[str, Floats | None]:
         """Return columns of the scores' shape, None without a calibration; none with several labels."""
         if served.labels is not None:
             return {}
@@ -78,14 +78,14 @@ class ProbabilityOptions:
                 }
         return columns
 
-    def _adjust_prevalence(self, served: Served, probability: Floats) -> Floats:
+    def _adjust_prevalence(self, served: LoadedModel, probability: Floats) -> Floats:
         if self.prevalence is None or served.calibration is None:
             return probability
         return core_probability.at_prevalence(
             probability, served.calibration.calibration.prevalence, self.prevalence
         )
 
-    def reason(self, served: Served) -> dict[str, str]:
+    def reason(self, served: LoadedModel) -> dict[str, str]:
         """Explain why a requested probability is absent."""
         if self.wanted and self.asked and served.calibration is None:
             return {"no_probability": served.why_no_calibration}

@@ -39,7 +39,7 @@ from core.registry import ALGORITHMS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from app.scoring.service import Served
+    from app.scoring.features import LoadedModel
     from core.base.ranker import Floats, Ranker
     from core.explain import Reference
 
@@ -361,7 +361,7 @@ def too_many_rows(most: int) -> Invalid:
 def prepare(
     reading: Reading,
     owner: str,
-    served: Served,
+    served: LoadedModel,
     options: ReasonOptions,
     entries: Sequence[StoredReasonEntry] | None = None,
 ) -> Reasoner:
@@ -377,7 +377,7 @@ def prepare(
     return make_reasoner(served, options, sources, MAX_ROWS, layout=layout, is_sum=is_sum)
 
 
-def _is_sum(served: Served) -> bool:
+def _is_sum(served: LoadedModel) -> bool:
     """Models with several labels count as sums; they are rejected later."""
     n_features = len(served.features.names)
     unknown = np.full((1, n_features), np.nan)
@@ -386,7 +386,7 @@ def _is_sum(served: Served) -> bool:
     )
 
 
-def average_estimates(reading: Reading, owner: str, served: Served) -> Estimates:
+def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Estimates:
     """Estimate contributions relative to the average training row, for scores that are not sums. Raises Invalid."""
     if served.labels is not None:
         raise _refusal(
@@ -412,7 +412,7 @@ def _find(session: Session, owner: str, model_id: str) -> Model:
 
 
 def make_reasoner(
-    served: Served,
+    served: LoadedModel,
     options: ReasonOptions,
     sources: ReasonSources,
     max_rows: int | None,
@@ -467,7 +467,7 @@ def _warn_of(protected: Sequence[str], *, excluded: bool) -> str | None:
 
 
 def _parts_against(
-    served: Served, options: ReasonOptions, rows: AverageRows | None, cutoff: float | None
+    served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cutoff: float | None
 ) -> tuple[_ExactParts, Json]:
     """Return exact parts relative to the requested reference, and its description."""
 
@@ -486,7 +486,7 @@ def _parts_against(
 
 
 def _estimates_against(
-    served: Served, options: ReasonOptions, samples: ReferenceSamples, cutoff: float | None
+    served: LoadedModel, options: ReasonOptions, samples: ReferenceSamples, cutoff: float | None
 ) -> tuple[Estimates, Json]:
     """Return estimates relative to the requested reference, and its description."""
 
