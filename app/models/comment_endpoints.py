@@ -5,18 +5,43 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from pydantic import Field
 from starlette.responses import JSONResponse, Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.http.idempotency import CreationDep, validated
+from app.http.schemas import Body, CreatedAt, ModelId, PageOf, ReasonText, Resource
 from app.models import comments
-from app.models.comment_schemas import Comment, CommentPage, CommentRequest
 from app.platform.callers import Caller
 from app.platform.sql import Session
 from app.platform.tables import ModelComment
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+
+
+class CommentRequest(Body):
+    """A comment to add."""
+
+    text: ReasonText = Field(
+        description="Plain text of up to 2,000 characters. Spaces around it are removed.",
+        examples=["The drop in March is the new tariff, not the model."],
+    )
+
+
+class Comment(Resource):
+    """A comment on a model."""
+
+    id: str = Field(description="Id of the comment.")
+    model_id: ModelId
+    author: str | None = Field(description="Name of the key that wrote it.")
+    own: bool = Field(description="True if the caller wrote it, and may delete it.")
+    text: str = Field(description="The text. It is not HTML: escape it where it is shown.")
+    created_at: CreatedAt
+
+
+class CommentPage(PageOf[Comment]):
+    """One page of comments."""
 
 
 @router.get("/{ref}/comments", summary="List the comments on a model")

@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
+from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.http.schemas import Body, PageOf, Resource, Timestamp
 from app.platform.errors import PLAIN_PATTERN
 from app.platform.tables import SavedView
-from app.views import repository, schemas
+from app.views import repository
 from app.views import service as views
-from app.views.schemas import View, ViewPage, ViewQuery
 
 router = APIRouter(prefix="/v1/views", tags=["overview"], route_class=GuardedRoute)
 
-ListPath = Annotated[schemas.List, Path(description="The list that the view shows.")]
+List = Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"]
+"""The lists that have views, as the addresses of the console name them."""
+
+
+class ViewQuery(Body):
+    """What a view shows."""
+
+    query: Annotated[str, StringConstraints(max_length=2000, pattern=r"^[!-~]*$")] = Field(
+        description="Query of the list's address in the console, percent-encoded: filters, `sort`, and for models "
+        "`columns`. Empty: the whole list.",
+        examples=["search=credit&sort=-auc&columns=auc&columns=tags"],
+    )
+
+
+class View(Resource):
+    """A saved view of a list."""
+
+    id: str = Field(description="Id of the view.")
+    list: List = Field(description="The list that it shows.")
+    name: str = Field(description="Name of the view.")
+    query: str = Field(description="Query of the list's address in the console.")
+    author: str | None = Field(description="Name of the key that saved the view.")
+    saved_at: Timestamp = Field(description="When the view was saved.")
+
+
+class ViewPage(PageOf[View]):
+    """A page of saved views."""
+
+
+ListPath = Annotated[List, Path(description="The list that the view shows.")]
 ViewName = Annotated[
     str,
     Path(
@@ -42,7 +72,7 @@ def list_views(
     caller: CallerDep,
     paging: PagingDep,
     of: Annotated[
-        schemas.List | None, Query(alias="list", description="Only the views of this list.")
+        List | None, Query(alias="list", description="Only the views of this list.")
     ] = None,
 ) -> ViewPage:
     """Return the saved views of the console's lists, the last saved first. All keys of an owner share them."""
