@@ -10,10 +10,12 @@ import socketserver
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,6 +23,7 @@ from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Dispatcher, Reaper
 from app.operations.housekeeping import run_housekeeping
+from app.platform import broker as broker_module
 from app.platform import migrate
 from app.platform.blobs import FolderStore
 from app.platform.broker import QUEUE, WAKE_TASK, BrokerAway, Producer
@@ -165,8 +168,10 @@ class TestProducer:
             producer.wake()
 
     def test_it_rests_after_a_failure_and_then_finds_the_broker_again(
-        self, broker: ValkeyServer
+        self, broker: ValkeyServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        now = time.monotonic()
+        monkeypatch.setattr(broker_module, "time", SimpleNamespace(monotonic=lambda: now))
         producer = Producer(broker.broker_url)
         producer.wake()
         broker.stop()
@@ -175,6 +180,7 @@ class TestProducer:
         broker.start()
         with pytest.raises(BrokerAway, match="recently unavailable"):
             producer.wake()
+        monkeypatch.undo()
         eventually(lambda: wakes(producer))
         assert messages(broker) == 1
 
