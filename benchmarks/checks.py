@@ -97,7 +97,7 @@ def print_stable(n_trials: int) -> None:
                 "change": {"value": found.value, "low": found.low, "high": found.high},
             }
             drift = {"level": LEVEL, "changed": changed, "summary": "", "areas": [area]}
-            drift |= {"features": None, "scores": []}
+            drift |= {"features": [], "scores": []}
             metrics = {"positives": n // 5, "negatives": n - n // 5}
             checks.append(check_stable(_evaluation(drift=drift, metrics=metrics)))
             before.append(not changed)
