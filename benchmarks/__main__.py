@@ -10,6 +10,7 @@ Peers that are not installed are left out of the tables, and named.
 from __future__ import annotations
 
 import argparse
+import shlex
 import subprocess
 import sys
 import time
@@ -31,7 +32,7 @@ class Benchmark:
 def _of(
     smallest: str, usual: str = "", *, in_bench: bool = True, within: bool = False
 ) -> Benchmark:
-    return Benchmark(smallest.split(), usual.split(), in_bench, within)
+    return Benchmark(shlex.split(smallest), usual.split(), in_bench, within)
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {

@@ -61,7 +61,7 @@ _OURS = {
         return inner
 
     Survey.add, Survey.describe = timed(Survey.add), timed(Survey.describe)
-    said = ["label", "positive", "labels", "item", "weight", "group", "categorical", "numeric", "drop", "missing"]
+    said = "label positive labels query item weight group categorical numeric drop protected missing".split()
     payload = dict.fromkeys([*said, "content_encoding"]) | {
         "content_type": "text/csv",
         "dataset_kind": "bipartite",

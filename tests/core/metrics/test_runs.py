@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import core.metrics.groups
@@ -97,6 +97,10 @@ def test_figures_with_weights(
 ) -> None:
     y, scores, weights = ranking
     weights = weights / 7.0
+    # Where the curve rises at an end of a window, its interval depends on the last digit of the FPR.
+    ends = [end for window in WINDOWS for end in window if 0.0 < end < 1.0]
+    fpr = summarise(y, scores, weights).curve.fpr
+    assume(not np.isclose(fpr[:, None], ends, rtol=0.0, atol=1e-9).any())
     folder = tmp_path_factory.getbasetemp()
     groups = merged(folder, y, scores, weights, rows_at_once)
     with blocks_of(block):
