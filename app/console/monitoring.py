@@ -14,9 +14,7 @@ from rankwright.errors import ProblemError
 from rankwright.types import (
     AliasMonitor,
     AliasShadow,
-    Feedback,
     Interval,
-    LiveAlias,
     Look,
     Metrics,
     MonitoredPeriod,
@@ -35,8 +33,8 @@ alarms_router = APIRouter(
 )
 
 Json = dict[str, Any]
-MAX_ALIASES = 20
-"""Aliases of the first page: each is a request for its settings."""
+MAX_ALIASES = 50
+"""Aliases of the first page."""
 MAX_ALARMS = 50
 MAX_MODELS = 5
 """Models whose validation is drawn: each is a request."""
@@ -67,23 +65,12 @@ POPULATIONS: Mapping[str, str] = {
 }
 
 
-class AliasRow(NamedTuple):
-    of: LiveAlias
-    settings: Feedback | None
-
-
 @router.get("")
 async def read_monitoring(page: PageDep) -> Response:
-    client = page.client
-    found = await client.overview(limit=MAX_ALIASES)
-    aliases = found.live[:MAX_ALIASES]
-    settings = await asyncio.gather(
-        *(attempt(client.models.read_feedback(each.name, each.alias), 404) for each in aliases)
-    )
-    rows = [AliasRow(each, own) for each, (own, _) in zip(aliases, settings, strict=True)]
-    alarms = await client.alarms.page(acknowledged=False, limit=MAX_ALARMS)
+    found = await page.client.overview(limit=MAX_ALIASES)
+    alarms = await page.client.alarms.page(acknowledged=False, limit=MAX_ALARMS)
     return page.show(
-        "monitoring.html", rows=rows, alarms=alarms, families=FAMILIES, most=MAX_ALIASES
+        "monitoring.html", rows=found.live, alarms=alarms, families=FAMILIES, most=MAX_ALIASES
     )
 
 
@@ -256,15 +243,16 @@ async def read_shadow(page: PageDep, name: str, alias: str) -> Response:
     settings = await read_settings(page, name, alias)
     found = await page.client.models.shadow(name, alias_segment(alias))
     names = await _names(page, name)
-    challenger = found.challenger_id
-    if challenger is not None and challenger not in names:
-        other, _ = await attempt(page.client.models[challenger].read(), 404)
-        names |= {} if other is None else {challenger: f"{other.name}:{other.version}"}
+    for compared in {found.challenger_id, found.champion_id} - names.keys() - {None}:
+        other, _ = await attempt(page.client.models[compared].read(), 404)
+        names |= {} if other is None else {compared: f"{other.name}:{other.version}"}
+    served, _ = await attempt(page.client.models.read_alias(name, alias_segment(alias)), 404)
     return page.show(
         "alias_shadow.html",
         name=name,
         alias=alias,
-        suspended=await read_suspended(page, name, alias),
+        suspended=served if served and served.break_glass_until else None,
+        is_promoted=served is not None and served.model_id == found.challenger_id,
         tab="shadow",
         settings=settings,
         found=found,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, exists, func, select
+from sqlalchemy import ColumnElement, Row, Select, exists, func, select, tuple_
 
+from app.platform.documents import StoredFeedback
 from app.platform.ids import new_id
 from app.platform.sql import Json, Page, Session, db_now, fetch_page, read_clock, upsert_into
 from app.platform.tables import (
@@ -55,6 +56,52 @@ def settings_of(
     if lock:
         statement = statement.with_for_update()
     return session.scalars(statement.order_by(AliasFeedback.revision.desc()).limit(1)).one_or_none()
+
+
+class MonitorState(NamedTuple):
+    """The settings of an alias, None if its decisions are not recorded; its unacknowledged alarms; the end of its last
+    tested period.
+    """
+
+    settings: StoredFeedback | None = None
+    open_alarms: int = 0
+    tested_until: float | None = None
+
+
+def states_of(
+    session: Session, owner: str, aliases: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], MonitorState]:
+    """Return what is known of each (name, alias)."""
+
+    def of_aliases(table: type[AliasFeedback | Alarm | MonitorLook]) -> ColumnElement[bool]:
+        return table.readable_by(owner) & tuple_(table.name, table.alias).in_(aliases)
+
+    newest = (
+        select(AliasFeedback.name, AliasFeedback.alias, func.max(AliasFeedback.revision))
+        .where(of_aliases(AliasFeedback))
+        .group_by(AliasFeedback.name, AliasFeedback.alias)
+    )
+    key = tuple_(AliasFeedback.name, AliasFeedback.alias, AliasFeedback.revision)
+    settings = session.scalars(
+        select(AliasFeedback).where(AliasFeedback.readable_by(owner), key.in_(newest))
+    )
+    alarms = session.execute(
+        select(Alarm.name, Alarm.alias, func.count())
+        .where(of_aliases(Alarm), Alarm.acknowledged_at.is_(None))
+        .group_by(Alarm.name, Alarm.alias)
+    )
+    tested = session.execute(
+        select(MonitorLook.name, MonitorLook.alias, func.max(MonitorLook.period_end))
+        .where(of_aliases(MonitorLook))
+        .group_by(MonitorLook.name, MonitorLook.alias)
+    )
+    recorded = {(each.name, each.alias): each.settings for each in settings}
+    raised = {(name, alias): number for name, alias, number in alarms}
+    until = {(name, alias): end for name, alias, end in tested}
+    return {
+        each: MonitorState(recorded.get(each), raised.get(each, 0), until.get(each))
+        for each in aliases
+    }
 
 
 def is_busy(session: Session, owner: str, kind: str, name: str, failed_since: float) -> bool:

@@ -11,10 +11,11 @@ from app.evaluation import repository
 from app.evaluation.checks import Acknowledgement
 from app.evaluation.drift import after_recalibration, is_recalibrated
 from app.evaluation.service import seen_of
+from app.feedback.monitor_repository import states_of
 from app.http.schemas import ModelId, Resource, Timestamp, one_of
 from app.models import repository as model_rows
 from app.models.service import VALIDATION
-from app.platform.documents import RocMetrics, StoredMemo
+from app.platform.documents import RocMetrics, StoredFeedback, StoredMemo
 from app.platform.sql import Json, Session
 from app.platform.tables import Acknowledgement as AcknowledgementRow
 from app.platform.tables import Evaluation, ModelAlias
@@ -59,6 +60,13 @@ class LiveAlias(Resource):
         "`recalibrate`: only the probabilities are wrong. `retrain`: the model ranks worse than at "
         "validation. `compare`: there is a newer version. Null: nothing to do, or the change was acknowledged."
     )
+    feedback: StoredFeedback | None = Field(
+        description="The feedback settings. Null: its decisions are not recorded."
+    )
+    open_alarms: int = Field(description="Number of alarms that nobody has acknowledged.")
+    tested_until: Timestamp | None = Field(
+        description="End of the last period that the monitor has tested. Null if there was no test."
+    )
 
 
 def list_live(
@@ -78,8 +86,10 @@ def list_live(
     }
     calibrated = model_rows.last_calibrated(session, ids)
     fits = model_rows.calibration_fits(session, ids)
+    states = states_of(session, owner, [(alias.name, alias.alias) for alias, _ in found])
     live = []
     for alias, model in found:
+        state = states[alias.name, alias.alias]
         evaluation, drift, recalibrated_at = checked.get(model.id), None, None
         if evaluation is not None:
             drift = evaluation.drift or {}
@@ -104,6 +114,9 @@ def list_live(
                     recalibrated=recalibrated_at is not None,
                     outdated=outdated_here,
                 ),
+                feedback=state.settings,
+                open_alarms=state.open_alarms,
+                tested_until=state.tested_until,
             )
         )
     return live

@@ -3526,6 +3526,12 @@ class LiveAlias(Record):
     the probabilities are wrong. `retrain`: the model ranks worse than at validation. `compare`: there
     is a newer version. Null: nothing to do, or the change was acknowledged.
     """
+    feedback: StoredFeedback | None
+    """The feedback settings. Null: its decisions are not recorded."""
+    open_alarms: int
+    """Number of alarms that nobody has acknowledged."""
+    tested_until: str | None
+    """End of the last period that the monitor has tested. Null if there was no test."""
 
 class Look(Record):
     """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that
@@ -5887,6 +5893,24 @@ class SourceQuery(Record):
     """Name of the query."""
     parameters: list[QueryParameter]
     """Its parameters; each must be given."""
+
+class StoredFeedback(Record):
+    """What is recorded of the decisions that are made with an alias, and what is done with it."""
+
+    keep: float
+    """Fraction of the decisions that is recorded."""
+    features: list[str] | None
+    """Features that are recorded with each decision. Null: all."""
+    days: int
+    """Days after which decisions are deleted."""
+    explore: Exploration | None
+    """Rows to review at random. Null: none."""
+    outcome: OutcomeRule
+    """Attribution and maturity of outcomes."""
+    shadow: str | None
+    """Model whose scores of the same rows are compared. Null: none."""
+    monitor: MonitorSettings | None
+    """Scheduled tests. Null: none."""
 
 class StoredGuarantee(Record):
     """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others

@@ -343,6 +343,27 @@ def test_the_pages_in_a_browser(
     window.check()
 
 
+def test_home_and_monitor_show_the_state_of_each_alias(
+    fallen: Service, plain: Service, ours: PlainBrowser
+) -> None:
+    client = fallen.client(fallen.key())
+    live = {each["name"]: each for each in client.get("/v1/overview").json()["live"]}
+    alarms = client.get("/v1/alarms?name=m&acknowledged=false").json()["data"]
+    tested = client.get("/v1/models/m/aliases/live/monitor").json()["periods"]
+    assert live["m"]["open_alarms"] == len(alarms)
+    assert live["m"]["tested_until"] == max(each["end"] for each in tested)
+    assert live["m"]["feedback"]["monitor"]["period"] == "week"
+    off = live["plain"]
+    assert (off["feedback"], off["open_alarms"], off["tested_until"]) == (None, 0, None)
+    for page in ("/console", "/console/monitoring"):
+        text = ours.read(page)
+        rows = re.findall(r"<tr><th.*?</tr>", text, re.DOTALL)
+        (row,) = [each for each in rows if ">m@live</a>" in each]
+        assert f"{len(alarms)} alarm" in row
+        (row,) = [each for each in rows if ">plain@live</a>" in each]
+        assert ">off<" in row or "not recorded" in row
+
+
 def test_an_alarm_is_acknowledged_without_scripts(fallen: Service, ours: PlainBrowser) -> None:
     client = fallen.client(fallen.key())
     found = client.get("/v1/alarms", params={"acknowledged": False}).json()["data"]
@@ -362,3 +383,16 @@ def test_an_alarm_is_acknowledged_without_scripts(fallen: Service, ours: PlainBr
     again = ours.post(address, reason="a", reference="keep")
     assert again.status_code == 409
     assert ours.post("/console/alarms/alm_none/acknowledge", reason="a").status_code == 404
+
+
+def test_a_promoted_challenger_is_no_longer_offered(fallen: Service, ours: PlainBrowser) -> None:
+    client = fallen.client(fallen.key())
+    address = "/v1/models/m/aliases/live"
+    before = client.get(address)
+    challenger = client.get(f"{address}/shadow").json()["challenger_id"]
+    moved = {"model_id": challenger}
+    match = {"If-Match": before.headers["ETag"]}
+    assert client.put(address, json=moved, headers=match).is_success
+    text = ours.read(f"{PAGES}/shadow")
+    assert "aliases/live/change" not in text
+    assert "live now points to m:2" in text
