@@ -354,19 +354,15 @@ def _measure(compared: Mapping[str, Any]) -> str:
     return area(compared["fpr_min"], compared["fpr_max"])
 
 
-MAX_LEADERBOARD = 10
-"""Most rankers and candidates of `auto` that a report lists; GET …/leaderboard returns all."""
-
-
 def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> list[Block]:
     """Show the combined rankers, and all candidates. `microseconds` is the predicted cost of a row, where measured."""
     cost = "" if microseconds is None else f" Scoring a row takes about {microseconds:.3g} µs."
     members = [
         f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
-        for each in found.members[:MAX_LEADERBOARD]
+        for each in found.members
     ]
     head = ["candidate", "value", "time", "result"]
-    rows = [_candidate(each) for each in found.candidates[:MAX_LEADERBOARD]]
+    rows = [_candidate(each) for each in found.candidates]
     note = "Values are from the rows used to compare candidates and are too optimistic for the best ones."
     number = len(found.members)
     return [
@@ -376,9 +372,7 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
             f"mean rank.{cost}"
         ),
         Items(members),
-        *document.list_more(found.members, MAX_LEADERBOARD, " rankers"),
         Table(head, rows),
-        *document.list_more(found.candidates, MAX_LEADERBOARD, " candidates"),
         Paragraph(" ".join([note, *found.notes])),
     ]
 

@@ -796,7 +796,9 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     )
     assert "Candidates of auto" in text_of(ours.get(f"/console/models/{model_id}/history"))
     page = ours.get(f"/console/models/{model_id}/leaderboard")
-    candidates = world.ask("leaderboard", model_id)["candidates"]
+    board = world.ask("leaderboard", model_id)
+    candidates = board["candidates"]
+    assert ("<caption>Members" in page.text) == (len(board["members"]) > 1)
     assert page.text.count('class="badge chosen"') == sum(
         each["state"] == "chosen" for each in candidates
     )
