@@ -1,4 +1,4 @@
-"""Queries for persons and service accounts of identity providers, and for the browser sessions of persons."""
+"""Queries for the people and service accounts of identity providers, and for the browser sessions of people."""
 
 from __future__ import annotations
 

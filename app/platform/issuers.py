@@ -1,4 +1,4 @@
-"""The identity providers of the service, as a JSON file lists them: who vouches for persons and service accounts."""
+"""The identity providers of the service, as a JSON file lists them: who vouches for people and service accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles of persons and service accounts: what each role permits, and the file that assigns roles to groups.
+"""Roles of people and service accounts: what each role permits, and the file that assigns roles to groups.
 
 This module has the only table of rules (`ROLES`) and the only function that applies it (`caller_of`). Keys have scopes
 instead of roles.

@@ -240,7 +240,7 @@ class Settings(BaseSettings):
     )
     roles_file: Path | None = Field(
         default=None,
-        description="JSON file with the roles of persons and service accounts, by issuer and group. It is read again "
+        description="JSON file with the roles of people and service accounts, by issuer and group. It is read again "
         "within a second after a change. API and dispatcher need it. Default: none.",
     )
     connections_file: Path | None = Field(
@@ -264,7 +264,7 @@ class Settings(BaseSettings):
     )
     oidc_file: Path | None = Field(
         default=None,
-        description="JSON file with the identity providers whose persons and service accounts may use the "
+        description="JSON file with the identity providers whose users and service accounts may use the "
         "service. Default: none, only API keys are accepted.",
     )
     oidc_stale_seconds: Annotated[float, Ge(60)] = Field(
