@@ -52,6 +52,7 @@ _OF_RELIABILITY = ("in_the_large", "slope", "shape")
 _OF_GROUPS = ("auc", "tpr", "fpr", "calibration", "four_fifths")
 _GROUP_NAMES = {
     "auc": "AUC",
+    "pauc": "partial AUC",
     "tpr": "TPR",
     "fpr": "FPR",
     "calibration": "calibration",
@@ -141,6 +142,11 @@ class ModelCheck:
         default=(),
         description="Those that were not taken or have no value. Then `words` does not speak of them, except to say "
         "why they are missing.",
+    )
+    details: Sequence[str] = Field(
+        default=(),
+        description="The values behind `words`, one sentence each. `groups`: each significant difference, and the "
+        "ratios of the four-fifths rule. Empty for other checks.",
     )
 
 
@@ -596,6 +602,14 @@ class ComparedGroups(NamedTuple):
         return GroupsInput(self.level, self.columns, self.steps, (), self.threshold[0], "request")
 
 
+class _Difference(NamedTuple):
+    """A metric that differs significantly between groups of a column."""
+
+    of: str
+    column: str
+    words: str
+
+
 class _GroupMetric(NamedTuple):
     """A metric that should be equal in all groups of a column: the margin, and each group's value."""
 
@@ -624,9 +638,8 @@ def check_groups(
     if rates is not None:
         used.append("four_fifths")
     missing = [of for of in _OF_GROUPS if of not in used]
-    several = len(columns) > 1
     differing = [
-        f"{column}: {each['words']}" if several else each["words"]
+        _Difference(each["of"], column, each["words"])
         for column, each in _tested(compared.columns)
         if each["differs"] and (at is None or each["of"] not in RATES)
     ]
@@ -634,15 +647,21 @@ def check_groups(
         differing += _differing_rates(at, favourable, len(_tested(compared.columns)))
     passed: bool | None = False
     more = None
+    details = [f"{each.column}: {each.words}" for each in differing]
     if differing:
-        words = f"{where}: {'; '.join(differing)}."
+        names = _listed([_GROUP_NAMES[of] for of in dict.fromkeys(each.of for each in differing)])
+        by = _listed(list(dict.fromkeys(each.column for each in differing)))
+        words = f"{where}: significant differences in {names} between groups of {by}."
     else:
         passed, said, more = _alike(metrics, rows, compared.level)
         words = f"{where}: {said}"
     if rates is not None and compared.threshold is not None:
-        sentences = "; ".join(each["words"] for each in columns)
         value, source = compared.threshold
-        words += f" TPR, FPR and the four-fifths rule are those at the threshold {value:.6g} ({source}). {sentences}."
+        details.append(
+            f"TPR, FPR and the four-fifths rule are those at the threshold {value:.6g} ({source})"
+        )
+        details += [each["words"] for each in columns]
+        words += _say_four_fifths(columns)
         passed = _all_of(passed, rates.passes)
     elif "four_fifths" in missing:
         why = (
@@ -664,7 +683,16 @@ def check_groups(
         more,
         used=used,
         missing=missing,
+        details=[f"{each}." for each in details],
     )
+
+
+def _say_four_fifths(columns: Sequence[Json]) -> str:
+    """Return the columns that fail, or else those that are undecided, or else that all pass."""
+    for verdict, said in ((False, "fails"), (None, "is undecided")):
+        if found := [each["column"] for each in columns if each["passes"] is verdict]:
+            return f" The four-fifths rule {said} for {_listed(found)}."
+    return " Every group passes the four-fifths rule."
 
 
 def _all_of(*passed: bool | None) -> bool | None:
@@ -672,8 +700,8 @@ def _all_of(*passed: bool | None) -> bool | None:
     return False if False in passed else None if None in passed else True
 
 
-def _differing_rates(at: GroupsInput, favourable: Side, n_tests: int) -> Iterator[str]:
-    """Yield a sentence for each rate that differs significantly between groups at the threshold: the interval of the
+def _differing_rates(at: GroupsInput, favourable: Side, n_tests: int) -> Iterator[_Difference]:
+    """Yield each rate that differs significantly between groups at the threshold: the interval of the
     difference of two groups, at a level that is adjusted for the number of pairs and of other tests, excludes 0.
     """
 
@@ -700,7 +728,8 @@ def _differing_rates(at: GroupsInput, favourable: Side, n_tests: int) -> Iterato
                 f"{threshold_groups.say_value(plain.values[index][0])}"
                 for index in (first, second)
             )
-            yield f"{plain.column}: {_GROUP_NAMES[plain.of]} differs significantly, {one} and {other}"
+            words = f"{_GROUP_NAMES[plain.of]} differs significantly, {one} and {other}"
+            yield _Difference(plain.of, plain.column, words)
 
 
 def _alike(

@@ -34,7 +34,7 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
             CHECKS[each.name],
             _ANSWERS[each.passed] if each.applies else "not applicable",
             "" if each.margin is None else f"{each.margin:g}",
-            each.words,
+            " ".join([each.words, *each.details]),
         ]
         for each in facts.checks
     ]
