@@ -4102,6 +4102,10 @@ class ModelCheck(Record):
     """Those that were not taken or have no value. Then `words` does not speak of them, except to say why
     they are missing.
     """
+    details: list[str]
+    """The values behind `words`, one sentence each. `groups`: each significant difference, and the ratios
+    of the four-fifths rule. Empty for other checks.
+    """
 
 class ModelChecks(Record):
     """Whether the model is ready for use, in five checks of its stored results."""

@@ -62,6 +62,8 @@ class Panel {
     asking.addEventListener("submit", () => {  // with the costs as they stand now
       for (const [name, value] of new FormData(this.terms)) if (asking.elements[name]) asking.elements[name].value = value;
     });
+    // The groups are loaded when their part is opened, for the cutoff of the page's address.
+    document.querySelector("#groups")?.addEventListener("htmx:afterSwap", () => this.compareGroups());
     this.draw();
   }
 
@@ -169,11 +171,12 @@ class Panel {
     if (verdict) verdict.textContent = this.verdict(this.words[alias] ?? "The cutoff below");
     for (const field of document.querySelectorAll("[data-saved-why]")) field.value = this.why;
     for (const field of document.querySelectorAll("[data-saved-cutoff]")) field.value = threshold === null ? "" : String(threshold);
-    this.compare(threshold === null ? "none" : String(threshold));
+    this.compareGroups();
   }
 
   // Have the service compare the protected groups at the cutoff, once it rests.
-  compare(threshold) {
+  compareGroups() {
+    const chosen = this.table.thresholds[this.index], threshold = chosen === null ? "none" : String(chosen);
     clearTimeout(this.comparing);
     this.comparing = setTimeout(() => {
       // Found only now: the response to an earlier comparison brings a new form.

@@ -167,6 +167,13 @@ class Visit:
         """Wait until the page is there, with all parts that come by themselves."""
         self.page.wait_for_function(SETTLED)
 
+    def unfold(self) -> None:
+        """Open what is folded on the page, which loads parts of a model's page."""
+        self.page.evaluate(
+            "for (const each of document.querySelectorAll('main details:not(.versions)')) each.open = true"
+        )
+        self.settle()
+
     def sign_in(self, secret: str) -> Page:
         """Give the window a session, as the form does, and open no page."""
         request = self.page.context.request

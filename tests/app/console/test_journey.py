@@ -226,7 +226,9 @@ class Day:
     def compare_groups(self) -> None:
         """The rates of the sexes at a threshold are those of the API."""
         at = self.at
-        part = self.part("groups", "Protected groups at this threshold")
+        at.click(self.page.get_by_text("Protected groups at this threshold", exact=True))
+        part = self.page.locator("#groups")
+        at.wait(part.locator("table").first)
         at.write(self.field("Threshold", part), "-1.5")
         at.click(self.button("Show", part))
         at.wait(part.get_by_text("score of at least -1.5 are flagged"))
@@ -359,6 +361,7 @@ class Day:
 
     def wait_for_groups(self) -> None:
         """Wait until the groups are compared at the cutoff, which a script asks for once the cutoff rests."""
+        self.window.unfold()
         threshold = self.page.locator("[data-threshold]").get_attribute("data-threshold") or ""
         expect(self.page.locator("#groups-threshold")).to_have_value(threshold)
         self.window.settle()

@@ -148,6 +148,7 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     window = visit(world.service)
     window.sign_in(world.service.key())
     page = window.open(world.page)
+    window.unfold()
     table = world.ask("operating-points", points=300)
 
     def shown_cutoff() -> tuple[dict[str, Any], float]:
@@ -410,6 +411,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.get_by_role("link", name="Log FPR").click()
     assert page.locator('[data-picture="log"] .cutoff').is_visible()
     assert not page.locator('[data-picture="linear"]').is_visible()
+    window.unfold()
     page.get_by_role("heading", name="Gains").wait_for()
     window.settle()
     window.check()
@@ -462,6 +464,7 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
         assert words in verdict.inner_text()
     # What was judged comes before what is to be known beside it, and before the curve.
     assert verdict.bounding_box()["y"] < page.locator("#curve").bounding_box()["y"]
+    window.unfold()
     page.get_by_role("heading", name="Gains").wait_for()
     page.evaluate("scrollTo(0, 1500)")
     assert page.evaluate("scrollY") > 1000
