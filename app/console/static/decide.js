@@ -63,7 +63,7 @@ class Panel {
       for (const [name, value] of new FormData(this.terms)) if (asking.elements[name]) asking.elements[name].value = value;
     });
     // The groups are loaded when their part is opened, for the cutoff of the page's address.
-    document.querySelector("#groups")?.addEventListener("htmx:afterSwap", () => this.compareGroups());
+    document.querySelector("#groups")?.addEventListener("htmx:afterSwap", () => this.compareGroups(0), { once: true });
     this.draw();
   }
 
@@ -175,7 +175,7 @@ class Panel {
   }
 
   // Have the service compare the protected groups at the cutoff, once it rests.
-  compareGroups() {
+  compareGroups(rest = 200) {
     const chosen = this.table.thresholds[this.index], threshold = chosen === null ? "none" : String(chosen);
     clearTimeout(this.comparing);
     this.comparing = setTimeout(() => {
@@ -184,7 +184,7 @@ class Panel {
       if (!form || form.elements.threshold.value === threshold) return;
       form.elements.threshold.value = threshold;
       form.requestSubmit();
-    }, 200);
+    }, rest);
   }
 
   // Of how many rows the flagged ones are counted, as the page does it.

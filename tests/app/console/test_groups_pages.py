@@ -60,7 +60,9 @@ def test_the_table_moves_with_the_slider(
     part.get_by_role("button", name="Show").click()
     share = found["columns"][0]["groups"][0]["flagged"]["value"]
     expect(part.locator("table").first).to_contain_text(f"{share:.3f}")
-    page.evaluate("scrollTo(0, 0)")  # the head of the page stays in view and covers what is below it
+    page.evaluate(
+        "scrollTo(0, 0)"
+    )  # the head of the page stays in view and covers what is below it
     window.check()
     window.check_width()
     window.open(f"/console/evaluations/{evaluation}")

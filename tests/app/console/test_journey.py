@@ -226,7 +226,7 @@ class Day:
     def compare_groups(self) -> None:
         """The rates of the sexes at a threshold are those of the API."""
         at = self.at
-        at.click(self.page.get_by_text("Protected groups at this threshold", exact=True))
+        at.click(self.page.locator("summary").filter(has_text="Protected groups at this threshold"))
         part = self.page.locator("#groups")
         at.wait(part.locator("table").first)
         at.write(self.field("Threshold", part), "-1.5")
