@@ -610,7 +610,7 @@ def check_issuers(settings: Settings) -> Iterator[Finding]:
             yield fail(part, f"{issuer.issuer}: {error.detail}", advice)
             continue
         keys = counted(len(known.keys), "key", "keys")
-        use = "persons sign in" if issuer.client_id else "only bearer tokens"
+        use = "people sign in" if issuer.client_id else "only bearer tokens"
         yield ok(part, f"{issuer.issuer} answers with {keys}; {use}")
     if settings.roles_file is None:
         yield warn(
