@@ -156,7 +156,8 @@ class Settings(BaseSettings):
     )
     blob_ca_file: Path | None = Field(
         default=None,
-        description="PEM file with certificate authorities to trust for the bucket, besides those of the system.",
+        description="PEM file with certificate authorities to trust for the bucket, besides the authorities of the "
+        "system.",
     )
     blob_cache_dir: Path | None = Field(
         default=None,
@@ -399,7 +400,7 @@ class Settings(BaseSettings):
     )
     max_requests: Annotated[int, Ge(1)] = Field(
         default=1000,
-        description="Requests with a key that one API process has open at once, including those that wait for jobs. "
+        description="Requests with a key that one API process has open at once, including requests that wait for jobs. "
         "An owner may have at most as many as are free. The same number without a key may wait for their "
         "callers; there an address may have at most as many as are free.",
     )
