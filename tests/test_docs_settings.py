@@ -76,7 +76,7 @@ def _allowed(name: str, field: FieldInfo) -> str:
         float: "number",
         bool: "true or false",
         Path: "path",
-        str: "URL" if name.endswith("_url") else "text",
+        str: "URL" if name.endswith("_url") else "string",
         SecretStr: "URL",
     }[getattr(kind, "__origin__", kind)]
     return " ".join([word, *map(_bound, bounds)])

@@ -238,9 +238,9 @@ def _type(parameter: Any) -> str:
         kind = get_args(kind)[0]
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " or ".join(f"`{each.value}`" for each in kind)
-    words = {"str": "text", "int": "integer", "float": "number", "bool": "flag", "Path": "path"}
+    words = {"str": "string", "int": "integer", "float": "number", "bool": "flag", "Path": "path"}
     name = getattr(kind, "__name__", str(kind))
-    return with_bounds(words.get(name, "text"), span(parameter.min, parameter.max))
+    return with_bounds(words.get(name, "string"), span(parameter.min, parameter.max))
 
 
 def _text(parameter: Any) -> str:
