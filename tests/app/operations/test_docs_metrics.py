@@ -17,24 +17,23 @@ from app.platform.settings import Settings
 from tests.app.live_service import running
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
-HEADING = "| Metric | Type | Labels | Unit | Meaning |\n|---|---|---|---|---|\n"
-_ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| (.*?) \| (.*?) \| (.*) \|$", re.MULTILINE)
+HEADING = "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n"
+_ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| (.*?) \| (.*) \|$", re.MULTILINE)
 
 
 class Row(NamedTuple):
-    """A row of the table: type, labels, unit and meaning of a metric."""
+    """A row of the table: type, labels and meaning of a metric."""
 
     type: str
     labels: set[str]
-    unit: str
     meaning: str
 
 
 def rows() -> dict[str, Row]:
     """The rows of the page by the name of the metric; histograms without their suffixes."""
     return {
-        name: Row(kind, set(re.findall(r"`(\w+)`", labels)), unit, meaning)
-        for name, kind, labels, unit, meaning in _ROW.findall(PAGE.read_text())
+        name: Row(kind, set(re.findall(r"`(\w+)`", labels)), meaning)
+        for name, kind, labels, meaning in _ROW.findall(PAGE.read_text())
     }
 
 
@@ -49,18 +48,8 @@ def table(families: Iterable[Metric]) -> str:
             labels.add("process")  # of several API processes
         shown = ", ".join(f"`{label}`" for label in sorted(labels))
         meaning = family.documentation.replace("|", "\\|")
-        lines.append(f"| `{name}` | {family.type} | {shown} | {_unit(name)} | {meaning} |\n")
+        lines.append(f"| `{name}` | {family.type} | {shown} | {meaning} |\n")
     return HEADING + "".join(lines)
-
-
-def _unit(name: str) -> str:
-    if name.endswith(("_timestamp_seconds", "_start_time_seconds")):
-        return "seconds since 1970"
-    if name.endswith(("_seconds", "_seconds_total")):
-        return "seconds"
-    if name.endswith("_bytes"):
-        return "bytes"
-    return "0 or 1" if name.endswith("_up") else "count"
 
 
 def families(exposition: str) -> list[Metric]:
