@@ -8,7 +8,8 @@ Then an order is learnt. The next setting is the one with which the test areas a
 half by the setting that is best by validation rows among those so far, half by the mean rank of the best three. The
 areas are AUC and partial AUC on [0, .05], as fractions of the way from the library's median to its best. The printed
 table has these figures after each setting, and beside them those on tables that the order was learnt without. `--write
-FILE` stores the order, for `auto` in `core/selection/portfolio.json`.
+FILE` stores the order, for `auto` in `core/selection/portfolio.json`. Then add the forests and the kernel SVM of that
+file by hand.
 """
 
 from __future__ import annotations
