@@ -243,9 +243,10 @@ async def read_shadow(page: PageDep, name: str, alias: str) -> Response:
     settings = await read_settings(page, name, alias)
     found = await page.client.models.shadow(name, alias_segment(alias))
     names = await _names(page, name)
-    for compared in {found.challenger_id, found.champion_id} - names.keys() - {None}:
-        other, _ = await attempt(page.client.models[compared].read(), 404)
-        names |= {} if other is None else {compared: f"{other.name}:{other.version}"}
+    for compared in (found.challenger_id, found.champion_id):
+        if compared is not None and compared not in names:
+            other, _ = await attempt(page.client.models[compared].read(), 404)
+            names |= {} if other is None else {compared: f"{other.name}:{other.version}"}
     served, _ = await attempt(page.client.models.read_alias(name, alias_segment(alias)), 404)
     return page.show(
         "alias_shadow.html",
