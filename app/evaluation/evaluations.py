@@ -355,11 +355,6 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     }
 
 
-def _windows_of(before: Remembered) -> list[Window]:
-    found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
-    return sorted(set(found))
-
-
 def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> PublishedOutput:
     """Return the evaluation's columns, and the row of its metrics."""
     columns = {"drift": result["drift"], "warnings": result["warnings"]}

@@ -496,7 +496,7 @@ class Build:
         if len(values) < 2:
             return tuple(values)
         if positive is None:
-            return order_pair(values[:2], None)
+            return order_pair(values[:2])
         known = values if self._takes_rest() or len(split_names(positive)) > 1 else values[:2]
         chosen = find_positives(known, positive)
         if chosen is None:
@@ -630,7 +630,7 @@ class Build:
                 value for value in values if values[value] > _MAX_MISTAKES * sum(values.values())
             ]
             if len(common) == 2:
-                suggestion = {"positive": order_pair(common, None)[1]}
+                suggestion = {"positive": order_pair(common)[1]}
             elif common:
                 suggestion = {"positive": min(common, key=lambda value: (values[value], value))}
             else:  # the label is a number to be predicted

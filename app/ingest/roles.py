@@ -195,18 +195,12 @@ def _assign_item(
     return Roles((), item, weight, group, features)
 
 
-def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
+def order_pair(values: Sequence[str]) -> tuple[str, str]:
     """Return (negative, positive) of a label's two values.
 
-    The positive value is the given one; else the larger number; else a word such as true or yes; else the later one in
-    text order. Raises BadTable if the given one is not a value of the label.
+    The positive value is the larger number; else a word such as true or yes; else the later one in text order.
     """
     first, second = sorted(values)
-    if positive is not None:
-        chosen = find_positives(values, positive)
-        if chosen is None or len(chosen) != 1:
-            raise unknown_positive(sorted(values), positive)
-        return (second if chosen[0] == first else first), chosen[0]
     low, high = read_number(first), read_number(second)
     if low is not None and high is not None and low != high:
         return (first, second) if low < high else (second, first)

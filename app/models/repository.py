@@ -559,16 +559,6 @@ def last_alias_revision(
     return session.scalars(statement).one_or_none()
 
 
-def revision_before(session: Session, newest: ModelAliasHistory) -> int | None:
-    """Return the number of the revision before this one of its alias."""
-    statement = (
-        _of_alias(newest.owner, newest.name, newest.alias)
-        .where(ModelAliasHistory.revision < newest.revision)
-        .with_only_columns(func.max(ModelAliasHistory.revision))
-    )
-    return session.scalar(statement)
-
-
 def list_revisions(
     session: Session, owner: str, name: str, alias: str, *, limit: int, after: str | None
 ) -> Page[ModelAliasHistory]:

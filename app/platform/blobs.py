@@ -186,10 +186,6 @@ class BlobStore(ABC):
         """
 
     @abstractmethod
-    def read_range(self, blob: Blob, start: int, length: int) -> bytes:
-        """Return up to `length` bytes from position `start`. Raises as `fetch` does."""
-
-    @abstractmethod
     def list(self, prefix: str = "") -> Iterator[ListedBlob]:
         """Yield the blobs whose keys begin with a prefix of whole segments (`uploads`, `uploads/ab`), in any order."""
 
@@ -306,11 +302,6 @@ class FolderStore(BlobStore):
         if size != blob.bytes:
             raise BlobDamaged(blob.key, blob.kind, f"{blob.bytes} bytes", f"{size} bytes")
         return path
-
-    def read_range(self, blob: Blob, start: int, length: int) -> bytes:
-        with self.fetch(blob).open("rb") as file:
-            file.seek(start)
-            return file.read(length)
 
     def list(self, prefix: str = "") -> Iterator[ListedBlob]:
         """Ignore files whose names are not keys."""

@@ -222,16 +222,6 @@ class ObjectStore(BlobStore):
                 return link
         raise BlobStoreAway("the cache is too small for what is read at the same time")
 
-    def read_range(self, blob: Blob, start: int, length: int) -> bytes:
-        """Use one request, or the cache. Raises as `fetch`."""
-        if self._is_cached(path := self._cached(blob.key), blob):
-            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-                file.seek(start)
-                return file.read(length)
-        self.check(blob)
-        end = min(start + length, blob.bytes)
-        return self._range(blob.key, start, end) if start < end else b""
-
     def check(self, blob: Blob) -> None:
         """Download nothing."""
         size = self._size(blob.key)

@@ -8,7 +8,6 @@ An event is recorded if and only if its cause is committed, and it is delivered 
   each delivery, and then calls `succeed`, `retry` or `fail`. No transaction is open while a delivery is sent. A
   dispatcher that dies loses its lease, and the delivery is claimed again with another token. A repeated delivery has
   the same `event_id`, by which a receiver recognizes it.
-- `delete_of_owner` deletes all events of an owner, with their deliveries.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 
 from app.platform.ids import new_id
 from app.platform.sql import Json, Session, db_now, read_clock
@@ -128,12 +127,6 @@ def fail(session: Session, delivery: ClaimedDelivery) -> bool:
 def retry(session: Session, delivery: ClaimedDelivery, after_seconds: float) -> bool:
     """Returns False if the lease was lost."""
     return _update(session, delivery, due_at=db_now() + after_seconds)
-
-
-def delete_of_owner(session: Session, owner: str) -> int:
-    """Delete events with their deliveries."""
-    statement = delete(OutboxEvent).where(OutboxEvent.belongs_to(owner))
-    return len(session.execute(statement.returning(OutboxEvent.id)).all())
 
 
 def _update(session: Session, delivery: ClaimedDelivery, **values: object) -> bool:

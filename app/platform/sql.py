@@ -353,13 +353,11 @@ def upsert_into(session: Session, table: Any) -> Any:
     return insert(table)
 
 
-def next_number(
-    session: Session, counter: InstrumentedAttribute[int], *, first: int = 1, **key: str
-) -> int:
-    """Increment a counter and return it; insert it with `first`. Simultaneous transactions wait for each other."""
+def next_number(session: Session, counter: InstrumentedAttribute[int], **key: str) -> int:
+    """Increment a counter and return it; the first is 1. Simultaneous transactions wait for each other."""
     statement = (
         upsert_into(session, counter.class_)
-        .values({counter.key: first} | key)
+        .values({counter.key: 1} | key)
         .on_conflict_do_update(index_elements=list(key), set_={counter.key: counter + 1})
         .returning(counter)
     )

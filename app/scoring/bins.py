@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -136,12 +136,6 @@ class ModelBins(Resource):
         description="The features, by descending IV on held-out rows, or else on training rows."
     )
     refit: RefitParameters = Field(description="The algorithm that trains with the same bins.")
-
-
-class BinsInput(NamedTuple):
-    """What is stored about the bins of a model."""
-
-    held_out: HeldOutBins | None
 
 
 def no_bins(algorithm: str) -> NotFound:

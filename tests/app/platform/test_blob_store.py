@@ -67,13 +67,6 @@ def test_a_stream_is_stored_with_its_hash_and_size(store: BlobStore) -> None:
     assert put(store, b"").bytes == 0
 
 
-def test_ranges(store: BlobStore) -> None:
-    blob = put(store, b"0123456789")
-    assert store.read_range(blob, 0, 3) == b"012"
-    assert store.read_range(blob, 8, 5) == b"89"
-    assert store.read_range(blob, 10, 1) == b""
-
-
 def test_a_finished_file_is_moved_in(store: BlobStore) -> None:
     file = store.staging_dir() / "table"
     file.write_bytes(b"rows")
@@ -109,7 +102,7 @@ def test_what_is_deleted_is_missing(store: BlobStore, sentences: Sentences) -> N
         store.fetch(blob)
     stored = put(store, b"x")
     assert store.delete(stored.key)
-    for read in (store.fetch, store.verify, lambda each: store.read_range(each, 0, 1)):
+    for read in (store.fetch, store.verify):
         with pytest.raises(BlobMissing) as error:
             read(stored)
         assert stored.key in error.value.detail
@@ -156,7 +149,7 @@ def test_a_writer_commits_once(store: BlobStore) -> None:
 
 def test_truncated_bytes_are_never_returned(store: BlobStore, sentences: Sentences) -> None:
     blob = replace(store, put(store, b"whole"), b"who")
-    for read in (store.fetch, store.verify, lambda each: store.read_range(each, 0, 1)):
+    for read in (store.fetch, store.verify):
         with pytest.raises(BlobDamaged) as error:
             read(blob)
         assert blob.key in error.value.detail

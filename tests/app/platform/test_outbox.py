@@ -148,16 +148,6 @@ def test_another_token_or_target_changes_nothing(db: Database) -> None:
     assert db.writing(outbox.succeed, held)
 
 
-def test_the_events_of_an_owner_are_deleted_with_their_deliveries(db: Database) -> None:
-    recorded(db, "wh_a", "wh_b")
-    kept = recorded(db, "wh_c", owner="bob")
-    (gone,) = claimed(db, 1, "wh_a")
-    assert db.writing(outbox.delete_of_owner, OWNER) == 1
-    assert counts(db) == (1, 1)
-    assert not db.writing(outbox.succeed, gone)
-    assert [each.event_id for each in claimed(db)] == [kept]
-
-
 def test_whether_anything_is_due(db: Database) -> None:
     assert not db.reading(outbox.is_any_due)
     recorded(db, "wh_a")
