@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
-from rankwright import ProblemError
+from rankwright.errors import ProblemError
 from starlette.responses import Response
 
 from app.access.authentication import needs

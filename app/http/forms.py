@@ -66,10 +66,13 @@ class UploadForm:
 
 
 class FormReader:
-    """Reads a form with one part named `file`, and yields the file's bytes as they arrive."""
+    """Reads a form with one part named `file`, and yields the file's bytes as they arrive. The other parts are held in
+    memory: together they may have `MAX_PARTS * MAX_FIELD_BYTES`, or `max_field_bytes` if that is more.
+    """
 
     def __init__(self, content_type: str, max_field_bytes: int = MAX_FIELD_BYTES) -> None:
         self._max_field_bytes = max_field_bytes
+        self._left = max(max_field_bytes, MAX_PARTS * MAX_FIELD_BYTES)
         check_length(content_type)
         _, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
@@ -162,7 +165,8 @@ class FormReader:
             self._chunks.append(data[start:end])
             return
         self._value += data[start:end]
-        if len(self._value) > self._max_field_bytes:
+        self._left -= end - start
+        if len(self._value) > self._max_field_bytes or self._left < 0:
             raise TooLarge(
                 f"the form field {self._name!r} can have at most {self._max_field_bytes} bytes"
             )

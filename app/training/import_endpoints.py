@@ -20,7 +20,7 @@ from app.datasets.uploads import (
     accept_upload,
     field_docs,
 )
-from app.http.bodies import takes_body
+from app.http.bodies import MAX_BODY, takes_body
 from app.http.dependencies import CallerDep
 from app.http.forms import FORM
 from app.http.idempotency import validated
@@ -168,7 +168,7 @@ _DOCS: dict[str, Any] = {
 )
 @names_resources
 @needs("train")
-@takes_body("max_upload_bytes")
+@takes_body("max_upload_bytes", MAX_BODY)
 async def import_model(sending: TableRequestDep, caller: CallerDep) -> Response:
     """Send the file that LightGBM (text) or XGBoost (JSON or UBJSON) saved, as raw bytes or in a form with a part
     `file`. A job of kind `import` reads it and evaluates the model on a dataset. The result is a model like a trained

@@ -126,6 +126,25 @@ def test_imported_model_is_used_like_a_trained_one(service: Service) -> None:
     assert client.post("/v1/evaluations", json={**asked, "dataset_id": other}).status_code == 202
     service.work()
     assert client.get("/v1/models/churn/report").status_code == 200
+    batch = client.post("/v1/batch-scores", json={"model": "churn@live", "dataset_id": other})
+    feedback = client.put("/v1/models/churn/aliases/live/feedback", json={"monitor": {}})
+    assert (batch.status_code, feedback.status_code) == (202, 201), feedback.text
+    service.work()
+    done = client.get(f"/v1/batch-scores/{batch.json()['id']}").json()
+    assert done["status"] == "ready", done
+    protection = {"protected": True}
+    answer = client.put(
+        "/v1/models/churn/aliases/live/protection", json=protection, headers={"If-Match": '"1"'}
+    )
+    assert answer.status_code == 200, answer.text
+    asked = {
+        "kind": "set",
+        "name": "churn",
+        "alias": "live",
+        "model_id": model["id"],
+        "reason": "same",
+    }
+    assert client.post("/v1/alias-requests", json=asked).status_code == 201
 
 
 def replaced(name: str, old: str, new: str) -> bytes:
@@ -233,6 +252,8 @@ def test_large_files_and_fields_are_refused(start: Callable[..., Service]) -> No
     dataset_id = dataset(service, client, LIGHTGBM)
     assert send(client, LIGHTGBM, dataset_id, b"tree" + bytes(30_000)).status_code == 413
     assert send(client, LIGHTGBM, dataset_id, expected="0.5\n" * 2_500).status_code == 413
+    many = {f"field_{k}": "0" * 4_000 for k in range(33)}
+    assert send(client, LIGHTGBM, dataset_id, **many).status_code == 413
     assert client.get("/v1/jobs?kind=import").json()["data"] == []
 
 

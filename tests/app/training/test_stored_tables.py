@@ -22,10 +22,14 @@ from app.datasets.matrices import (
 )
 from app.jobs import execution
 from app.jobs.progress import Report
+from app.training import imports
 from app.training.fitting import FitContext
 from app.training.progress import FITTING, MEASURING, READING
 from core.coding import stored
+from tests.app.uploads import put
 from tests.app.workbench import Workbench, quiet
+from tests.core.importing.test_import_model import MODELS
+from tests.core.importing.test_import_model import stored as library_scores
 from tests.long_form import rest
 
 
@@ -104,6 +108,30 @@ def test_the_model_is_that_of_the_table_in_memory(
         assert "the job's limit is 1,000" in said[0]
         read["job"]["warnings"].remove(said[0])
         assert read == in_memory
+
+
+def test_an_imported_model_is_measured_on_rows_in_a_file(bench: Workbench) -> None:
+    name = "lightgbm-4.7.0-binary.txt"
+    _, rows, scores = library_scores(name)
+    rows = rows.assign(y=np.where(scores > np.median(scores), "yes", "no"))
+    dataset = bench.ready(rows.to_csv(index=False), label="y", positive="yes")
+    found = []
+    for memory_bytes in (None, 1000):
+        file = put(bench.blobs, "uploads", MODELS[name].read_bytes(), bench.db)
+        with bench.db.write() as session:
+            asked = imports.ImportRequest("churn", dataset.id)
+            imports.submit(session, bench.settings, dataset.owner, asked, file, None)
+        found.append(run(bench, memory_bytes))
+    in_memory, read = found
+    (said,) = read["job"].pop("warnings")
+    assert "column by column" in said
+    assert in_memory["job"].pop("warnings") == []
+    for each in found:
+        del each["folders"]
+        # scores of rows that are not read at once are not kept
+        each["job"].pop("held_out")
+        each["files"].pop("held_out.parquet", None)
+    assert read == in_memory
 
 
 def test_a_table_that_fits_or_needs_its_rows_is_read_into_memory(bench: Workbench) -> None:
