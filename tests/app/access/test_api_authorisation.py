@@ -136,6 +136,10 @@ def requests_of(
         ("PUT", "/v1/models/{ref}/calibration"): {
             "json": {"dataset_id": evaluation["json"]["dataset_id"]}
         },
+        ("POST", "/v1/models"): {
+            "params": {"name": "given", "dataset_id": evaluation["json"]["dataset_id"]},
+            "content": b"tree",
+        },
         ("POST", "/v1/batch-scores"): evaluation,
         ("POST", "/v1/models/{ref}/score"): ROWS,
         ("POST", "/v1/models/{ref}/rank"): ROWS,

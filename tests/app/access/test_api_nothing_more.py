@@ -152,6 +152,7 @@ class World:
             "PUT /v1/views/{list}/{name}": {"json": {"query": "sort=name"}},
             "POST /v1/evaluations": {"json": {"model": model_id} | on},
             "POST /v1/comparisons": {"json": {"models": [model_id, other_id]} | on},
+            "POST /v1/models": {"params": {"name": "given"} | on, "content": b"tree"},
             "POST /v1/batch-scores": {"json": {"model": model_id} | on},
             "POST /v1/trash/{trashed_id}/restore": {},
             "POST /v1/keys": {"json": {"name": "more", "scopes": ["read"]}},
