@@ -72,7 +72,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "--drawn-rows 300 --explained 2 --rounds 1 --trees 3", in_bench=False, within=True
     ),
     "scale": _of("--rows 1500 --features 11 --rounds 2 --one-process", in_bench=False, within=True),
-    "paper3": _of("breast_cancer --repeats 1", in_bench=False),
+    "paper3": _of("breast_cancer --repeats 2", in_bench=False),
     "sizing": _of("--copies 1 --models 1", in_bench=False),
     "soak": _of("--minutes .05 --clients 1", in_bench=False),
     "upload": _of("--megabytes 2 --repeats 1 --files 2 --rows 300", in_bench=False),

@@ -278,7 +278,7 @@ def print_interactions(url: str, state: dict[str, Any]) -> None:
         told("a model, typed into a picker", times(36))
         assert state["wide"] is not None
         open_page(state["wide"])
-        page.get_by_label("Part of a name").click()
+        page.get_by_label("Search by name").click()
         for _ in range(5):
             page.keyboard.type("39", delay=120)
             for _ in range(2):
@@ -287,7 +287,7 @@ def print_interactions(url: str, state: dict[str, Any]) -> None:
         opened = []
         open_page(model)
         for _ in range(3):
-            for tab in ("Score", "Explain", "Judge", "Lineage", "Decide"):
+            for tab in ("Score", "Explain", "Validation", "History and files", "Decide"):
                 page.get_by_role("navigation", name="Parts of the page").get_by_role(
                     "link", name=tab, exact=True
                 ).click()

@@ -73,35 +73,29 @@ def states_of(
 ) -> dict[tuple[str, str], MonitorState]:
     """Return what is known of each (name, alias)."""
 
-    def of_aliases(table: type[AliasFeedback | Alarm | MonitorLook]) -> ColumnElement[bool]:
-        return table.readable_by(owner) & tuple_(table.name, table.alias).in_(aliases)
+    def of_alias(table: type[Alarm | MonitorLook]) -> ColumnElement[bool]:
+        name, alias = table.name == AliasFeedback.name, table.alias == AliasFeedback.alias
+        return table.readable_by(owner) & name & alias
 
     newest = (
         select(AliasFeedback.name, AliasFeedback.alias, func.max(AliasFeedback.revision))
-        .where(of_aliases(AliasFeedback))
+        .where(
+            AliasFeedback.readable_by(owner),
+            tuple_(AliasFeedback.name, AliasFeedback.alias).in_(aliases),
+        )
         .group_by(AliasFeedback.name, AliasFeedback.alias)
     )
+    alarms = select(func.count()).where(of_alias(Alarm), Alarm.acknowledged_at.is_(None))
+    tested = select(func.max(MonitorLook.period_end)).where(of_alias(MonitorLook))
     key = tuple_(AliasFeedback.name, AliasFeedback.alias, AliasFeedback.revision)
-    settings = session.scalars(
-        select(AliasFeedback).where(AliasFeedback.readable_by(owner), key.in_(newest))
+    statement = select(AliasFeedback, alarms.scalar_subquery(), tested.scalar_subquery()).where(
+        AliasFeedback.readable_by(owner), key.in_(newest)
     )
-    alarms = session.execute(
-        select(Alarm.name, Alarm.alias, func.count())
-        .where(of_aliases(Alarm), Alarm.acknowledged_at.is_(None))
-        .group_by(Alarm.name, Alarm.alias)
-    )
-    tested = session.execute(
-        select(MonitorLook.name, MonitorLook.alias, func.max(MonitorLook.period_end))
-        .where(of_aliases(MonitorLook))
-        .group_by(MonitorLook.name, MonitorLook.alias)
-    )
-    recorded = {(each.name, each.alias): each.settings for each in settings}
-    raised = {(name, alias): number for name, alias, number in alarms}
-    until = {(name, alias): end for name, alias, end in tested}
-    return {
-        each: MonitorState(recorded.get(each), raised.get(each, 0), until.get(each))
-        for each in aliases
+    found = {
+        (row.name, row.alias): MonitorState(row.settings, open_alarms, tested_until)
+        for row, open_alarms, tested_until in session.execute(statement)
     }
+    return {each: found.get(each, MonitorState()) for each in aliases}
 
 
 def is_busy(session: Session, owner: str, kind: str, name: str, failed_since: float) -> bool:

@@ -164,6 +164,7 @@ function follow(part) {
     if (!ended()) return;
     stream.close();
     clearTimeout(lost);
+    clearTimeout(due);  // nothing changes any more, and a click must not meet a new page
     document.removeEventListener("htmx:afterSettle", stop);
     document.removeEventListener("visibilitychange", hide);
   };
