@@ -63,7 +63,7 @@ class Panel {
       for (const [name, value] of new FormData(this.terms)) if (asking.elements[name]) asking.elements[name].value = value;
     });
     // The groups are loaded when their part is opened, for the cutoff of the page's address.
-    document.querySelector("#groups")?.addEventListener("htmx:afterSwap", () => this.compareGroups(0), { once: true });
+    document.querySelector("#groups")?.addEventListener("htmx:afterSettle", () => this.compareGroups(0), { once: true });
     this.draw();
   }
 
