@@ -947,7 +947,7 @@ def test_the_head_is_one_line_and_leads_everywhere(world: World, visit: Callable
         found += inner.get_by_role("link").all_inner_texts()
         expect(inner.locator("[aria-current=page]")).to_have_count(1)
     assert found == [
-        *("Datasets", "Upload", "Trash", "Train", "Jobs"),
+        *("Datasets", "Upload", "Trash", "Train", "Import a model", "Jobs"),
         *("Models", "Alias requests", "Compare", "Evaluations", "Batch scores"),
         *("Aliases and alarms", "Outcomes", "Erasures", "Legal holds"),
         *("Keys", "Webhooks", "Audit", "Health", "API"),
