@@ -10,7 +10,11 @@ import struct
 import sys
 import time
 from collections.abc import Mapping
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,10 +32,34 @@ def environment(path: Path) -> Mapping[str, str]:
     }
 
 
-def record_in_fit_process() -> None:
-    """Record, if this is a fit process and recording is asked for."""
-    if VARIABLE in os.environ and "workers.child" in sys.orig_argv:
-        record(Path(os.environ[VARIABLE]))
+def record_if_asked() -> None:
+    """Record in each process that fits, if recording is asked for; some are forks of one without kernels."""
+    if VARIABLE in os.environ:
+        sys.meta_path.insert(0, _Recorder())
+
+
+class _Recorder(MetaPathFinder):
+    """Records once a process has imported the loop of the boosting algorithms."""
+
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
+        """Return None for any other module, which the next finder then finds."""
+        if fullname != "core.boosting.loop":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        assert spec is not None
+        loader = spec.loader
+        assert loader is not None
+        load = loader.exec_module
+
+        def load_and_record(module: ModuleType) -> None:
+            load(module)
+            record(Path(os.environ[VARIABLE]))
+
+        setattr(loader, "exec_module", load_and_record)  # noqa: B010 - mypy knows no method that is set
+        return spec
 
 
 def record(path: Path) -> None:

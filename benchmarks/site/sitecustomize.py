@@ -2,4 +2,4 @@
 
 from benchmarks import rounds
 
-rounds.record_in_fit_process()
+rounds.record_if_asked()
