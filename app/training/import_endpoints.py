@@ -55,7 +55,7 @@ class _MissingField(TextField):
 
 
 class _CategoriesField(TextField):
-    """A JSON object of lists of texts, or a list of texts."""
+    """A JSON object of lists of strings, or a list of strings."""
 
     def read(self, name: str, text: str) -> Any:
         try:
@@ -69,7 +69,7 @@ class _CategoriesField(TextField):
             isinstance(each, list) and all(isinstance(word, str) for word in each) for each in lists
         ):
             raise ValueError(
-                f"{name} must be a JSON object of lists of texts, or a list of texts, got {shown(text)}"
+                f"{name} must be a JSON object of lists of strings, or a list of strings, got {shown(text)}"
             )
         return value
 
