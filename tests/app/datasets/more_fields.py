@@ -72,6 +72,10 @@ vars(parameters).update(TrainingParameters=TrainingParameters, NAMES=names)
 from app.jobs import kinds, objectives  # noqa: E402 - after the fields
 from core import metrics  # noqa: E402
 
+ECHO = kinds.Entry("tests.app.jobs.echo_kind", "echo of a text", "echo")
+cast(dict[str, Any], kinds.KINDS)["echo"] = ECHO
+kinds.SHOWN_KINDS["echo"] = ECHO.label
+
 
 class Gini(objectives.ObjectiveBody):
     """Maximise the Gini coefficient."""
@@ -121,10 +125,6 @@ class Model(schemas.Model):
 
 
 vars(schemas)["Model"] = Model
-
-ECHO = kinds.Entry("tests.app.jobs.echo_kind", "echo of a text", "echo")
-cast(dict[str, Any], kinds.KINDS)["echo"] = ECHO
-kinds.SHOWN_KINDS["echo"] = ECHO.label
 
 
 def main(folder: Path) -> None:
