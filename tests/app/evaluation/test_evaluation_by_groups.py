@@ -193,7 +193,7 @@ def test_protected_columns_are_compared_by_themselves(bench: Workbench) -> None:
     _, checked = bench.db.reading(check_model, OWNER, model.id)
     (groups,) = (each for each in checked if each.name == "groups")
     assert groups.passed is False
-    assert "Geschlecht: AUC differs" in groups.words
+    assert "Geschlecht: AUC differs" in groups.details[0]
     # A column of the request is not measured twice, and an empty list turns it off.
     both = shown(group_by="Geschlecht")
     assert (both["groups"]["column"], [of["column"] for of in both["protected"]]) == (

@@ -152,8 +152,9 @@ def test_the_check_of_groups_uses_the_validation(world: World) -> None:
     assert answer.status_code in (200, 201), answer.text
     after = check()
     assert after["passed"] is False
-    assert len(after["words"]) > len(before["words"])
-    assert check(favourable="flagged")["words"] != after["words"]
+    assert "four_fifths" in before["missing"]
+    assert "four_fifths" in after["used"]
+    assert check(favourable="flagged")["details"] != after["details"]
     of_alias = world.client.get(f"/v1/models/{name}@live/groups").json()
     assert (of_alias["threshold"], of_alias["chosen_by"]) == (found["threshold"], "alias")
 
