@@ -127,7 +127,7 @@ async def receive(
     `describe` validates the fields of the address and the form. Free space and the owner's quota are checked before the
     body is read, and during the upload. `replays` is the route and the Idempotency-Key of a request that may be a
     replay, which uses no quota; `quota_use` is the use of any other request, and `makes` what its job makes.
-    `max_field_bytes`: the file is no table, and a field of its form may have so many bytes.
+    `max_field_bytes`: limit of a form field in bytes, of an upload that is not a table.
     """
     context, owner = context_of(request), request.scope["caller"].owner
     with context.uploads.hold(owner) as permit:
@@ -386,7 +386,7 @@ class UploadHandler(Generic[Described]):
     """The functions for one kind of upload. `check` reads the table without storing it; `accept` creates the row.
 
     `show` returns it as JSON. `of` has the values that must be equal in a replay, in addition to the upload.
-    `max_field_bytes`: the file is no table, and a field of its form may have so many bytes.
+    `max_field_bytes`: limit of a form field in bytes, of an upload that is not a table.
     """
 
     route: str

@@ -649,9 +649,11 @@ def check_groups(
     more = None
     details = [f"{each.column}: {each.words}" for each in differing]
     if differing:
-        names = _listed([_GROUP_NAMES[of] for of in dict.fromkeys(each.of for each in differing)])
-        by = _listed(list(dict.fromkeys(each.column for each in differing)))
-        words = f"{where}: significant differences in {names} between groups of {by}."
+        by: dict[str, dict[str, None]] = {}
+        for each in differing:
+            by.setdefault(each.column, {})[_GROUP_NAMES[each.of]] = None
+        shown = _listed([f"{column} ({', '.join(names)})" for column, names in by.items()])
+        words = f"{where}: significant differences between groups of {shown}."
     else:
         passed, said, more = _alike(metrics, rows, compared.level)
         words = f"{where}: {said}"

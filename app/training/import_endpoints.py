@@ -78,7 +78,7 @@ class _CategoriesField(TextField):
 
 
 class ImportFields(TextFields):
-    """The fields of a model file. `_FormFields` has those that only a form can have."""
+    """The fields of a model file. `FormFields` adds the field that only a form can have."""
 
     name: Annotated[str | None, TextField()] = Field(
         default=None,

@@ -194,6 +194,8 @@ def test_protected_columns_are_compared_by_themselves(bench: Workbench) -> None:
     (groups,) = (each for each in checked if each.name == "groups")
     assert groups.passed is False
     assert "Geschlecht: AUC differs" in groups.details[0]
+    # Each column is named with its own metrics: the ages do not differ.
+    assert "Geschlecht (AUC, partial AUC)." in groups.words
     # A column of the request is not measured twice, and an empty list turns it off.
     both = shown(group_by="Geschlecht")
     assert (both["groups"]["column"], [of["column"] for of in both["protected"]]) == (
