@@ -1,7 +1,7 @@
 """GET score against a FastAPI endpoint that does the same, and against an app that does nothing: requests a second.
 
     python -m benchmarks.http_score [--pairs 60] [--seconds 0.25] [--rows 20000] [--rounds 500]
-        [--doors | --probabilities | --feedback | --processes 2]
+        [--commits 20] [--doors | --probabilities | --feedback | --processes 2]
 
 One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The plain endpoint is what
 every other route is: FastAPI calls it with the usual dependencies, behind the same middleware and authentication. It
@@ -10,6 +10,8 @@ version, an alias, and an alias whose decisions are recorded. 16 keep-alive conn
 send 1,000 distinct queries. The bare endpoint is an ASGI function that answers a fixed body on uvicorn as it comes, in
 a process of its own. Short runs of all alternate, so that whatever else the machine does hits all; each ratio is
 the median over the turns.
+
+With `--commits N`, N changes a second to a table that no score depends on are committed meanwhile.
 
 With `--doors` the turns are POSTs of one row instead: our own, as JSON, and infer of the Open Inference Protocol with
 the bytes that tritonclient sends, as one binary tensor per feature and as one of all features.
@@ -35,8 +37,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -64,10 +68,11 @@ from app.main import app_factory, open_context
 from app.models import aliases
 from app.models import service as model_service
 from app.models.alias_schemas import AliasGuarantee
+from app.operations import repository
 from app.platform import catalogue, migrate
 from app.platform.settings import Settings
 from app.platform.sql import Session
-from app.platform.tables import Model
+from app.platform.tables import Model, Upkeep
 from app.scoring import turns
 from app.scoring.dependencies import ModelsDep
 from app.scoring.service import ModelCache
@@ -199,6 +204,29 @@ def point_aliases(settings: Settings, model_id: str) -> dict[str, str]:
         named[alias] = f"{name}@{alias}"
     context.db.close()
     return named
+
+
+@contextmanager
+def committing(settings: Settings, per_second: int) -> Iterator[None]:
+    """Meanwhile, commit so many changes a second to a table that no score depends on."""
+    if per_second == 0:
+        yield
+        return
+    context = open_context(settings)
+    ended = threading.Event()
+
+    def commit() -> None:
+        while not ended.wait(1 / per_second):
+            context.db.writing(repository.note_success, Upkeep.BACKUP)
+
+    thread = threading.Thread(target=commit)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        context.db.close()
 
 
 def models_of(context: Context) -> ModelCache:
@@ -621,6 +649,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.25)
     parser.add_argument("--rows", type=at_least_one, default=20_000, help="that are trained on")
     parser.add_argument("--rounds", type=at_least_one, default=ROUNDS)
+    parser.add_argument(
+        "--commits", type=at_least_one, default=0, metavar="N", help="a second, beside"
+    )
     parser.add_argument("--doors", action="store_true", help="POSTs of one row, by two doors")
     parser.add_argument(
         "--probabilities", action="store_true", help="GETs with a probability, and without"
@@ -671,7 +702,8 @@ def main() -> None:
                     name = named["off"].partition("@")[0]
                     refs = {"id": model_id, "name": name, "name:version": f"{name}:1"}
                     refs |= {"alias": named["off"], "recorded alias": named["all"]}
-                    runner.run(measure(servers, refs, secret, rows, args))
+                    with committing(settings, args.commits):
+                        runner.run(measure(servers, refs, secret, rows, args))
         finally:
             for process in processes:
                 process.terminate()
