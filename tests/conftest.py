@@ -33,7 +33,7 @@ from app.platform.database import Database
 from app.platform.logging import LineHandler
 from app.platform.sql import Base
 from tests.durations import Durations
-from tests.long_form import LONG_FORM
+from tests.long_form import DATABASES, LONG_FORM, leave_one_database
 from tests.sentences import Snapshot, sentences
 from tests.servers import PostgresServer, ValkeyServer
 
@@ -236,16 +236,20 @@ def sqlite_url(tmp_path: Path, _sqlite_template: Path) -> str:
     return f"sqlite:///{path}"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_one_database(items)
+
+
+@pytest.fixture(params=DATABASES)
 def database_url(request: pytest.FixtureRequest) -> str:
-    """The test runs twice: on SQLite and on PostgreSQL."""
+    """The test runs on SQLite and on PostgreSQL; see `leave_one_database`."""
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
 
 
 @pytest.fixture
 def db(database_url: str) -> Iterator[Database]:
-    """An open, migrated, empty database; the test runs on SQLite and on PostgreSQL."""
+    """An open, migrated, empty database, of each kind."""
     database = Database(database_url)
     yield database
     database.close()

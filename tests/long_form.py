@@ -1,6 +1,7 @@
 """The long form of the tests, which `make long` runs: all of them, each as often or as large as it can be."""
 
 import os
+import zlib
 from collections.abc import Iterable
 from itertools import product
 from typing import Any
@@ -30,3 +31,28 @@ def rest(*cases: Any) -> list[Any]:
         pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=long_form)
         for case in cases
     ]
+
+
+DATABASES = "sqlite", "postgres"
+ON_BOTH = "tests/app/jobs/", "tests/app/platform/", "tests/workers/"
+"""Folders with the queue, the sessions and the migrations: their tests run on both databases in the short form, too."""
+
+
+def leave_one_database(items: Iterable[pytest.Item]) -> None:
+    """Skip half of the tests that run on each of `DATABASES`: which one a test keeps, its name decides."""
+    if LONG_FORM:
+        return
+    runs: dict[str, dict[str, list[pytest.Item]]] = {}
+    for item in items:
+        if item.nodeid.startswith(ON_BOTH) or item.get_closest_marker("skipif") is not None:
+            continue
+        call = getattr(item, "callspec", None)
+        for value in call.params.values() if call else ():
+            if isinstance(value, str) and value in DATABASES:
+                name = item.nodeid.partition("[")[0]
+                runs.setdefault(name, {}).setdefault(value, []).append(item)
+    for name, of_databases in runs.items():
+        if len(of_databases) == len(DATABASES):
+            kept = DATABASES[zlib.crc32(name.encode()) % len(DATABASES)]
+            for item in (item for each in set(DATABASES) - {kept} for item in of_databases[each]):
+                item.add_marker(long_form)

@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks import auto
 from core.metrics import auc, partial_auc
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 N_ROWS = 240
@@ -52,6 +53,7 @@ def command(data: Path, out: Path, *more: str) -> list[str]:
     ]
 
 
+@long_form
 def test_a_run_goes_on_where_it_ended_and_is_reported(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import core
 from core.registry import ALGORITHMS
+from tests.long_form import long_form
 
 SCIENCE = {"numba", "llvmlite", "scipy", "sklearn", "narwhals", "safetensors", "threadpoolctl"}
 ARROW = {"pyarrow"}
@@ -119,6 +120,7 @@ def test_no_process_imports_what_it_is_not_for(tmp_path: Path) -> None:
     assert {process: held & never for process, held, never in found if held & never} == {}
 
 
+@long_form
 def test_without_identity_providers_their_libraries_are_not_imported(tmp_path: Path) -> None:
     (held,) = imported("import sys\n" + API, folder=tmp_path)
     assert held & {"joserfc", "httpx"} == set()
@@ -178,6 +180,7 @@ assert not families & {"ensemble", "linear", "martirank", "selection", "svm", "t
 """
 
 
+@long_form
 def test_one_ranker_brings_no_other_family(tmp_path: Path) -> None:
     (ranker,) = imported(ONE_RANKER, folder=tmp_path)
     assert ranker & (DATABASE | WEB | QUEUE | {"safetensors"}) == set()

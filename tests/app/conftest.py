@@ -23,6 +23,7 @@ from tests.app.live_service import Service, running
 from tests.app.refusals import MAX_BODY, MAX_UPLOAD, everything
 from tests.app.uploads import Ready, read
 from tests.app.workbench import Workbench
+from tests.long_form import DATABASES
 from tests.servers import PostgresServer
 
 _described: dict[str, Any] = {}
@@ -142,9 +143,9 @@ def _running_on_postgres(
         yield service
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=DATABASES)
 def service_on_both(request: pytest.FixtureRequest) -> Service:
-    """A running service with nothing in it; the test runs on SQLite and on PostgreSQL."""
+    """A running service with nothing in it, on SQLite and on PostgreSQL; see `leave_one_database`."""
     name = {"sqlite": "_running", "postgres": "_running_on_postgres"}[request.param]
     service: Service = request.getfixturevalue(name)
     service.empty()

@@ -26,16 +26,12 @@ from app.training import service
 from core import artifact
 from core.errors import CoreError
 from tests.app.uploads import put
-from tests.long_form import long_form
+from tests.long_form import DATABASES
 
 OWNER = "ann"
 
-on_both = pytest.mark.parametrize("bench", ["sqlite", "postgres"], indirect=True)
+on_both = pytest.mark.parametrize("bench", DATABASES, indirect=True)
 """For tests of what SQL does. What a job computes does not depend on the database."""
-mostly_on_sqlite = pytest.mark.parametrize(
-    "bench", ["sqlite", pytest.param("postgres", marks=long_form)], indirect=True
-)
-"""For dear tests whose statements other tests run on both."""
 
 
 def quiet(step: int, of: int, info: Mapping[str, float]) -> None:

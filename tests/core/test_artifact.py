@@ -14,6 +14,7 @@ from core.artifact import MAX_HEADER_BYTES, load, save
 from core.boosting import RankBoost
 from core.errors import ArtifactError
 from tests.core.artifact_bytes import put_together, take_apart, training_table
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +24,7 @@ STORED = Path(__file__).parent / "stored_artifacts"
 # --- round trips ----------------------------------------------------------------------------------
 
 
+@long_form
 def test_bytes_do_not_depend_on_the_process() -> None:
     """Those of every stored artifact, loaded and saved again, in this process and in one with other hashes."""
     paths = sorted(STORED.glob("*.rankwright"))

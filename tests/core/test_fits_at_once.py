@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from core.registry import ALGORITHMS
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 from tests.waiting import patience
 
 FAMILIES = [
@@ -51,6 +51,7 @@ for name in sys.argv[2:]:
 """
 
 
+@long_form
 def test_two_threads_may_fit_at_once() -> None:
     """Also with numba's workqueue layer, which would abort if a kernel were shared out by numba's own threads."""
     environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"}

@@ -29,6 +29,7 @@ from tests.app.live_service import running
 from tests.deploy import compose_file, dockerfile, manifests
 from tests.deploy.manifests import Manifest, Pod, each, matches, of_kind, pods, quantity
 from tests.deploy.product import KNOWN, parse, read_settings
+from tests.long_form import long_form
 from tests.servers import PostgresServer
 from workers.slots import memory_per_fit
 
@@ -443,6 +444,7 @@ def test_the_cache_fits_on_its_volume(renderings: dict[str, Rendering]) -> None:
             assert quantity(pod.main["resources"]["requests"]["ephemeral-storage"]) >= sum(disks)
 
 
+@long_form
 def test_the_jobs_restore_a_backup(
     renderings: dict[str, Rendering], postgres: PostgresServer, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def two_workers(shop: Shop, folder: Path) -> Iterator[dict[str | None, Popen[byt
         yield introduced()
 
 
+@long_form
 def test_a_worker_stopped_past_its_lease_and_resumed_cannot_finish(
     shop: Shop, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from core.metrics import auc
 from examples import demo, tumours
 from tests.fuzz.machine import Fuzzer
 from tests.harness import children_of, is_running, run_here
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 from tests.waiting import eventually, patience
 
 MIB = 1024**2
@@ -85,6 +85,7 @@ def model(rankwright: Rankwright, dataset_id: str, folder: Path) -> dict[str, ob
     return answer
 
 
+@long_form
 def test_training_gives_a_good_ranker_and_its_figures(model: dict[str, dict[str, object]]) -> None:
     assert model["model"]["version"] == 1
     algorithm = model["model"]["algorithm"]

@@ -21,13 +21,14 @@ from app.platform.errors import OutOfSpace
 from app.platform.settings import Settings
 from app.platform.tables import Job, Model
 from tests.harness import ENDLESS, OWNER, Crew, csv_table, is_running
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 from tests.waiting import eventually, patience
 from workers import slots
 from workers.fit_process import FitProcess
 
 
+@long_form
 def test_a_lost_message_is_found_by_the_look(crew: Crew) -> None:
     crew.fit_process()  # idle: it is not about to claim the next job anyway
     before = crew.slots.by_look
@@ -201,6 +202,7 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     assert not codes.exists()
 
 
+@long_form
 def test_a_stopped_fit_process_is_replaced_and_its_job_goes_on(
     crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +242,7 @@ def test_a_job_whose_checkpoint_is_missing_or_damaged_starts_again(
     assert crew.shop.ends(job_id).state == "cancelled"
 
 
+@long_form
 def test_a_process_that_died_idle_costs_no_attempt(crew: Crew) -> None:
     pid = crew.fit_process()
     process = crew.slots.slots[0].process

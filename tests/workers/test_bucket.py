@@ -66,6 +66,7 @@ def test_api_worker_and_reader_share_only_database_and_bucket(
     eventually(lambda: list(staging.iterdir()) == [])
 
 
+@long_form
 def test_a_job_that_moves_to_another_machine_goes_on_from_its_checkpoint(
     machine: Callable[[str], Shop], make_slots: Callable[[Shop], Slots]
 ) -> None:

@@ -23,6 +23,7 @@ from app.jobs import queue
 from app.platform.settings import Settings
 from app.platform.tables import Job, JobEvent
 from tests.harness import Shop, csv_table, is_running
+from tests.long_form import long_form
 from tests.waiting import eventually, patience
 from workers import attempt
 from workers.child import OOM_SCORE
@@ -166,6 +167,7 @@ def test_an_allocation_far_beyond_the_limit_is_refused_and_the_process_goes_on()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA covers mmap on Linux")
+@long_form
 def test_a_thread_that_the_limit_refuses_is_a_lack_of_memory() -> None:
     """Python says so by a RuntimeError. It is the job's fault if the job holds more than its limit."""
     program = """
@@ -192,6 +194,7 @@ for held in (1, limit + (8 << 20)):
     assert done.stdout.split() == ["error", "memory"]
 
 
+@long_form
 def test_it_imports_until_a_job_comes() -> None:
     """In a process of its own: other tests have imported everything here."""
     program = """
@@ -231,6 +234,7 @@ child.main(sys.argv[1:])
 """
 
 
+@long_form
 def test_small_jobs_wait_for_no_collection_and_the_memory_of_a_large_one_is_returned() -> None:
     """All jobs are sent at once, so the process is idle only after the last one."""
     ours, theirs = socketpair()

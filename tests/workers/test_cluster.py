@@ -44,7 +44,7 @@ from tests.core.boosting.row_losses import HingeBoost
 from tests.core.coding.test_stored import make_rows
 from tests.core.column_sources import ArrayColumns
 from tests.harness import ENDLESS, OWNER, Shop, csv_table
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 from tests.sentences import Sentences
 from tests.waiting import eventually, patience
 from workers import join
@@ -317,6 +317,7 @@ def test_a_worker_that_cannot_listen_at_its_address_says_so(
         asyncio.run(join.work(*workers.place, "192.0.2.1", tmp_path))
 
 
+@long_form
 def test_a_worker_that_hangs_ends_the_fit_and_the_next_goes_on(
     workers: Cluster, tmp_path: Path
 ) -> None:
@@ -475,6 +476,7 @@ def test_without_the_secret_no_worker_joins(
     assert "RANKWRIGHT_DASK_SECRET_FILE" in capfd.readouterr().err
 
 
+@long_form
 def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goes_on(
     workers: Cluster,
     make_shop: Callable[..., Shop],

@@ -61,6 +61,7 @@ def run(house: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@long_form
 def test_all_are_compiled_once_and_counted(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKWRIGHT_KERNEL_CPU", "")  # no level is named: they are for this machine
     said = run(house, "--every-level", "--processes", "1").splitlines()

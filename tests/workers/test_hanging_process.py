@@ -75,6 +75,7 @@ def watched(
             watch.kill()
 
 
+@long_form
 def test_a_worker_whose_slot_hangs_ends(make_shop: Callable[..., Shop], tmp_path: Path) -> None:
     shop = make_shop()
     shop.upload(csv_table(50))

@@ -16,6 +16,7 @@ from tests.app.cli.conftest import told
 from tests.app.feedback.simulator import Simulator, feedback
 from tests.app.feedback.test_api_monitor import look, simulate, train
 from tests.app.live_service import Service
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 Run = Callable[..., Result]
@@ -114,6 +115,7 @@ def test_the_shadow_model(fallen: Simulator, run: Run, service: Service) -> None
     run("shadow", "m", code=2)
 
 
+@long_form
 def test_the_nightly_job_trains_a_challenger_once(
     fallen: Simulator,
     service: Service,

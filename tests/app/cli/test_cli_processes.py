@@ -133,6 +133,7 @@ def test_migrate_brings_an_empty_database_up_to_date(tmp_path: Path) -> None:
         assert migrate.current(url) == migrate.head()
 
 
+@long_form
 def test_migrate_can_wait_for_another_process(postgres: PostgresServer) -> None:
     url = postgres.create("awaited")
     try:

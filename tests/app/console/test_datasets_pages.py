@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.app.live_service import STRANGER, Service, table
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
@@ -220,6 +220,7 @@ def test_the_list_pages_and_filters(
     assert browser.get("/console/datasets?after=x").status_code == 422
 
 
+@long_form
 def test_all_columns_of_a_wide_table_are_reached_searched_and_sorted(
     service: Service, ours: PlainBrowser, visit: Callable[..., Any]
 ) -> None:

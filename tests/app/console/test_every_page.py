@@ -22,7 +22,7 @@ from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import STRANGER, Service, table
 from tests.app.refusals import everything
 from tests.fuzz.console import ROUTES
-from tests.long_form import LONG_FORM, rest
+from tests.long_form import LONG_FORM, long_form, rest
 
 LOOKS = [(390, True), *rest(*product((390, 1280, 1920), (False, True)))]
 # They answer with a file, a stream or JSON, or sign in.
@@ -287,6 +287,7 @@ def copy_job(service: Service, job_id: str, numbers: Iterable[int]) -> None:
         session.execute(insert(Job), copies)
 
 
+@long_form
 def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> None:
     """With 10,000 models in place of 2,000, or 4,000 in the short form, no page sends more questions, nor reads more
     rows; the first page asks as often with 10 models and jobs as with many.

@@ -19,7 +19,7 @@ from app.platform.settings import Settings
 from app.platform.tables import BrowserSession
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service, running, table
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 from tests.sentences import Sentences
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
@@ -314,6 +314,7 @@ def test_the_list_filters_and_pages(
     assert NASTY not in ask(f"/console/jobs?kind={NASTY}").text
 
 
+@long_form
 def test_the_log_pages_backwards(
     service: Service, ask: Callable[..., httpx.Response], hand_in: Any, monkeypatch: Any
 ) -> None:

@@ -21,6 +21,7 @@ from core.errors import CoreError
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import OWNER, Service, table
 from tests.app.queue_steps import add_model, change, submit
+from tests.long_form import long_form
 
 HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
 
@@ -483,6 +484,7 @@ def test_a_dataset_is_found_whatever_its_name(world: World) -> None:
         assert found(sought) == expected, sought
 
 
+@long_form
 def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., Any]) -> None:
     service, secret = world.service, world.service.key()
 
@@ -864,6 +866,7 @@ class TestNeedsAttention:
         assert not overview["has_more_drifted"]
 
 
+@long_form
 def test_the_description_is_a_page(world: World, visit: Callable[..., Any]) -> None:
     window = visit(world.service, width=390, dark=True)
     docs = window.open("/docs")

@@ -21,7 +21,7 @@ from app.ingest.errors import BadTable
 from app.jobs.fetching import Fetching, FetchStopped, SourceError
 from app.platform.errors import ServiceError, Unavailable
 from app.platform.settings import Settings
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 from tests.servers import PostgresServer
 from tests.waiting import eventually, patience
 
@@ -245,6 +245,7 @@ def test_unsupported_types(source: Source, tmp_path: Path) -> None:
         assert f" {name}," in detail
 
 
+@long_form
 def test_dates_that_no_dataset_can_have(source: Source, tmp_path: Path) -> None:
     """Infinity and years beyond 9999 are refused with the column."""
     for sql in (
@@ -326,6 +327,7 @@ def test_errors_of_a_query(source: Source, tmp_path: Path) -> None:
         assert connection.execute("SELECT to_regclass('made')").fetchone() == (None,)
 
 
+@long_form
 def test_servers_and_logins(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,7 +43,7 @@ from tests.app.queue_steps import hear_nothing
 from tests.app.training_jobs import sharing
 from tests.app.version_steps import made
 from tests.app.webhooks.event_steps import recorded, subscribe
-from tests.app.workbench import OWNER, Workbench, mostly_on_sqlite, on_both, quiet
+from tests.app.workbench import OWNER, Workbench, on_both, quiet
 from tests.long_form import rest
 
 MARK = "marker-7f3a"
@@ -434,7 +434,7 @@ def test_an_erasure_outlives_an_outage_unless_it_has_failed(bench: Workbench) ->
     assert (job.state, job.error and job.error["code"]) == ("failed", "erasure_expired")
 
 
-@mostly_on_sqlite
+@on_both
 @pytest.mark.parametrize("seam", ["erase_version", *rest("adopt", "adopted", "erase", "finish")])
 def test_killed_anywhere_it_starts_again(bench: Workbench, seam: str) -> None:
     bench.ready(as_csv(rows_of()), label="left", drop="customer", name="people")

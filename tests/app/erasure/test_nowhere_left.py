@@ -18,7 +18,7 @@ from tests.app.erasure.test_erasure_of_tables import MARK, as_csv, rows_of
 from tests.app.feedback.recording import record as record_decisions
 from tests.app.feedback.test_upkeep import keeper, settle
 from tests.app.live_service import Service
-from tests.long_form import rest
+from tests.long_form import DATABASES
 
 
 def places_with(service: Service, text: str) -> Iterator[str]:
@@ -83,7 +83,7 @@ def everything(service: Service, client: httpx.Client) -> dict[str, str]:
     return {"batch": scored.json()["id"], "invalid": invalid, "opened": opened, "model": model}
 
 
-@pytest.mark.parametrize("service_on_both", ["sqlite", *rest("postgres")], indirect=True)
+@pytest.mark.parametrize("service_on_both", DATABASES, indirect=True)
 def test_nothing_has_the_id_any_more(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())

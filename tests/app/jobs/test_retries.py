@@ -23,7 +23,7 @@ from app.scoring import batch
 from tests.app.evaluated_people import People, ask, ask_comparison, train
 from tests.app.preference_data import upload_items
 from tests.app.queue_steps import at_once
-from tests.app.workbench import OWNER, Workbench, mostly_on_sqlite, on_both, quiet
+from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 
 class Output(NamedTuple):
@@ -97,7 +97,7 @@ def retry(bench: Workbench, job_id: str) -> Job:
     return bench.db.writing(jobs.retry, bench.settings, OWNER, job_id)
 
 
-@mostly_on_sqlite
+@on_both
 def test_only_the_job_that_it_belongs_to_is_retried(bench: Workbench) -> None:
     for output in ask_for_all(bench):
         first = output.job_id()
@@ -140,7 +140,7 @@ def test_of_retries_at_once_one_is_accepted(bench: Workbench) -> None:
         assert output.status() == "ready"
 
 
-@mostly_on_sqlite
+@on_both
 def test_a_job_writes_to_nothing_of_another_job(bench: Workbench) -> None:
     """As a queue may hold it that an earlier version has filled: two live jobs for one output."""
     for output in ask_for_all(bench):

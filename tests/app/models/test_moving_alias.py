@@ -15,7 +15,7 @@ from sqlalchemy import Engine, event, select, update
 from app.platform.database import open_database
 from app.platform.tables import ModelAlias
 from tests.app.live_service import NAMES, Service, table
-from tests.long_form import LONG_FORM, rest
+from tests.long_form import DATABASES, LONG_FORM
 
 ROW = dict.fromkeys(NAMES, 0.25)
 ALIAS = "churn@live"
@@ -140,7 +140,7 @@ def reads(service: Service) -> Iterator[str]:
             yield path
 
 
-@pytest.mark.parametrize("service_on_both", ["sqlite", *rest("postgres")], indirect=True)
+@pytest.mark.parametrize("service_on_both", DATABASES, indirect=True)
 def test_a_read_is_of_one_version(moving: Moving) -> None:
     paths = sorted(set(reads(moving.service)))
     differing = 0

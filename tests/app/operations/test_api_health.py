@@ -32,7 +32,7 @@ from tests.app.live_service import Service, running
 from tests.buckets import BucketServer
 from tests.identity_provider import IdentityProvider
 from tests.identity_provider import running as running_provider
-from tests.long_form import rest
+from tests.long_form import DATABASES, long_form
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 from tests.waiting import eventually, patience
@@ -41,7 +41,7 @@ SERVES = {"database", "schema", "blob_store", "disk"}
 WORKS = {"broker", "worker", "dispatcher"}
 
 
-@pytest.mark.parametrize("database_url", ["sqlite", *rest("postgres")], indirect=True)
+@pytest.mark.parametrize("database_url", DATABASES, indirect=True)
 def test_each_part_that_is_away_is_named(
     tmp_path: Path, database_url: str, valkey: ValkeyServer
 ) -> None:
@@ -143,6 +143,7 @@ def test_it_is_ready_without_broker_and_workers_as_scores_are_answered(service: 
     assert "unavailable" in parts["broker"]["detail"]
 
 
+@long_form
 def test_it_answers_while_requests_hold_every_thread_and_connection(settings: Settings) -> None:
     with ExitStack() as stack:
         service = stack.enter_context(running(settings.model_copy(update={"database_pool": 1})))

@@ -42,7 +42,7 @@ from tests.app.webhooks.receivers import Receiver
 from tests.buckets import BucketServer
 from tests.identity_provider import IdentityProvider, free_port
 from tests.identity_provider import running as running_provider
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.servers import PostgresServer
 from tests.waiting import patience
 
@@ -133,6 +133,7 @@ def test_a_backup_under_load_is_restored(
     assert stored == {name.removeprefix(backup.BLOBS) for name in quiet.files if "blobs/" in name}
 
 
+@long_form
 def test_a_restored_service_signs_in_sends_webhooks_and_refreshes_sources(
     create: Callable[[str], SecretStr], bucket_server: BucketServer, tmp_path: Path
 ) -> None:

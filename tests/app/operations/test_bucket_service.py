@@ -15,6 +15,7 @@ from app.operations.doctor import Finding, Level, examine
 from app.platform.settings import Settings
 from app.platform.stores import open_store
 from tests.app.live_service import NAMES, Service, running, table
+from tests.long_form import long_form
 
 if TYPE_CHECKING:
     from tests.buckets import BucketServer
@@ -98,6 +99,7 @@ def test_the_doctor_examines_the_bucket(in_bucket: Service, bucket_server: Bucke
     assert examined(in_bucket.settings)["blobs"].level == Level.FAIL
 
 
+@long_form
 def test_the_doctor_names_a_bucket_that_cannot_be_used(
     in_bucket: Service, bucket_server: BucketServer
 ) -> None:

@@ -47,7 +47,7 @@ from app.webhooks.secrets import new_secret
 from app.webhooks.sending import Sender
 from tests.app.operations import mortal
 from tests.app.webhooks.receivers import Receiver, status
-from tests.long_form import rest
+from tests.long_form import DATABASES, rest
 from tests.waiting import eventually, patience
 
 OWNER = "ada"
@@ -326,13 +326,11 @@ def test_a_secret_that_cannot_be_read_is_a_failed_attempt(
     assert state(db, sent)[0] == "delivered"
 
 
-mostly_on_sqlite = pytest.mark.parametrize(
-    "database_url", ["sqlite", *rest("postgres")], indirect=True
-)
+on_both = pytest.mark.parametrize("database_url", DATABASES, indirect=True)
 POINTS = [point for point in failpoints.POINTS if point.startswith("delivery_")]
 
 
-@mostly_on_sqlite
+@on_both
 @pytest.mark.parametrize(
     "point", ["delivery_sent", *rest(*(point for point in POINTS if point != "delivery_sent"))]
 )

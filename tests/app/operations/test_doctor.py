@@ -30,18 +30,11 @@ from app.platform.tables import DecisionSegment, Role, Webhook
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from tests.app.uploads import put
 from tests.identity_provider import ec_key, free_port, odd_provider
-from tests.long_form import rest
 from tests.otlp import receiver
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 
 LONG_AGO = 1.5
-
-
-@pytest.fixture(params=["sqlite", *rest("postgres")])
-def database_url(request: pytest.FixtureRequest) -> str:
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.long_form import long_form
 from tests.waiting import patience
 
 
@@ -23,6 +24,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return result
 
 
+@long_form
 def test_a_table_is_missed_by_the_migrations_counted_and_deleted_with_its_owner_s_data(
     found: dict[str, Any],
 ) -> None:

@@ -34,12 +34,10 @@ from app.platform.tables import (
 from app.schedules import due_repository
 from tests.app.operations import mortal
 from tests.app.queue_steps import OWNER, add_dataset
-from tests.long_form import rest
+from tests.long_form import DATABASES
 from tests.waiting import eventually
 
-mostly_on_sqlite = pytest.mark.parametrize(
-    "database_url", ["sqlite", *rest("postgres")], indirect=True
-)
+on_both = pytest.mark.parametrize("database_url", DATABASES, indirect=True)
 ISSUER = "https://login.example"
 SOURCE = {"kind": "object", "connection": "exports", "url": "s3://exports/people.csv"}
 
@@ -248,7 +246,7 @@ def test_any_number_of_dispatchers_run_each_due_time_once(
     assert len({found(db, id_).last_dataset_id for id_ in ids}) == len(ids)
 
 
-@mostly_on_sqlite
+@on_both
 def test_a_dispatcher_that_is_killed_before_the_commit_leaves_one_run(
     db: Database, database_url: str, scheduler: Scheduler, connections: Path
 ) -> None:

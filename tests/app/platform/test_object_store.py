@@ -23,6 +23,7 @@ from app.platform.settings import MIB
 from tests import buckets
 from tests.app.queue_steps import at_once
 from tests.buckets import BucketServer
+from tests.long_form import long_form
 from tests.waiting import eventually, patience
 
 FAULTS = {
@@ -381,6 +382,7 @@ print(int(peak) << 10)
 """
 
 
+@long_form
 def test_uploads_at_the_same_time_share_a_budget_of_memory(
     server: BucketServer, tmp_path: Path
 ) -> None:

@@ -181,6 +181,7 @@ def tcp_sockets(pid: int) -> set[str]:
     return {line[1] for line in lines if line[9] in inodes}
 
 
+@long_form
 def test_nothing_is_compiled_before_it_is_ready(served: Serve) -> None:
     assert served.compiled == []
 
@@ -300,6 +301,7 @@ def test_a_fit_process_is_replaced_and_ends_with_its_worker(served: Serve) -> No
     eventually(lambda: served.get("/health/staffed").is_success)
 
 
+@long_form
 def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve) -> None:
     frozen = ("worker",)
     # A test before may have killed some: they have begun when all is well.
@@ -400,6 +402,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
+@long_form
 def test_it_starts_on_a_full_disk_and_scores(small_disk: Path, tmp_path: Path) -> None:
     state = small_disk / "state"
     first = Settings(state_dir=state, min_free_bytes=0)

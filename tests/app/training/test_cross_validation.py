@@ -32,7 +32,7 @@ from tests.app.training_jobs import (
     run,
     table_of,
 )
-from tests.app.workbench import OWNER, Workbench, breast_cancer, mostly_on_sqlite, quiet
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 from tests.long_form import rest
 from tests.sentences import Sentences
 
@@ -87,7 +87,7 @@ def test_what_is_noise_is_worth_half(tmp_path: Path, name: str) -> None:
     assert area["low"] < area["value"] < area["high"]
 
 
-@mostly_on_sqlite
+@on_both
 def test_figures_and_curve(bench: Workbench) -> None:
     """The areas are the folds' means; the curve's area is near them; its thresholds are the served ranker's."""
     dataset = bench.ready(breast_cancer(), positive="malignant")

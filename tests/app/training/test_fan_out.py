@@ -22,7 +22,7 @@ from tests.app.mortal_worker import work
 from tests.app.queue_steps import hear_nothing
 from tests.app.training_jobs import sharing, table
 from tests.app.workbench import OWNER, Workbench
-from tests.long_form import LONG_FORM, long_form
+from tests.long_form import LONG_FORM
 
 SEARCHED: dict[str, Any] = {
     "algorithm": {"name": "rankboost"},
@@ -110,9 +110,6 @@ def let_leases_run_out(bench: Workbench) -> None:
         session.execute(update(Job).values(not_before=0.0))
 
 
-@pytest.mark.parametrize(
-    "database_url", ["sqlite", pytest.param("postgres", marks=long_form)], indirect=True
-)
 def test_killed_at_every_seam_it_ends_with_one_model_the_same_as_in_one_process(
     bench: Workbench,
 ) -> None:

@@ -25,7 +25,7 @@ from core.metrics import (
 )
 from core.registry import ALGORITHMS
 from tests.app.evaluated_people import ask_comparison, evaluate
-from tests.app.workbench import OWNER, Workbench, mostly_on_sqlite, on_both
+from tests.app.workbench import OWNER, Workbench, on_both
 from tests.long_form import rest
 from tests.sentences import Sentences
 
@@ -100,7 +100,7 @@ def assert_same(found: list[Any], expected: list[Any]) -> None:
         assert one[1:] == pytest.approx(other[1:])
 
 
-@mostly_on_sqlite
+@on_both
 def test_figures_within_queries_are_those_of_the_artifact_s_scores(bench: Workbench) -> None:
     learn, judge = Answers(60, 0), Answers(40, 1)
     model, found = evaluated_by(bench, learn, judge, BOOST)

@@ -20,7 +20,7 @@ from app.training.splits import InnerSplits, split, split_rows
 from core.metrics import auc, pair_order, partial_auc
 from core.registry import ALGORITHMS
 from tests.app.preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
-from tests.app.workbench import OWNER, Workbench, mostly_on_sqlite
+from tests.app.workbench import OWNER, Workbench, on_both
 from tests.long_form import rest
 from tests.sentences import Sentences
 
@@ -368,7 +368,7 @@ def test_trees_are_pruned_by_search(bench: Workbench) -> None:
     assert model.parameters["pruning"] == model.search["chosen"]["pruning"]
 
 
-@mostly_on_sqlite
+@on_both
 def test_candidates_that_cannot_be_fitted_are_out_of_the_race(
     bench: Workbench, sentences: Sentences
 ) -> None:

@@ -16,7 +16,7 @@ from core.metrics import auc
 from core.selection import Auto, HeldOut, Member, run_plan
 from core.selection.candidates import RUN_PARAMETERS
 from tests.core.selection.test_auto import World, is_grown
-from tests.long_form import LONG_FORM, one_in
+from tests.long_form import LONG_FORM, long_form, one_in
 
 PREVALENCE = 0.1
 TEST_Y = (np.arange(20_000) % 10 == 0).astype(np.int8)
@@ -90,6 +90,7 @@ class Population(World):
 
 
 @pytest.mark.parametrize("n_rows", one_in(2, [20_000, 3_000]))
+@long_form
 def test_more_time_is_never_worse(n_rows: int) -> None:
     """Each longer budget is at least as good on average, up to two standard errors, and the longest is better."""
     found = [
