@@ -19,15 +19,12 @@ router = APIRouter(prefix="/v1/holds", tags=["holds"], route_class=GuardedRoute)
 class HoldRequest(Body):
     """A legal hold to place."""
 
-    kind: HoldKind = Field(
-        description="What the hold covers: one `dataset`, one `model`, or everything of the `owner`."
-    )
-    resource_id: str | None = Field(
-        default=None,
-        description="Id of the dataset or the model, which may be in the trash. Null for kind `owner`.",
-        examples=["ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012"],
-    )
-    reason: ReasonText = Field(description="Why the hold is placed.", examples=["Case 2026-17"])
+    kind: HoldKind
+    """What the hold covers: one `dataset`, one `model`, or everything of the `owner`."""
+    resource_id: str | None = Field(default=None, examples=["ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
+    """Id of the dataset or the model, which may be in the trash. Null for kind `owner`."""
+    reason: ReasonText = Field(examples=["Case 2026-17"])
+    """Why the hold is placed."""
 
     @model_validator(mode="after")
     def _names_what_it_covers(self) -> Self:
@@ -41,23 +38,31 @@ class HoldRequest(Body):
 class HoldRelease(Body):
     """The release of a legal hold."""
 
-    reason: ReasonText = Field(description="Why the hold is released.", examples=["Case closed"])
+    reason: ReasonText = Field(examples=["Case closed"])
+    """Why the hold is released."""
 
 
 class Hold(Resource):
     """A legal hold."""
 
-    id: str = Field(description="Id of the hold.")
-    kind: HoldKind = Field(description="What the hold covers.")
-    resource_id: str | None = Field(
-        description="Id of the dataset or the model. Null for kind `owner`."
-    )
-    reason: str = Field(description="Why the hold was placed.")
-    author: str | None = Field(description="Name of who placed it.")
-    placed_at: Timestamp = Field(description="When it was placed.")
-    released_at: Timestamp | None = Field(description="When it was released. Null: it is active.")
-    release_reason: str | None = Field(description="Why it was released.")
-    released_by: str | None = Field(description="Name of who released it.")
+    id: str
+    """Id of the hold."""
+    kind: HoldKind
+    """What the hold covers."""
+    resource_id: str | None
+    """Id of the dataset or the model. Null for kind `owner`."""
+    reason: str
+    """Why the hold was placed."""
+    author: str | None
+    """Name of who placed it."""
+    placed_at: Timestamp
+    """When it was placed."""
+    released_at: Timestamp | None
+    """When it was released. Null: it is active."""
+    release_reason: str | None
+    """Why it was released."""
+    released_by: str | None
+    """Name of who released it."""
 
 
 class HoldPage(PageOf[Hold]):

@@ -79,63 +79,45 @@ ContentEncoding = Annotated[str, one_of((*CONTENT_ENCODINGS, ZIP))]
 class TopValue(Resource):
     """A frequent value of a column, and the number of rows that have it."""
 
-    value: float | bool | str | None = Field(
-        description="The value. For a `datetime` column: seconds since 1970, as in `min`, `max` and `mean`."
-    )
-    count: int = Field(description="Number of rows with this value.")
+    value: float | bool | str | None
+    """The value. For a `datetime` column: seconds since 1970, as in `min`, `max` and `mean`."""
+    count: int
+    """Number of rows with this value."""
 
 
 class Column(Resource):
     """The profile of one column."""
 
-    name: str = Field(description="Name of the column.")
-    type: ColumnType | None = Field(
-        description="`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped.",
-        examples=["numeric"],
-    )
-    role: Role = Field(
-        description="`feature`, `label`, `item`, `weight`, `group` or `query`. `protected`: declared in the upload "
-        "field `protected`; it is a feature only of models whose training job names it in `protected_features`. "
-        "`identifier`: a text column with a different value in nearly every row; it is not used as a feature. "
-        "`dropped`: not read.",
-        examples=["feature"],
-    )
-    protected: bool = Field(
-        default=False,
-        description="True if the upload declared the column as protected. Evaluations compare its groups.",
-    )
-    seems_protected: bool = Field(
-        default=False,
-        description="True if the column is not declared as protected, but its name suggests a legally protected "
-        "attribute, such as `sex` or `age`. Evaluations compare its groups, too.",
-    )
-    missing: int | None = Field(
-        description="Number of rows without a value. Null if the column was not read."
-    )
-    distinct: int | None = Field(
-        default=None, description="Number of different values. Null if the column was not read."
-    )
-    distinct_is_bound: bool = Field(
-        default=False,
-        description="True if the actual number of different values may be greater than `distinct`.",
-    )
-    constant: bool | None = Field(
-        default=None,
-        description="True if all rows of a feature have the same value or none has a value. Such a feature is "
-        "useless for ranking. Null if the column is not a feature.",
-    )
-    min: float | None = Field(
-        default=None, description="Smallest value. Null unless the column has numbers or dates."
-    )
-    max: float | None = Field(
-        default=None, description="Largest value. Null unless the column has numbers or dates."
-    )
-    mean: float | None = Field(
-        default=None, description="Mean value. Null unless the column has numbers or dates."
-    )
-    top: list[TopValue] | None = Field(
-        default=None, description="The most frequent values. Null if they were not counted."
-    )
+    name: str
+    """Name of the column."""
+    type: ColumnType | None = Field(examples=["numeric"])
+    """`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped."""
+    role: Role = Field(examples=["feature"])
+    """`feature`, `label`, `item`, `weight`, `group` or `query`. `protected`: declared in the upload field `protected`;
+    it is a feature only of models whose training job names it in `protected_features`. `identifier`: a text column with
+    a different value in nearly every row; it is not used as a feature. `dropped`: not read."""
+    protected: bool = False
+    """True if the upload declared the column as protected. Evaluations compare its groups."""
+    seems_protected: bool = False
+    """True if the column is not declared as protected, but its name suggests a legally protected attribute, such as
+    `sex` or `age`. Evaluations compare its groups, too."""
+    missing: int | None
+    """Number of rows without a value. Null if the column was not read."""
+    distinct: int | None = None
+    """Number of different values. Null if the column was not read."""
+    distinct_is_bound: bool = False
+    """True if the actual number of different values may be greater than `distinct`."""
+    constant: bool | None = None
+    """True if all rows of a feature have the same value or none has a value. Such a feature is useless for ranking.
+    Null if the column is not a feature."""
+    min: float | None = None
+    """Smallest value. Null unless the column has numbers or dates."""
+    max: float | None = None
+    """Largest value. Null unless the column has numbers or dates."""
+    mean: float | None = None
+    """Mean value. Null unless the column has numbers or dates."""
+    top: list[TopValue] | None = None
+    """The most frequent values. Null if they were not counted."""
 
     @model_validator(mode="before")
     @classmethod
@@ -152,23 +134,30 @@ class Column(Resource):
 class ColumnInterval(Resource):
     """An AUC with its confidence interval at level 0.95."""
 
-    value: float = Field(description="The AUC.")
-    low: float = Field(description="Lower end of the confidence interval.")
-    high: float = Field(description="Upper end of the confidence interval.")
+    value: float
+    """The AUC."""
+    low: float
+    """Lower end of the confidence interval."""
+    high: float
+    """Upper end of the confidence interval."""
 
 
 class Quantile(Resource):
     """A quantile: the smallest value that at least the fraction `at` of the rows does not exceed."""
 
-    at: float = Field(description="Fraction of the rows.")
-    value: float = Field(description="Value of the quantile.")
+    at: float
+    """Fraction of the rows."""
+    value: float
+    """Value of the quantile."""
 
 
 class Histogram(Resource):
     """A histogram with bins of equal width."""
 
-    edges: list[float] = Field(description="Edges of the bins, ascending; one more than `counts`.")
-    counts: list[int] = Field(description="Number of rows in each bin.")
+    edges: list[float]
+    """Edges of the bins, ascending; one more than `counts`."""
+    counts: list[int]
+    """Number of rows in each bin."""
 
 
 class ColumnProfile(Resource):
@@ -176,49 +165,38 @@ class ColumnProfile(Resource):
     seconds since 1970.
     """
 
-    name: str = Field(description="Name of the column.")
-    quantiles: list[Quantile] | None = Field(
-        description="Quantiles of the values. Null for a categorical feature."
-    )
-    histogram: Histogram | None = Field(
-        description="Histogram of the values. Null for a categorical feature."
-    )
-    auc: ColumnInterval | None = Field(
-        description="AUC of the feature's values as scores. A category is scored by the fraction of positives "
-        "among its other rows. Null without a binary label."
-    )
-    missing_auc: ColumnInterval | None = Field(
-        description="AUC of a score that is 1 for a missing value and 0 otherwise. Null if no value or every "
-        "value is missing."
-    )
-    leak: bool = Field(
-        description="True if the AUC is so extreme that the feature was probably derived from the label."
-    )
+    name: str
+    """Name of the column."""
+    quantiles: list[Quantile] | None
+    """Quantiles of the values. Null for a categorical feature."""
+    histogram: Histogram | None
+    """Histogram of the values. Null for a categorical feature."""
+    auc: ColumnInterval | None
+    """AUC of the feature's values as scores. A category is scored by the fraction of positives among its other rows.
+    Null without a binary label."""
+    missing_auc: ColumnInterval | None
+    """AUC of a score that is 1 for a missing value and 0 otherwise. Null if no value or every value is missing."""
+    leak: bool
+    """True if the AUC is so extreme that the feature was probably derived from the label."""
 
 
 class Duplicates(Resource):
     """Rows that are equal to another row in every feature."""
 
-    rows: int = Field(description="Number of rows that are equal to another row.")
-    repeated: int = Field(description="Number of rows minus number of distinct rows.")
-    rows_of_both_classes: int | None = Field(
-        default=None,
-        description="Number of rows with an equal row of the other class; no ranker can separate them. Null "
-        "without a binary label.",
-    )
-    estimated: bool = Field(
-        description="True if the counts are estimated from a sample of the rows."
-    )
-    kinds: int | None = Field(
-        default=None,
-        description="Exact number of distinct rows if it is below 30; otherwise null.",
-    )
-    in_splits: Copies | None = Field(
-        description="Where equal rows go when a job splits the table. `together`: to the same side and the same "
-        "fold. Equal rows can be on both sides with `groups` (they belong to different groups or "
-        "queries), `few_kinds` (fewer than 30 distinct rows, each about 10 times or more) and `time` "
-        "(the job splits by time). Null for a dataset of kind `preferences`."
-    )
+    rows: int
+    """Number of rows that are equal to another row."""
+    repeated: int
+    """Number of rows minus number of distinct rows."""
+    rows_of_both_classes: int | None = None
+    """Number of rows with an equal row of the other class; no ranker can separate them. Null without a binary label."""
+    estimated: bool
+    """True if the counts are estimated from a sample of the rows."""
+    kinds: int | None = None
+    """Exact number of distinct rows if it is below 30; otherwise null."""
+    in_splits: Copies | None
+    """Where equal rows go when a job splits the table. `together`: to the same side and the same fold. Equal rows can
+    be on both sides with `groups` (they belong to different groups or queries), `few_kinds` (fewer than 30 distinct
+    rows, each about 10 times or more) and `time` (the job splits by time). Null for a dataset of kind `preferences`."""
 
 
 class DatasetProfile(Resource):
@@ -228,18 +206,18 @@ class DatasetProfile(Resource):
     rows: RowsOrNull
     positives: PositivesOrNull
     negatives: NegativesOrNull
-    queries: QuerySizes | None = Field(
-        description="Number and sizes of the queries. Null without a query column."
-    )
-    grades: list[GradeRows] | None = Field(
-        description="Number of rows of each grade. Null unless the dataset is of kind `graded`."
-    )
-    columns: list[ColumnProfile] = Field(description="The features and their distributions.")
-    rows_looked_at: int = Field(
-        description="Number of rows that were read: all, or a random sample of a large table."
-    )
-    duplicates: Duplicates = Field(description="Rows that are equal to another row.")
-    warnings: list[TableWarning] = Field(description="Warnings about the table.")
+    queries: QuerySizes | None
+    """Number and sizes of the queries. Null without a query column."""
+    grades: list[GradeRows] | None
+    """Number of rows of each grade. Null unless the dataset is of kind `graded`."""
+    columns: list[ColumnProfile]
+    """The features and their distributions."""
+    rows_looked_at: int
+    """Number of rows that were read: all, or a random sample of a large table."""
+    duplicates: Duplicates
+    """Rows that are equal to another row."""
+    warnings: list[TableWarning]
+    """Warnings about the table."""
 
     @classmethod
     def of_rows(cls, dataset: Any, profile: Any) -> DatasetProfile:
@@ -255,127 +233,106 @@ class DatasetProfile(Resource):
 class CountedValue(Resource):
     """A value of the label, and the number of rows that have it."""
 
-    value: str = Field(description="The value, as text.")
-    count: int | None = Field(
-        description="Number of rows with this value. Null for a version to which rows were appended."
-    )
-    positive: bool = Field(description="True if the value counts as positive.")
+    value: str
+    """The value, as text."""
+    count: int | None
+    """Number of rows with this value. Null for a version to which rows were appended."""
+    positive: bool
+    """True if the value counts as positive."""
 
 
 class TableFault(Resource):
     """An error in a table, with its location."""
 
-    detail: str = Field(description="What is wrong: the column, the rule and the value.")
-    part: int | None = Field(
-        default=None,
-        description="Number of the file in an upload of several files. Null for a single file.",
-    )
-    line: int | None = Field(
-        default=None, description="Line number, from 1. Null if the error has no line."
-    )
-    column: str | None = Field(
-        default=None, description="Name of the column. Null if the error has no column."
-    )
-    sheet: str | None = Field(
-        default=None, description="Name of the sheet. Null if the table is not in a workbook."
-    )
-    cell: str | None = Field(
-        default=None,
-        description="Address of the cell in the sheet, such as C3. Null if the error has no cell.",
-    )
-    sheets: list[str] | None = Field(
-        default=None,
-        description="Names of the workbook's sheets that can be read, if there are several: one for `sheet`.",
-    )
-    suggestion: dict[str, str] | None = Field(
-        default=None,
-        description="Upload fields that may correct the error, with a value for each: for example the likely "
-        "label or positive value. Null if there is no suggestion.",
-    )
-    values: list[CountedValue] | None = Field(
-        default=None,
-        description="For a label with more than two values: up to 100 of the values read, most frequent first. "
-        "List the positive ones in `positive`. Null for other errors.",
-    )
+    detail: str
+    """What is wrong: the column, the rule and the value."""
+    part: int | None = None
+    """Number of the file in an upload of several files. Null for a single file."""
+    line: int | None = None
+    """Line number, from 1. Null if the error has no line."""
+    column: str | None = None
+    """Name of the column. Null if the error has no column."""
+    sheet: str | None = None
+    """Name of the sheet. Null if the table is not in a workbook."""
+    cell: str | None = None
+    """Address of the cell in the sheet, such as C3. Null if the error has no cell."""
+    sheets: list[str] | None = None
+    """Names of the workbook's sheets that can be read, if there are several: one for `sheet`."""
+    suggestion: dict[str, str] | None = None
+    """Upload fields that may correct the error, with a value for each: for example the likely label or positive value.
+    Null if there is no suggestion."""
+    values: list[CountedValue] | None = None
+    """For a label with more than two values: up to 100 of the values read, most frequent first. List the positive ones
+    in `positive`. Null for other errors."""
 
 
 class TableWarning(Resource):
     """How values of a column were changed because they could not be used as they are, or what a column may mean."""
 
-    code: str = Field(
-        description="`values_taken_for_missing`: rare values that do not fit their column count as missing. "
-        "`words_pooled`: there are too many categories; the rarest count as missing. `identifier`: "
-        "nearly every row has a different value, so the column is not a feature. "
-        "`column_without_name`: the column was ignored. `rows_without_label`: these rows were "
-        "ignored. `label_of_many_values`: all values but the positive one count as negative. "
-        "`numbers_with_thousands`: numbers such as 1.234,56 were read as categories. "
-        "`dates_of_unknown_order`: dates such as 03/04/2026 were read as categories. "
-        "`leading_zeros`: whole numbers such as 04109 were read as categories because all have the same number "
-        "of digits, or as numbers, which lose the zeros. "
-        "`words_among_numbers`: a column of numbers or dates was read as categories because it "
-        "contains a few words. `missing_word_like_code`: a word that counts as missing is written like the "
-        "categories of the column, such as NA beside DE and FR. `rows_of_groups`: rows seem to belong together, such "
-        "as all rows of one customer, but the upload has no group column.",
-        examples=["values_taken_for_missing"],
-    )
-    column: str = Field(description="Name of the column.")
-    detail: str = Field(description="The warning in one or two sentences.")
-    count: int = Field(description="Number of affected values, categories or rows.")
-    parameter: str = Field(description="Upload field that changes this.")
-    line: int | None = Field(
-        description="Line of the first occurrence. Null if the format has no lines."
-    )
-    suggestion: dict[str, str] | None = Field(
-        None,
-        description="Upload fields with which the values would be read, with a value for each. Null if there is "
-        "no suggestion.",
-    )
+    code: str = Field(examples=["values_taken_for_missing"])
+    """`values_taken_for_missing`: rare values that do not fit their column count as missing. `words_pooled`: there are
+    too many categories; the rarest count as missing. `identifier`: nearly every row has a different value, so the
+    column is not a feature. `column_without_name`: the column was ignored. `rows_without_label`: these rows were
+    ignored. `label_of_many_values`: all values but the positive one count as negative. `numbers_with_thousands`:
+    numbers such as 1.234,56 were read as categories. `dates_of_unknown_order`: dates such as 03/04/2026 were read as
+    categories. `leading_zeros`: whole numbers such as 04109 were read as categories because all have the same number of
+    digits, or as numbers, which lose the zeros. `words_among_numbers`: a column of numbers or dates was read as
+    categories because it contains a few words. `missing_word_like_code`: a word that counts as missing is written like
+    the categories of the column, such as NA beside DE and FR. `rows_of_groups`: rows seem to belong together, such as
+    all rows of one customer, but the upload has no group column."""
+    column: str
+    """Name of the column."""
+    detail: str
+    """The warning in one or two sentences."""
+    count: int
+    """Number of affected values, categories or rows."""
+    parameter: str
+    """Upload field that changes this."""
+    line: int | None
+    """Line of the first occurrence. Null if the format has no lines."""
+    suggestion: dict[str, str] | None = None
+    """Upload fields with which the values would be read, with a value for each. Null if there is no suggestion."""
 
 
 class Pairs(Resource):
     """The pairs of a dataset of kind `preferences`: which item is better than which."""
 
-    status: Annotated[str, one_of(("processing", "ready", "invalid"))] = Field(
-        description="`processing`, `ready` or `invalid`."
-    )
-    job_id: str = Field(description="Id of the job that reads the pairs.")
-    content_type: ContentType = Field(description="Media type of the upload.")
-    content_encoding: ContentEncoding | None = Field(
-        description="Compression of the upload. Null: none."
-    )
-    bytes: int = Field(description="Size of the upload in bytes.")
-    sha256: str = Field(description="SHA-256 of the uploaded bytes.")
-    pairs: int | None = Field(description="Number of pairs. Null until they have been read.")
-    items: int | None = Field(
-        description="Number of different items in the pairs. Null until they have been read."
-    )
-    weighted: bool | None = Field(
-        description="True if the pairs have weights. Null until they have been read."
-    )
-    errors: list[TableFault] = Field(
-        description="Errors in the table. Empty unless `status` is `invalid`."
-    )
+    status: Annotated[str, one_of(("processing", "ready", "invalid"))]
+    """`processing`, `ready` or `invalid`."""
+    job_id: str
+    """Id of the job that reads the pairs."""
+    content_type: ContentType
+    """Media type of the upload."""
+    content_encoding: ContentEncoding | None
+    """Compression of the upload. Null: none."""
+    bytes: int
+    """Size of the upload in bytes."""
+    sha256: str
+    """SHA-256 of the uploaded bytes."""
+    pairs: int | None
+    """Number of pairs. Null until they have been read."""
+    items: int | None
+    """Number of different items in the pairs. Null until they have been read."""
+    weighted: bool | None
+    """True if the pairs have weights. Null until they have been read."""
+    errors: list[TableFault]
+    """Errors in the table. Empty unless `status` is `invalid`."""
     created_at: CreatedAt
 
 
 class Label(Resource):
     """One label of a dataset with several labels."""
 
-    name: str = Field(description="Name of the column.")
-    positive: str | None = Field(
-        default=None,
-        description="Value that counts as positive. Null until the table has been read.",
-    )
-    negative: str | None = Field(
-        default=None,
-        description="Value that counts as negative. Null until the table has been read.",
-    )
-    positives: int | None = Field(
-        default=None, description="Number of positive rows. Null until the table has been read."
-    )
-    negatives: int | None = Field(
-        default=None, description="Number of negative rows. Null until the table has been read."
-    )
+    name: str
+    """Name of the column."""
+    positive: str | None = None
+    """Value that counts as positive. Null until the table has been read."""
+    negative: str | None = None
+    """Value that counts as negative. Null until the table has been read."""
+    positives: int | None = None
+    """Number of positive rows. Null until the table has been read."""
+    negatives: int | None = None
+    """Number of negative rows. Null until the table has been read."""
 
 
 def _moment(value: object) -> float | None:
@@ -397,23 +354,14 @@ class SourceRequest(Body):
     """Where the rows come from. Exactly one of `decisions`, `url` and `connection` is given."""
 
     decisions: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=MAX_TEXT_LENGTH,
-        description="The alias whose decisions are the rows, as name@alias, with the labels that their outcomes give "
-        "them. It must record decisions.",
-        examples=["churn@live"],
+        default=None, min_length=1, max_length=MAX_TEXT_LENGTH, examples=["churn@live"]
     )
-    since: Moment = Field(
-        default=None,
-        description="With `decisions`: time of the earliest decision, as a date or a time. Null: no limit.",
-        examples=["2026-01-01"],
-    )
-    until: Moment = Field(
-        default=None,
-        description="With `decisions`: only decisions before this date or time. Null: no limit.",
-        examples=["2026-07-01"],
-    )
+    """The alias whose decisions are the rows, as name@alias, with the labels that their outcomes give them. It must
+    record decisions."""
+    since: Moment = Field(default=None, examples=["2026-01-01"])
+    """With `decisions`: time of the earliest decision, as a date or a time. Null: no limit."""
+    until: Moment = Field(default=None, examples=["2026-07-01"])
+    """With `decisions`: only decisions before this date or time. Null: no limit."""
     url: str | None = Field(
         default=None,
         min_length=1,
@@ -423,25 +371,15 @@ class SourceRequest(Body):
         examples=["s3://warehouse/exports/loans.parquet"],
     )
     connection: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=63,
-        description="Name of a database of `GET /v1/sources`.",
-        examples=["warehouse"],
+        default=None, min_length=1, max_length=63, examples=["warehouse"]
     )
-    query: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=63,
-        description="With `connection`: name of one of its queries.",
-        examples=["loans-since"],
-    )
+    """Name of a database of `GET /v1/sources`."""
+    query: str | None = Field(default=None, min_length=1, max_length=63, examples=["loans-since"])
+    """With `connection`: name of one of its queries."""
     parameters: dict[str, Any] = Field(
-        default_factory=dict,
-        max_length=100,
-        description="With `connection`: the value of each parameter of the query, by name.",
-        examples=[{"since": "2026-01-01"}],
+        default_factory=dict, max_length=100, examples=[{"since": "2026-01-01"}]
     )
+    """With `connection`: the value of each parameter of the query, by name."""
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Self:
@@ -475,112 +413,105 @@ _SOURCE_MEMBERS: dict[str, tuple[str, ...]] = {
 class QueryParameter(Resource):
     """A parameter of a query."""
 
-    name: str = Field(description="Name of the parameter.")
-    type: Annotated[str, one_of(PARAMETER_TYPES)] = Field(description="Type of its values.")
+    name: str
+    """Name of the parameter."""
+    type: Annotated[str, one_of(PARAMETER_TYPES)]
+    """Type of its values."""
 
 
 class SourceQuery(Resource):
     """A query that can be read."""
 
-    name: str = Field(description="Name of the query.")
-    parameters: list[QueryParameter] = Field(description="Its parameters; each must be given.")
+    name: str
+    """Name of the query."""
+    parameters: list[QueryParameter]
+    """Its parameters; each must be given."""
 
 
 class SourceConnection(Resource):
     """A connection from which datasets can be read."""
 
-    name: str = Field(description="Name of the connection.")
-    driver: Annotated[str, one_of(DRIVERS)] = Field(description="Kind of object store or database.")
-    prefix: str | None = Field(
-        description="URL below which objects can be read. Null for a database."
-    )
-    queries: list[SourceQuery] | None = Field(
-        description="Queries that can be read. Null for an object store."
-    )
+    name: str
+    """Name of the connection."""
+    driver: Annotated[str, one_of(DRIVERS)]
+    """Kind of object store or database."""
+    prefix: str | None
+    """URL below which objects can be read. Null for a database."""
+    queries: list[SourceQuery] | None
+    """Queries that can be read. Null for an object store."""
 
 
 class SourceList(Resource):
     """The connections of the owner, in alphabetical order."""
 
-    data: list[SourceConnection] = Field(description="The connections.")
+    data: list[SourceConnection]
+    """The connections."""
 
 
 class DatasetSummary(Resource):
     """The members that a dataset and a list of datasets share."""
 
-    id: str = Field(description="Id of the dataset.")
-    series_id: str = Field(description="Id of the first version of this series.")
-    version: int = Field(
-        description="Version number: counts the datasets of this name, from 1. Numbers are never reused."
-    )
-    parent_id: str | None = Field(
-        description="The version that this one was made from; it may have been deleted. Null for the first "
-        "version."
-    )
-    refresh_of: str | None = Field(
-        default=None,
-        description="The dataset that this one refreshes: its source was read again. It may have been deleted. Null "
-        "for any other dataset.",
-    )
-    mode: Annotated[str, one_of(VersionMode)] | None = Field(
-        description="`append`: the rows of the parent, followed by those of the upload. `replace`: only those of "
-        "the upload. Null for the first version."
-    )
-    name: str = Field(description="Name of the dataset.")
-    kind: Kind = Field(description="Kind of dataset.")
-    status: Status = Field(
-        description="`processing`, `ready`, `invalid`, or `unchanged`: a refresh has read the rows of `refresh_of`."
-    )
-    job_id: str | None = Field(
-        description="Id of the job that reads the table. Null if there is none."
-    )
-    content_type: ContentType = Field(description="Media type of the upload.")
-    content_encoding: ContentEncoding | None = Field(
-        description="Compression of the upload. Null: none."
-    )
-    label: str | None = Field(
-        description="Name of the label column. Null without a single label, and until the service has chosen one."
-    )
-    positive: str | None = Field(
-        description="Label value that counts as positive. Null without a single binary label, and until the table "
-        "has been read."
-    )
-    negative: str | None = Field(
-        description="Label value that counts as negative. Null without a single binary label, and until the table "
-        "has been read."
-    )
-    weight: str | None = Field(description="Name of the weight column. Null without one.")
-    group: str | None = Field(description="Name of the group column. Null without one.")
-    query: str | None = Field(
-        description="Name of the query column: rows are ranked within each query. Null without one."
-    )
-    item: str | None = Field(
-        description="Name of the column of item names. Null unless the dataset is of kind `preferences`."
-    )
-    bytes: int = Field(
-        description="Size of the upload in bytes. 0 if the rows come from a source that was not read successfully."
-    )
-    sha256: str = Field(
-        description="SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an "
-        "appended version: of the parent's `sha256` and `upload_sha256`, joined as text. For several "
-        "files: as if each had been appended to the previous ones."
-    )
-    upload_sha256: str = Field(
-        description="SHA-256 of the uploaded bytes. For several files: of the list of their hashes."
-    )
+    id: str
+    """Id of the dataset."""
+    series_id: str
+    """Id of the first version of this series."""
+    version: int
+    """Version number: counts the datasets of this name, from 1. Numbers are never reused."""
+    parent_id: str | None
+    """The version that this one was made from; it may have been deleted. Null for the first version."""
+    refresh_of: str | None = None
+    """The dataset that this one refreshes: its source was read again. It may have been deleted. Null for any other
+    dataset."""
+    mode: Annotated[str, one_of(VersionMode)] | None
+    """`append`: the rows of the parent, followed by those of the upload. `replace`: only those of the upload. Null for
+    the first version."""
+    name: str
+    """Name of the dataset."""
+    kind: Kind
+    """Kind of dataset."""
+    status: Status
+    """`processing`, `ready`, `invalid`, or `unchanged`: a refresh has read the rows of `refresh_of`."""
+    job_id: str | None
+    """Id of the job that reads the table. Null if there is none."""
+    content_type: ContentType
+    """Media type of the upload."""
+    content_encoding: ContentEncoding | None
+    """Compression of the upload. Null: none."""
+    label: str | None
+    """Name of the label column. Null without a single label, and until the service has chosen one."""
+    positive: str | None
+    """Label value that counts as positive. Null without a single binary label, and until the table has been read."""
+    negative: str | None
+    """Label value that counts as negative. Null without a single binary label, and until the table has been read."""
+    weight: str | None
+    """Name of the weight column. Null without one."""
+    group: str | None
+    """Name of the group column. Null without one."""
+    query: str | None
+    """Name of the query column: rows are ranked within each query. Null without one."""
+    item: str | None
+    """Name of the column of item names. Null unless the dataset is of kind `preferences`."""
+    bytes: int
+    """Size of the upload in bytes. 0 if the rows come from a source that was not read successfully."""
+    sha256: str
+    """SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an appended version: of the
+    parent's `sha256` and `upload_sha256`, joined as text. For several files: as if each had been appended to the
+    previous ones."""
+    upload_sha256: str
+    """SHA-256 of the uploaded bytes. For several files: of the list of their hashes."""
     rows: RowsOrNull
     positives: PositivesOrNull
     negatives: NegativesOrNull
-    pairs: Pairs | None = Field(
-        description="The pairs of a dataset of kind `preferences`. Null until they are uploaded."
-    )
+    pairs: Pairs | None
+    """The pairs of a dataset of kind `preferences`. Null until they are uploaded."""
     created_at: CreatedAt
 
 
 class ListedDataset(DatasetSummary):
     """A dataset in a list."""
 
-    n_columns: int = Field(description="Number of columns. 0 until the table has been read.")
+    n_columns: int
+    """Number of columns. 0 until the table has been read."""
 
 
 @with_members(
@@ -598,42 +529,30 @@ class ListedDataset(DatasetSummary):
 class Dataset(DatasetSummary):
     """An uploaded table."""
 
-    positive_guessed: bool | None = Field(
-        description="True if the service guessed which label value is positive, because the upload did not say "
-        "and the values are not self-explanatory, such as `1` and `0` or `yes` and `no`. Check the "
-        "guess. Null if it was not recorded."
-    )
-    label_values: list[CountedValue] | None = Field(
-        description="Values of the label in the upload, most frequent first: all positive values, and up to 100 "
-        "in total. Null without a single label of classes, and until the table has been read."
-    )
-    queries: QuerySizes | None = Field(
-        description="Number and sizes of the queries. Null without a query column, and until the table has been "
-        "read."
-    )
-    grades: list[GradeRows] | None = Field(
-        description="The grades of a dataset of kind `graded`, the lowest first; otherwise null."
-    )
-    labels: list[Label] | None = Field(
-        description="The labels of a dataset of kind `multilabel`; otherwise null."
-    )
-    source: DatasetSource | None = Field(
-        description="Where the service took the rows from. Null: they were uploaded."
-    )
+    positive_guessed: bool | None
+    """True if the service guessed which label value is positive, because the upload did not say and the values are not
+    self-explanatory, such as `1` and `0` or `yes` and `no`. Check the guess. Null if it was not recorded."""
+    label_values: list[CountedValue] | None
+    """Values of the label in the upload, most frequent first: all positive values, and up to 100 in total. Null without
+    a single label of classes, and until the table has been read."""
+    queries: QuerySizes | None
+    """Number and sizes of the queries. Null without a query column, and until the table has been read."""
+    grades: list[GradeRows] | None
+    """The grades of a dataset of kind `graded`, the lowest first; otherwise null."""
+    labels: list[Label] | None
+    """The labels of a dataset of kind `multilabel`; otherwise null."""
+    source: DatasetSource | None
+    """Where the service took the rows from. Null: they were uploaded."""
     dialect: dict[str, str] | None = Field(
         description=f"How the upload is written: `{'`, `'.join(Dialect.model_fields)}`. For a workbook of several "
         "sheets, `sheet` is the one that was read."
     )
-    columns: list[Column] = Field(
-        description="Profiles of the columns. Empty until the table has been read."
-    )
-    errors: list[TableFault] = Field(
-        description="Errors in the table. Empty unless `status` is `invalid`."
-    )
-    warnings: list[TableWarning] = Field(
-        description="How values were changed because they could not be used as they are, and what columns may "
-        "mean."
-    )
+    columns: list[Column]
+    """Profiles of the columns. Empty until the table has been read."""
+    errors: list[TableFault]
+    """Errors in the table. Empty unless `status` is `invalid`."""
+    warnings: list[TableWarning]
+    """How values were changed because they could not be used as they are, and what columns may mean."""
 
     @field_validator("columns", "errors", "warnings", mode="before")
     @classmethod
@@ -690,8 +609,10 @@ class DatasetRequest(Body):
     with `decisions` there are none.
     """
 
-    name: Name = Field(description="Name of the dataset.", examples=["churn-decisions"])
-    source: SourceRequest = Field(description="Where the rows come from.")
+    name: Name = Field(examples=["churn-decisions"])
+    """Name of the dataset."""
+    source: SourceRequest
+    """Where the rows come from."""
 
     def fields(self) -> dict[str, str]:
         given = {name: getattr(self, name) for name in TableFields.model_fields}
@@ -705,82 +626,74 @@ class DatasetPage(PageOf[ListedDataset]):
 class Preview(Resource):
     """The first rows of a table."""
 
-    columns: list[str] = Field(description="Names of the columns.")
-    data: list[list[float | bool | str | None]] = Field(
-        description="The rows, each as a list of values in the order of `columns`. Missing values are null."
-    )
+    columns: list[str]
+    """Names of the columns."""
+    data: list[list[float | bool | str | None]]
+    """The rows, each as a list of values in the order of `columns`. Missing values are null."""
 
 
 class TableCheck(Resource):
     """The table is valid. Nothing was stored."""
 
     valid: IsValid
-    rows: int = Field(description="Number of rows.")
-    positives: int | None = Field(
-        description="Number of positive rows. Null without a single binary label."
-    )
-    negatives: int | None = Field(
-        description="Number of negative rows. Null without a single binary label."
-    )
-    queries: QuerySizes | None = Field(
-        description="Number and sizes of the queries. Null without a query column."
-    )
-    grades: list[GradeRows] | None = Field(
-        description="Number of rows of each grade. Null unless the kind is `graded`."
-    )
-    columns: list[Column] = Field(description="Profiles of the columns.")
-    warnings: list[TableWarning] = Field(
-        description="How values would be changed because they cannot be used as they are, and what columns may "
-        "mean."
-    )
-    sheet: str | None = Field(
-        description="Name of the sheet that was read. Null if the table is not a workbook."
-    )
-    sheets: list[str] | None = Field(
-        description="Names of the workbook's sheets that can be read, in its order. Null if the table is not a "
-        "workbook."
-    )
-    preview: Preview = Field(description="The first rows, as they would be stored.")
+    rows: int
+    """Number of rows."""
+    positives: int | None
+    """Number of positive rows. Null without a single binary label."""
+    negatives: int | None
+    """Number of negative rows. Null without a single binary label."""
+    queries: QuerySizes | None
+    """Number and sizes of the queries. Null without a query column."""
+    grades: list[GradeRows] | None
+    """Number of rows of each grade. Null unless the kind is `graded`."""
+    columns: list[Column]
+    """Profiles of the columns."""
+    warnings: list[TableWarning]
+    """How values would be changed because they cannot be used as they are, and what columns may mean."""
+    sheet: str | None
+    """Name of the sheet that was read. Null if the table is not a workbook."""
+    sheets: list[str] | None
+    """Names of the workbook's sheets that can be read, in its order. Null if the table is not a workbook."""
+    preview: Preview
+    """The first rows, as they would be stored."""
 
 
 class UploadPart(Resource):
     """One file of an upload in several files."""
 
-    number: int = Field(description="Number of the part, from 1. Rows are read in this order.")
-    content_type: ContentType = Field(description="Media type of the part.")
-    content_encoding: ContentEncoding | None = Field(
-        description="Compression of the part. Null: none."
-    )
-    bytes: int = Field(description="Size of the part in bytes.")
-    sha256: str | None = Field(
-        description="SHA-256 of the bytes. Null for a file that the service reads in place."
-    )
-    path: str | None = Field(
-        description="Path of a file that the service reads in place, relative to its folder for such files. Null "
-        "for a part that was sent."
-    )
+    number: int
+    """Number of the part, from 1. Rows are read in this order."""
+    content_type: ContentType
+    """Media type of the part."""
+    content_encoding: ContentEncoding | None
+    """Compression of the part. Null: none."""
+    bytes: int
+    """Size of the part in bytes."""
+    sha256: str | None
+    """SHA-256 of the bytes. Null for a file that the service reads in place."""
+    path: str | None
+    """Path of a file that the service reads in place, relative to its folder for such files. Null for a part that was
+    sent."""
     created_at: CreatedAt
 
 
 class Upload(Resource):
     """An upload in several files, which are sent one by one and then become one dataset."""
 
-    id: str = Field(description="Id of the upload.")
-    status: Annotated[str, one_of(("open", "closed"))] = Field(
-        description="`open`: parts can be added. `closed`: the upload has become a dataset."
-    )
-    fields: dict[str, str] = Field(
-        description="How to read the table, as given when the upload was opened.",
-        examples=[{"name": "churn", "label": "left"}],
-    )
-    n_parts: int = Field(description="Number of parts received.")
-    bytes: int = Field(description="Total size of the parts in bytes.")
-    dataset_id: str | None = Field(
-        description="Id of the dataset. Null until the upload is closed."
-    )
-    parts: list[UploadPart] | None = Field(
-        description="The parts in order. Null in a list of uploads."
-    )
+    id: str
+    """Id of the upload."""
+    status: Annotated[str, one_of(("open", "closed"))]
+    """`open`: parts can be added. `closed`: the upload has become a dataset."""
+    fields: dict[str, str] = Field(examples=[{"name": "churn", "label": "left"}])
+    """How to read the table, as given when the upload was opened."""
+    n_parts: int
+    """Number of parts received."""
+    bytes: int
+    """Total size of the parts in bytes."""
+    dataset_id: str | None
+    """Id of the dataset. Null until the upload is closed."""
+    parts: list[UploadPart] | None
+    """The parts in order. Null in a list of uploads."""
     created_at: CreatedAt
 
     @classmethod
@@ -804,19 +717,12 @@ class UploadPage(PageOf[Upload]):
 class UploadClose(Body):
     """The number of parts of an upload."""
 
-    parts: int = Field(
-        ge=1,
-        le=MAX_PARTS,
-        description="Number of parts that were sent. The upload must have exactly the parts 1 to this number.",
-    )
+    parts: int = Field(ge=1, le=MAX_PARTS)
+    """Number of parts that were sent. The upload must have exactly the parts 1 to this number."""
 
 
 class ServerPath(Body):
     """A file or folder on the server."""
 
-    path: str = Field(
-        min_length=1,
-        max_length=1024,
-        description="Path relative to the service's folder for files: a table, or a folder of tables.",
-        examples=["sales/2026"],
-    )
+    path: str = Field(min_length=1, max_length=1024, examples=["sales/2026"])
+    """Path relative to the service's folder for files: a table, or a folder of tables."""

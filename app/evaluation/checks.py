@@ -76,9 +76,12 @@ GROUP_MARGIN = 0.1
 class Acknowledgement(Resource):
     """A person has seen that an evaluation found a change. It holds until a new evaluation."""
 
-    reason: str = Field(description="The reason for taking no further action.")
-    author: str | None = Field(description="Name of the key that acknowledged it.")
-    at: Timestamp = Field(description="Time of the acknowledgement.")
+    reason: str
+    """The reason for taking no further action."""
+    author: str | None
+    """Name of the key that acknowledged it."""
+    at: Timestamp
+    """Time of the acknowledgement."""
 
 
 @dataclass(frozen=True, config=ALL_MEMBERS)

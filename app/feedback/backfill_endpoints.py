@@ -78,7 +78,8 @@ class DecisionTableCheck(Resource):
     """The decisions can be stored. Nothing was stored."""
 
     valid: IsValid
-    rows: int = Field(description="Number of rows.")
+    rows: int
+    """Number of rows."""
 
 
 _DOCS: dict[str, Any] = {

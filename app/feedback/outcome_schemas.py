@@ -27,8 +27,10 @@ class OutcomesAsObjects(Body):
 class OutcomesAsLists(Body):
     """Outcomes, as lists of values in the order of `columns`."""
 
-    columns: list[str] = Field(description="Names of the columns, in the order of the values.")
-    data: list[list[Cell]] = Field(description="The outcomes, each as a list of values.")
+    columns: list[str]
+    """Names of the columns, in the order of the values."""
+    data: list[list[Cell]]
+    """The outcomes, each as a list of values."""
 
 
 SHAPES = (OutcomesAsObjects, OutcomesAsLists)
@@ -65,17 +67,14 @@ OUTCOMES_BODY: dict[str, Any] = {
 class OutcomesReceived(Resource):
     """The counts of a request of outcomes."""
 
-    rows: int = Field(description="Number of outcomes.")
-    matched: int | None = Field(
-        description="Number of outcomes whose decision, or whose entity, has been recorded. Null if there are too many "
-        "decisions to look up at once."
-    )
-    unmatched: int | None = Field(
-        description="Number of the other outcomes. They are kept, and wait for their decision."
-    )
-    corrected: int | None = Field(
-        description="Number of outcomes that replace an earlier one. Null if there are too many outcomes to look up."
-    )
-    duplicates: int | None = Field(
-        description="Number of outcomes with the same content as the newest known one. They are not stored again."
-    )
+    rows: int
+    """Number of outcomes."""
+    matched: int | None
+    """Number of outcomes whose decision, or whose entity, has been recorded. Null if there are too many decisions to
+    look up at once."""
+    unmatched: int | None
+    """Number of the other outcomes. They are kept, and wait for their decision."""
+    corrected: int | None
+    """Number of outcomes that replace an earlier one. Null if there are too many outcomes to look up."""
+    duplicates: int | None
+    """Number of outcomes with the same content as the newest known one. They are not stored again."""

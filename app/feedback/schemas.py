@@ -26,27 +26,24 @@ _Fraction = Annotated[float, Field(gt=0, le=1)]
 class ExplorationRequest(Body):
     """Rows to review at random, so that the outcomes of the others can be estimated."""
 
-    of: Literal["unflagged", "flagged"] = Field(
-        description="Rows to draw from. `unflagged`: flagged rows are always reviewed. `flagged`: the outcomes of "
-        "unflagged rows are always known, as in lending."
-    )
-    rate: _Fraction = Field(description="Fraction of these rows that is drawn.", examples=[0.02])
+    of: Literal["unflagged", "flagged"]
+    """Rows to draw from. `unflagged`: flagged rows are always reviewed. `flagged`: the outcomes of unflagged rows are
+    always known, as in lending."""
+    rate: _Fraction = Field(examples=[0.02])
+    """Fraction of these rows that is drawn."""
 
 
 class OutcomeRuleRequest(Body):
     """How outcomes are attributed to decisions, and when a decision without an outcome is mature."""
 
-    horizon_days: Annotated[float, Field(gt=0, le=3650)] = Field(
-        default=90.0, description="Days after a decision at which its outcome counts as final."
+    horizon_days: Annotated[float, Field(gt=0, le=3650)] = 90.0
+    """Days after a decision at which its outcome counts as final."""
+    silence: Literal["negative"] | None = None
+    """How a decision without an outcome counts at the horizon. Null: unknown."""
+    attribute: Literal["last_before_event", "first_before_event", "all_before_event"] = (
+        "last_before_event"
     )
-    silence: Literal["negative"] | None = Field(
-        default=None,
-        description="How a decision without an outcome counts at the horizon. Null: unknown.",
-    )
-    attribute: Literal["last_before_event", "first_before_event", "all_before_event"] = Field(
-        default="last_before_event",
-        description="Decisions of an entity that an outcome without a decision id belongs to.",
-    )
+    """Decisions of an entity that an outcome without a decision id belongs to."""
 
 
 class MonitoredGroupsRequest(Body):
@@ -55,71 +52,51 @@ class MonitoredGroupsRequest(Body):
     columns: Annotated[
         dict[Text, Annotated[list[Text], Field(min_length=2, max_length=20)]],
         Field(min_length=1, max_length=10),
-    ] = Field(
-        description="Protected columns, each with the values that are compared; the first one is the reference group. "
-        "Requests may send these columns beside the features. They are recorded with the decision, apart from the "
-        "features, and are never scored. A value that is not listed is recorded as missing.",
-        examples=[{"sex": ["male", "female"]}],
-    )
-    favourable: Literal["not_flagged", "flagged"] = Field(
-        default="not_flagged",
-        description="Which decision is favourable to the entity. Its rates are compared between groups.",
-    )
+    ] = Field(examples=[{"sex": ["male", "female"]}])
+    """Protected columns, each with the values that are compared; the first one is the reference group. Requests may
+    send these columns beside the features. They are recorded with the decision, apart from the features, and are never
+    scored. A value that is not listed is recorded as missing."""
+    favourable: Literal["not_flagged", "flagged"] = "not_flagged"
+    """Which decision is favourable to the entity. Its rates are compared between groups."""
 
 
 class MonitorRequest(Body):
     """The scheduled tests of an alias."""
 
-    period: PeriodKind = Field(
-        default="week", description="Length of a period. A test is made at the end of each."
-    )
-    alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        default=0.05,
-        description="Probability of a false alarm within a year, over all families together.",
-    )
+    period: PeriodKind = "week"
+    """Length of a period. A test is made at the end of each."""
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    """Probability of a false alarm within a year, over all families together."""
     tolerance: Annotated[
         dict[Literal["auc", "calibration"], Annotated[float, Field(ge=0, le=1)]],
         Field(max_length=2),
-    ] = Field(
-        default={},
-        description="Differences from the validation, by metric, up to which nothing is wrong: of the AUC, and of the "
-        "log-odds of calibrated probabilities. Default: 0.",
-        examples=[{"auc": 0.01}],
-    )
-    protected: MonitoredGroupsRequest | None = Field(
-        default=None, description="Groups to compare. Null: none."
-    )
+    ] = Field(default={}, examples=[{"auc": 0.01}])
+    """Differences from the validation, by metric, up to which nothing is wrong: of the AUC, and of the log-odds of
+    calibrated probabilities. Default: 0."""
+    protected: MonitoredGroupsRequest | None = None
+    """Groups to compare. Null: none."""
 
 
 class FeedbackRequest(Body):
     """Which parts of the decisions of an alias to record. Every member has a default."""
 
-    keep: _Fraction = Field(
-        default=1.0,
-        description="Fraction of the decisions that is recorded. Explored rows are always recorded.",
-    )
+    keep: _Fraction = 1.0
+    """Fraction of the decisions that is recorded. Explored rows are always recorded."""
     features: Annotated[list[Text], Field(max_length=10_000)] | None = Field(
-        default=None,
-        description="Features to record with each decision. Null: all. A later version of the model may lack one, "
-        "which is then not recorded.",
-        examples=[["age", "income"]],
+        default=None, examples=[["age", "income"]]
     )
-    days: Annotated[int, Field(ge=1, le=3650)] = Field(
-        default=400, description="Days after which decisions are deleted."
-    )
-    explore: ExplorationRequest | None = Field(
-        default=None,
-        description="Rows to review at random. Needs an alias with a guarantee. Null: none.",
-    )
-    outcome: OutcomeRuleRequest = Field(
-        default=OutcomeRuleRequest(), description="Attribution and maturity of outcomes."
-    )
-    shadow: Text | None = Field(
-        default=None,
-        description="Model to compare on the same rows. It can read only recorded features. Null: none.",
-        examples=["churn:7"],
-    )
-    monitor: MonitorRequest | None = Field(default=None, description="Scheduled tests. Null: none.")
+    """Features to record with each decision. Null: all. A later version of the model may lack one, which is then not
+    recorded."""
+    days: Annotated[int, Field(ge=1, le=3650)] = 400
+    """Days after which decisions are deleted."""
+    explore: ExplorationRequest | None = None
+    """Rows to review at random. Needs an alias with a guarantee. Null: none."""
+    outcome: OutcomeRuleRequest = OutcomeRuleRequest()
+    """Attribution and maturity of outcomes."""
+    shadow: Text | None = Field(default=None, examples=["churn:7"])
+    """Model to compare on the same rows. It can read only recorded features. Null: none."""
+    monitor: MonitorRequest | None = None
+    """Scheduled tests. Null: none."""
 
     def as_stored(self) -> StoredFeedback:
         return cast(StoredFeedback, self.model_dump(mode="json"))
@@ -128,60 +105,78 @@ class FeedbackRequest(Body):
 class Feedback(Resource):
     """The feedback settings of an alias."""
 
-    name: str = Field(description="Name of the models.", examples=["churn"])
-    alias: str = Field(description="The alias.", examples=["live"])
-    revision: int = Field(description="Revision number, from 1. It is also the ETag.")
-    keep: float = Field(description="Fraction of the decisions that is recorded.")
-    features: list[str] | None = Field(
-        description="Features that are recorded with each decision. Null: all."
-    )
-    days: int = Field(description="Days after which decisions are deleted.")
-    explore: Exploration | None = Field(description="Rows to review at random. Null: none.")
-    outcome: OutcomeRule = Field(description="Attribution and maturity of outcomes.")
-    shadow: str | None = Field(description="Model to compare on the same rows. Null: none.")
-    monitor: MonitorSettings | None = Field(description="Scheduled tests. Null: none.")
-    detectable: DetectableDrop | None = Field(
-        description="The smallest fall of the AUC that the monitor can find. Null without a monitor or a validation "
-        "curve, and if the service is busy: `…/monitor` also returns it."
-    )
-    author: str | None = Field(description="Name of the key that made this revision.")
-    at: Timestamp = Field(description="Time of this revision.")
+    name: str = Field(examples=["churn"])
+    """Name of the models."""
+    alias: str = Field(examples=["live"])
+    """The alias."""
+    revision: int
+    """Revision number, from 1. It is also the ETag."""
+    keep: float
+    """Fraction of the decisions that is recorded."""
+    features: list[str] | None
+    """Features that are recorded with each decision. Null: all."""
+    days: int
+    """Days after which decisions are deleted."""
+    explore: Exploration | None
+    """Rows to review at random. Null: none."""
+    outcome: OutcomeRule
+    """Attribution and maturity of outcomes."""
+    shadow: str | None
+    """Model to compare on the same rows. Null: none."""
+    monitor: MonitorSettings | None
+    """Scheduled tests. Null: none."""
+    detectable: DetectableDrop | None
+    """The smallest fall of the AUC that the monitor can find. Null without a monitor or a validation curve, and if the
+    service is busy: `…/monitor` also returns it."""
+    author: str | None
+    """Name of the key that made this revision."""
+    at: Timestamp
+    """Time of this revision."""
 
 
 class Decision(Resource):
     """A recorded decision: one scoring of one entity by an alias."""
 
-    decision_id: str = Field(description="Id of the decision.")
-    id: str | None = Field(description="Id of the entity, as it was sent. Null if none was sent.")
-    at: Timestamp = Field(description="Time of the decision.")
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias.")
-    revision: int = Field(description="Revision of the feedback settings.")
-    alias_revision: int = Field(description="Revision of the alias.")
-    model_id: str = Field(description="Id of the model.")
-    score: float = Field(description="Score.")
-    probability: float | None = Field(
-        description="Calibrated probability. Null if the model had no calibration."
-    )
-    threshold: float | None = Field(
-        description="Scores of at least this are flagged. Null if the alias had no guarantee, or flagged no score."
-    )
-    flag: bool | None = Field(description="Whether the row was flagged. Null without a guarantee.")
-    explored: bool = Field(description="Whether the row was drawn for review at random.")
-    propensity: float | None = Field(
-        description="Probability that the outcome is looked for. Null if it is unknown, because nothing is explored."
-    )
-    keep: float = Field(description="Probability with which the decision was recorded.")
-    caller: str | None = Field(description="Id of the key of the request.")
-    origin: Literal["score", "batch", "backfill"] = Field(description="How the row was scored.")
-    request_id: str | None = Field(description="Id of the request.")
-    features: dict[str, float | bool | str | None] = Field(
-        description="The recorded features. Null: missing, or a category that did not occur in training."
-    )
-    protected: dict[str, str | None] = Field(
-        description="The recorded protected columns, which are not scored. Null: missing, or not one of the groups of "
-        "the settings."
-    )
+    decision_id: str
+    """Id of the decision."""
+    id: str | None
+    """Id of the entity, as it was sent. Null if none was sent."""
+    at: Timestamp
+    """Time of the decision."""
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    revision: int
+    """Revision of the feedback settings."""
+    alias_revision: int
+    """Revision of the alias."""
+    model_id: str
+    """Id of the model."""
+    score: float
+    """Score."""
+    probability: float | None
+    """Calibrated probability. Null if the model had no calibration."""
+    threshold: float | None
+    """Scores of at least this are flagged. Null if the alias had no guarantee, or flagged no score."""
+    flag: bool | None
+    """Whether the row was flagged. Null without a guarantee."""
+    explored: bool
+    """Whether the row was drawn for review at random."""
+    propensity: float | None
+    """Probability that the outcome is looked for. Null if it is unknown, because nothing is explored."""
+    keep: float
+    """Probability with which the decision was recorded."""
+    caller: str | None
+    """Id of the key of the request."""
+    origin: Literal["score", "batch", "backfill"]
+    """How the row was scored."""
+    request_id: str | None
+    """Id of the request."""
+    features: dict[str, float | bool | str | None]
+    """The recorded features. Null: missing, or a category that did not occur in training."""
+    protected: dict[str, str | None]
+    """The recorded protected columns, which are not scored. Null: missing, or not one of the groups of the settings."""
 
 
 def decision_of(found: FoundDecision) -> Decision:
@@ -203,19 +198,28 @@ def decision_of(found: FoundDecision) -> Decision:
 class DecisionFile(Resource):
     """A final file of decisions. It never changes, unless an entity is erased from it."""
 
-    id: str = Field(description="Id of the file.")
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias.")
-    origin: Literal["score", "batch", "backfill"] = Field(description="How the rows were scored.")
-    rows: int = Field(description="Number of decisions in the file.")
-    lost: int = Field(
-        description="Number of decisions that are missing, because the log was full or a process was killed."
-    )
-    first_at: Timestamp = Field(description="Time of the first decision.")
-    last_at: Timestamp = Field(description="Time of the last decision.")
-    sealed_at: Timestamp = Field(description="Time at which the last of the decisions were stored.")
-    bytes: int = Field(description="Size of the file.")
-    sha256: str = Field(description="SHA-256 of the file.")
+    id: str
+    """Id of the file."""
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    origin: Literal["score", "batch", "backfill"]
+    """How the rows were scored."""
+    rows: int
+    """Number of decisions in the file."""
+    lost: int
+    """Number of decisions that are missing, because the log was full or a process was killed."""
+    first_at: Timestamp
+    """Time of the first decision."""
+    last_at: Timestamp
+    """Time of the last decision."""
+    sealed_at: Timestamp
+    """Time at which the last of the decisions were stored."""
+    bytes: int
+    """Size of the file."""
+    sha256: str
+    """SHA-256 of the file."""
 
 
 def file_of(row: DecisionSegment, blob: Blob) -> DecisionFile:
@@ -225,7 +229,6 @@ def file_of(row: DecisionSegment, blob: Blob) -> DecisionFile:
 class DecisionFilePage(PageOf[DecisionFile]):
     """A page of files of decisions, oldest first."""
 
-    next: str | None = Field(
-        description="Cursor of the next page: pass it as `after`. Also set on the last page, from which you can "
-        "continue later. Null only if there is no file yet."
-    )
+    next: str | None
+    """Cursor of the next page: pass it as `after`. Also set on the last page, from which you can continue later. Null
+    only if there is no file yet."""

@@ -14,16 +14,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     PlainSerializer,
     StringConstraints,
     create_model,
     model_validator,
 )
-from pydantic.json_schema import WithJsonSchema
-from pydantic_core import PydanticKnownError
+from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
+from pydantic_core import CoreSchema, PydanticKnownError
 
 from app.ingest.formats import CSV, NDJSON
-from app.platform.documents import document_of
+from app.platform.documents import document_of, on_one_line
 from app.platform.errors import MAX_ERRORS, NO_NUL_PATTERN, PLAIN_PATTERN
 from app.platform.sql import Page
 from app.platform.tables import DatasetKind
@@ -33,7 +34,21 @@ Row = TypeVar("Row")
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class Body(BaseModel):
+class _Described(BaseModel):
+    """A model whose attribute docstrings are the descriptions of its members."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        on_one_line(handler.resolve_ref_schema(schema))
+        return schema
+
+
+class Body(_Described):
     """A request body: no conversions, no unknown members, no NaN."""
 
     model_config = ConfigDict(
@@ -53,7 +68,7 @@ class Body(BaseModel):
         }
 
 
-class Resource(BaseModel):
+class Resource(_Described):
     """A response body, made from a row or from keywords."""
 
     model_config = ConfigDict(from_attributes=True)
@@ -181,11 +196,12 @@ def with_members(members: Mapping[str, tuple[Any, Any]]) -> Callable[[type[Model
 class PageOf(Resource, Generic[Item]):
     """One page of a list. OpenAPI has the name of the subclass."""
 
-    data: list[Item] = Field(description="The items of this page.")
-    has_more: bool = Field(description="True if more items follow this page.")
-    next: str | None = Field(
-        description="Cursor of the next page: pass it as `after`. Null on the last page."
-    )
+    data: list[Item]
+    """The items of this page."""
+    has_more: bool
+    """True if more items follow this page."""
+    next: str | None
+    """Cursor of the next page: pass it as `after`. Null on the last page."""
 
     @classmethod
     def of(cls, page: Page[Row], show: Callable[[Row], Item]) -> Self:
@@ -197,14 +213,16 @@ class PageOf(Resource, Generic[Item]):
 class DatasetVersion(Resource):
     """The dataset version that was used, under its name at that time. It may have been deleted since."""
 
-    id: str = Field(description="Id of the dataset.")
-    name: str = Field(description="Name of the dataset at the time of use.")
-    version: int = Field(description="Version number, from 1.")
-    sha256: str = Field(description="SHA-256 of the content.")
-    pairs_sha256: str | None = Field(
-        default=None,
-        description="SHA-256 of the pairs. Null unless the dataset is of kind `preferences`.",
-    )
+    id: str
+    """Id of the dataset."""
+    name: str
+    """Name of the dataset at the time of use."""
+    version: int
+    """Version number, from 1."""
+    sha256: str
+    """SHA-256 of the content."""
+    pairs_sha256: str | None = None
+    """SHA-256 of the pairs. Null unless the dataset is of kind `preferences`."""
 
 
 class Problem(BaseModel):
@@ -263,13 +281,12 @@ FiniteOrNull = Annotated[float | None, BeforeValidator(document_of)]
 class Interval(Resource):
     """An estimate with its confidence interval. All three are null if the value cannot be estimated."""
 
-    value: FiniteOrNull = Field(description="The estimate. Null if it cannot be computed.")
-    low: FiniteOrNull = Field(
-        description="Lower end of the confidence interval. Null if there is no finite bound."
-    )
-    high: FiniteOrNull = Field(
-        description="Upper end of the confidence interval. Null if there is no finite bound."
-    )
+    value: FiniteOrNull
+    """The estimate. Null if it cannot be computed."""
+    low: FiniteOrNull
+    """Lower end of the confidence interval. Null if there is no finite bound."""
+    high: FiniteOrNull
+    """Upper end of the confidence interval. Null if there is no finite bound."""
 
 
 GINI = "2 AUC − 1: the Gini coefficient, also called the accuracy ratio."

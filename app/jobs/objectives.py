@@ -73,7 +73,8 @@ class Auc(ObjectiveBody):
     list_metric = "auc"
     takes_labels = True
 
-    metric: Literal["auc"] = Field(description="Always `auc`.")
+    metric: Literal["auc"]
+    """Always `auc`."""
 
 
 class PartialAuc(ObjectiveBody):
@@ -82,9 +83,12 @@ class PartialAuc(ObjectiveBody):
     label = "Partial AUC: a window of false positive rates"
     takes_labels = True
 
-    metric: Literal["pauc"] = Field(description="Always `pauc`.")
-    fpr_min: Rate = Field(default=0.0, description="Lower end of the window.")
-    fpr_max: Rate = Field(description="Upper end of the window. It must be greater than `fpr_min`.")
+    metric: Literal["pauc"]
+    """Always `pauc`."""
+    fpr_min: Rate = 0.0
+    """Lower end of the window."""
+    fpr_max: Rate
+    """Upper end of the window. It must be greater than `fpr_min`."""
 
     @classmethod
     def own_window(cls, objective: Objective) -> tuple[float, float] | None:
@@ -99,7 +103,8 @@ class TprAtFpr(ObjectiveBody):
 
     label = "TPR: positives found at a false positive rate"
 
-    metric: Literal["tpr"] = Field(description="Always `tpr`.")
+    metric: Literal["tpr"]
+    """Always `tpr`."""
     fpr: Annotated[
         float, Field(gt=0, le=1, description="Largest fraction of the negatives to flag.")
     ]
@@ -131,7 +136,8 @@ class AveragePrecision(ObjectiveBody):
     label = "Average precision: the top of the list"
     list_metric = "map"
 
-    metric: Literal["average_precision"] = Field(description="Always `average_precision`.")
+    metric: Literal["average_precision"]
+    """Always `average_precision`."""
 
     @classmethod
     def own_metric(cls, objective: Objective) -> Metric | None:
@@ -147,14 +153,12 @@ class Precision(ObjectiveBody):
     label = "Precision of the top rows"
     list_metric = "precision"
 
-    metric: Literal["precision"] = Field(description="Always `precision`.")
-    count: Count | None = Field(
-        default=None, description="Number of rows at the top of the list. Null: `share` is set."
-    )
-    share: Share | None = Field(
-        default=None,
-        description="Length of the list as a fraction of all rows. Null: `count` is set.",
-    )
+    metric: Literal["precision"]
+    """Always `precision`."""
+    count: Count | None = None
+    """Number of rows at the top of the list. Null: `share` is set."""
+    share: Share | None = None
+    """Length of the list as a fraction of all rows. Null: `count` is set."""
 
     @classmethod
     def own_metric(cls, objective: Objective) -> Metric | None:
@@ -166,7 +170,8 @@ class Lift(ObjectiveBody):
 
     label = "Lift of the top rows"
 
-    metric: Literal["lift"] = Field(description="Always `lift`.")
+    metric: Literal["lift"]
+    """Always `lift`."""
     share: Share
 
     @classmethod
@@ -179,7 +184,8 @@ class PrecisionAtRecall(ObjectiveBody):
 
     label = "Precision at a recall"
 
-    metric: Literal["precision_at_recall"] = Field(description="Always `precision_at_recall`.")
+    metric: Literal["precision_at_recall"]
+    """Always `precision_at_recall`."""
     recall: Annotated[
         float, Field(ge=MIN_WIDTH, le=1, description="Fraction of the positives to find.")
     ]
@@ -198,10 +204,10 @@ class NdcgOfList(ObjectiveBody):
     list_metric = "ndcg"
     counts_rows = True
 
-    metric: Literal["ndcg"] = Field(description="Always `ndcg`.")
-    count: Count | None = Field(
-        default=None, description="Number of rows at the top of the list. Null: all rows."
-    )
+    metric: Literal["ndcg"]
+    """Always `ndcg`."""
+    count: Count | None = None
+    """Number of rows at the top of the list. Null: all rows."""
 
     @classmethod
     def own_metric(cls, objective: Objective) -> Metric | None:

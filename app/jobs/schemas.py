@@ -72,10 +72,10 @@ class Best(ProgressRow):
 class Improvement(Resource):
     """A new best value during a search."""
 
-    seconds: float = Field(
-        description="Seconds from the start of the job to the report of this value."
-    )
-    value: float = Field(description="Value of the job's objective, as on the leaderboard.")
+    seconds: float
+    """Seconds from the start of the job to the report of this value."""
+    value: float
+    """Value of the job's objective, as on the leaderboard."""
 
 
 class Progress(Resource):
@@ -83,84 +83,49 @@ class Progress(Resource):
     (1), `best`, `leaderboard` and `improvements` remain.
     """
 
-    fraction: float | None = Field(
-        default=None,
-        description="Fraction of the job that is done, from 0 to 1. For a job with a time budget: the fraction of "
-        "the budget that is used. Null if it is unknown.",
-    )
-    phase: str | None = Field(
-        default=None,
-        description="`reading the source`, `reading the table`, `compiling`, `preparing` (before the first step of a "
-        "fit), `fitting`, `measuring` or `comparing` (with baselines). Null if it is unknown.",
-    )
-    auto_phase: str | None = Field(
-        default=None,
-        description="For the algorithm auto: the phase that currently uses its budget, such as portfolio or last "
-        "fits. Null otherwise.",
-    )
-    algorithm: str | None = Field(
-        default=None, description="Algorithm that is currently being fitted. Null if none is."
-    )
-    parameters: dict[str, Any] | None = Field(
-        default=None,
-        description="Parameters of the current candidate, as on the leaderboard. Null if there is none.",
-    )
-    rows: int | None = Field(
-        default=None,
-        description="Number of training rows, or of pairs, of the current fit. Null if none is running.",
-    )
-    trial: int | None = Field(
-        default=None,
-        description="For a search: number of the current trial. A trial is one fit on one inner split. Null "
-        "otherwise.",
-    )
-    trials: int | None = Field(
-        default=None, description="Total number of trials. Null if it is unknown, as with `auto`."
-    )
-    fold: int | None = Field(
-        default=None,
-        description="For cross-validation: number of the current fold. Null otherwise.",
-    )
-    step: int | None = Field(
-        default=None,
-        description="Number of rounds, or other steps, that the current fit has completed. For a job in parts: "
-        "number of finished parts. Null if it is unknown.",
-    )
-    of: int | None = Field(
-        default=None, description="Total number of steps or parts. Null if it is unknown."
-    )
-    detail: str | None = Field(
-        default=None,
-        description="Metrics of the last step, as text for people: the loss; the AUC on a sample of the training "
-        "rows, if it is cheap; the AUC on the validation rows of early stopping. Null if there are "
-        "none.",
-    )
-    best: Best | None = Field(
-        default=None, description="The best candidate so far. Null until there is one."
-    )
-    leaderboard: list[ProgressRow] = Field(
-        default_factory=list,
-        description="The ten best candidates so far, best first. After a job has succeeded: the chosen one, then "
-        "the best of the others, with the values that the model stores "
-        "(`/v1/models/{id}/leaderboard`, or `search`).",
-    )
-    improvements: list[Improvement] = Field(
-        default_factory=list,
-        description="Up to 100 reports in which the best value improved, in order of time.",
-    )
-    keepable: bool = Field(
-        default=False, description="True if `POST …/cancel?keep=true` can keep a candidate now."
-    )
-    elapsed_seconds: float | None = Field(
-        default=None,
-        description="Seconds from the start of the job to this report. A job reports once a second. Null if it is "
-        "unknown.",
-    )
-    seconds_left: float | None = Field(
-        default=None,
-        description="Seconds left of the budget of `auto` at this report. The budget is paused in the phase "
-        "`compiling`. Null without a budget.",
-    )
+    fraction: float | None = None
+    """Fraction of the job that is done, from 0 to 1. For a job with a time budget: the fraction of the budget that is
+    used. Null if it is unknown."""
+    phase: str | None = None
+    """`reading the source`, `reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`,
+    `measuring` or `comparing` (with baselines). Null if it is unknown."""
+    auto_phase: str | None = None
+    """For the algorithm auto: the phase that currently uses its budget, such as portfolio or last fits. Null
+    otherwise."""
+    algorithm: str | None = None
+    """Algorithm that is currently being fitted. Null if none is."""
+    parameters: dict[str, Any] | None = None
+    """Parameters of the current candidate, as on the leaderboard. Null if there is none."""
+    rows: int | None = None
+    """Number of training rows, or of pairs, of the current fit. Null if none is running."""
+    trial: int | None = None
+    """For a search: number of the current trial. A trial is one fit on one inner split. Null otherwise."""
+    trials: int | None = None
+    """Total number of trials. Null if it is unknown, as with `auto`."""
+    fold: int | None = None
+    """For cross-validation: number of the current fold. Null otherwise."""
+    step: int | None = None
+    """Number of rounds, or other steps, that the current fit has completed. For a job in parts: number of finished
+    parts. Null if it is unknown."""
+    of: int | None = None
+    """Total number of steps or parts. Null if it is unknown."""
+    detail: str | None = None
+    """Metrics of the last step, as text for people: the loss; the AUC on a sample of the training rows, if it is cheap;
+    the AUC on the validation rows of early stopping. Null if there are none."""
+    best: Best | None = None
+    """The best candidate so far. Null until there is one."""
+    leaderboard: list[ProgressRow] = Field(default_factory=list)
+    """The ten best candidates so far, best first. After a job has succeeded: the chosen one, then the best of the
+    others, with the values that the model stores (`/v1/models/{id}/leaderboard`, or `search`)."""
+    improvements: list[Improvement] = Field(default_factory=list)
+    """Up to 100 reports in which the best value improved, in order of time."""
+    keepable: bool = False
+    """True if `POST …/cancel?keep=true` can keep a candidate now."""
+    elapsed_seconds: float | None = None
+    """Seconds from the start of the job to this report. A job reports once a second. Null if it is unknown."""
+    seconds_left: float | None = None
+    """Seconds left of the budget of `auto` at this report. The budget is paused in the phase `compiling`. Null without
+    a budget."""
 
 
 class JobOutput(Resource):
@@ -169,89 +134,75 @@ class JobOutput(Resource):
     kind: Annotated[str, one_of(OUTPUTS)] = Field(
         description=f"{', '.join(f'`{output}`' for output in OUTPUTS)}. For `pairs`, `id` is the id of the dataset."
     )
-    id: str = Field(description="Id of the resource.")
+    id: str
+    """Id of the resource."""
 
 
 @with_members(parameters.shown_members(optional=True))
 class Job(Resource):
     """A job: long work that a worker does in the background."""
 
-    id: str = Field(description="Id of the job.")
+    id: str
+    """Id of the job."""
     kind: Annotated[str, one_of(SHOWN_KINDS)] = Field(description=KINDS_DOCS)
-    name: str = Field(description="Name of the resource that the job creates.")
-    state: Annotated[str, one_of(SHOWN_STATES)] = Field(
-        description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."
-    )
-    dataset_id: str | None = Field(
-        description="Id of the dataset that the job uses. Null without one."
-    )
-    dataset: DatasetVersion | None = Field(
-        description="The dataset that the job uses, under its name when the job was submitted. Null without one."
-    )
-    validation_dataset: DatasetVersion | None = Field(
-        description="The dataset that the model is validated on. Null unless the validation method is `dataset`."
-    )
-    algorithm: dict[str, Any] | None = Field(
-        description="Name of the algorithm and all its parameters. A searched parameter has its largest value. "
-        "Null unless the job trains a model."
-    )
-    objective: dict[str, Any] | None = Field(
-        description="Objective of the training: `metric` and its parameters. Null unless the job trains a model."
-    )
-    validation: dict[str, Any] | None = Field(
-        description="Validation method and its parameters. Null unless the job trains a model."
-    )
-    search: dict[str, Any] | None = Field(description="The parameter search. Null without one.")
-    baselines: dict[str, Any] | None = Field(
-        description="`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction "
-        "of the job's time that they may take; null: no limit. Null unless the job trains a model."
-    )
-    protected_features: list[str] | None = Field(
-        default=None,
-        description="Protected columns of the dataset that are features of the model. Null unless the job trains a "
-        "model, and for a job of a release without protected columns.",
-    )
-    timeout_seconds: float = Field(description="Maximum run time in seconds.")
-    priority: int = Field(description="Priority from -100 to 100; higher starts first.")
-    tags: dict[str, str] = Field(description="Tags of the job.")
-    attempt: int = Field(description="Number of the current or last attempt. 0 before the first.")
-    max_attempts: int = Field(description="Maximum number of attempts.")
-    progress: Progress | None = Field(
-        description="Progress of the job. Null before its first report."
-    )
-    error: dict[str, Any] | None = Field(
-        description="The problem, if the job failed; otherwise null."
-    )
-    output: JobOutput | None = Field(
-        default=None,
-        description="The resource that the job creates; it has its own status. A model exists only after the job "
-        "has succeeded. A retried job shows the same resource as its retry, which may have created "
-        "it. Null if there is none.",
-    )
-    request_id: str | None = Field(
-        description="Id of the request that submitted the job, from its `X-Request-ID`. All log lines of the API "
-        "and of the workers about the job include it. Null if it was not recorded."
-    )
-    retry_of: str | None = Field(
-        description="Id of the job that this one retries. Null if it is not a retry."
-    )
-    last_event: int = Field(
-        description="Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."
-    )
+    name: str
+    """Name of the resource that the job creates."""
+    state: Annotated[str, one_of(SHOWN_STATES)]
+    """`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."""
+    dataset_id: str | None
+    """Id of the dataset that the job uses. Null without one."""
+    dataset: DatasetVersion | None
+    """The dataset that the job uses, under its name when the job was submitted. Null without one."""
+    validation_dataset: DatasetVersion | None
+    """The dataset that the model is validated on. Null unless the validation method is `dataset`."""
+    algorithm: dict[str, Any] | None
+    """Name of the algorithm and all its parameters. A searched parameter has its largest value. Null unless the job
+    trains a model."""
+    objective: dict[str, Any] | None
+    """Objective of the training: `metric` and its parameters. Null unless the job trains a model."""
+    validation: dict[str, Any] | None
+    """Validation method and its parameters. Null unless the job trains a model."""
+    search: dict[str, Any] | None
+    """The parameter search. Null without one."""
+    baselines: dict[str, Any] | None
+    """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the job's time that
+    they may take; null: no limit. Null unless the job trains a model."""
+    protected_features: list[str] | None = None
+    """Protected columns of the dataset that are features of the model. Null unless the job trains a model, and for a
+    job of a release without protected columns."""
+    timeout_seconds: float
+    """Maximum run time in seconds."""
+    priority: int
+    """Priority from -100 to 100; higher starts first."""
+    tags: dict[str, str]
+    """Tags of the job."""
+    attempt: int
+    """Number of the current or last attempt. 0 before the first."""
+    max_attempts: int
+    """Maximum number of attempts."""
+    progress: Progress | None
+    """Progress of the job. Null before its first report."""
+    error: dict[str, Any] | None
+    """The problem, if the job failed; otherwise null."""
+    output: JobOutput | None = None
+    """The resource that the job creates; it has its own status. A model exists only after the job has succeeded. A
+    retried job shows the same resource as its retry, which may have created it. Null if there is none."""
+    request_id: str | None
+    """Id of the request that submitted the job, from its `X-Request-ID`. All log lines of the API and of the workers
+    about the job include it. Null if it was not recorded."""
+    retry_of: str | None
+    """Id of the job that this one retries. Null if it is not a retry."""
+    last_event: int
+    """Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."""
     created_at: CreatedAt
-    started_at: Timestamp | None = Field(
-        description="Start of the current or last attempt. Null before the first."
-    )
-    finished_at: Timestamp | None = Field(
-        description="Time at which the job reached its final state. Null until then."
-    )
-    cancel_requested_at: Timestamp | None = Field(
-        description="Time of the request to cancel. Null without one."
-    )
-    keep_requested_at: Timestamp | None = Field(
-        default=None,
-        description="Time of the request to end early and keep the best candidate. Null without one.",
-    )
+    started_at: Timestamp | None
+    """Start of the current or last attempt. Null before the first."""
+    finished_at: Timestamp | None
+    """Time at which the job reached its final state. Null until then."""
+    cancel_requested_at: Timestamp | None
+    """Time of the request to cancel. Null without one."""
+    keep_requested_at: Timestamp | None = None
+    """Time of the request to end early and keep the best candidate. Null without one."""
 
     @classmethod
     def of_row(cls, row: JobRow) -> Job:
@@ -308,17 +259,22 @@ class JobPage(PageOf[Job]):
 class Event(Resource):
     """One event of a job."""
 
-    seq: int = Field(description="Number of the event within its job: 1, 2, 3, and so on.")
-    at: Timestamp = Field(description="Time of the event.")
-    type: Annotated[str, one_of(EVENTS)] = Field(description="`state`, `progress` or `message`.")
-    data: dict[str, Any] = Field(description="Content of the event; its members depend on `type`.")
+    seq: int
+    """Number of the event within its job: 1, 2, 3, and so on."""
+    at: Timestamp
+    """Time of the event."""
+    type: Annotated[str, one_of(EVENTS)]
+    """`state`, `progress` or `message`."""
+    data: dict[str, Any]
+    """Content of the event; its members depend on `type`."""
 
 
 class EventPage(Resource):
     """A page of events, in order."""
 
-    data: list[Event] = Field(description="The events of this page.")
-    has_more: bool = Field(description="True if more events follow this page.")
-    next: int | None = Field(
-        description="Number of the last event of this page: pass it as `after`. Null on the last page."
-    )
+    data: list[Event]
+    """The events of this page."""
+    has_more: bool
+    """True if more events follow this page."""
+    next: int | None
+    """Number of the last event of this page: pass it as `after`. Null on the last page."""

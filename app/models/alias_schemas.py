@@ -31,26 +31,19 @@ _KEPT = ("fpr", "tpr", "flagged", "threshold")
 class AliasGuarantee(Body):
     """The guarantee of every version behind an alias. Set exactly one of `fpr`, `tpr`, `flagged` and `threshold`."""
 
-    fpr: _Share | None = Field(
-        default=None, description="The FPR is at most this.", examples=[0.01]
-    )
-    tpr: _Share | None = Field(default=None, description="The TPR is at least this.")
-    flagged: _Share | None = Field(
-        default=None,
-        description="At most this fraction of the rows is flagged, measured on the validation rows. Use it for a "
-        "fixed review capacity.",
-    )
-    threshold: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
-        default=None,
-        description="Rows with at least this score are flagged. Another version may have another score scale, so "
-        "the same threshold can flag other rows.",
-    )
-    confidence: _Share | None = Field(
-        default=None,
-        description="Guarantees `fpr` or `tpr` for future rows with this confidence, as `…/operating-point` does. "
-        "Null: the rate holds on the validation rows.",
-        examples=[0.95],
-    )
+    fpr: _Share | None = Field(default=None, examples=[0.01])
+    """The FPR is at most this."""
+    tpr: _Share | None = None
+    """The TPR is at least this."""
+    flagged: _Share | None = None
+    """At most this fraction of the rows is flagged, measured on the validation rows. Use it for a fixed review
+    capacity."""
+    threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    """Rows with at least this score are flagged. Another version may have another score scale, so the same threshold
+    can flag other rows."""
+    confidence: _Share | None = Field(default=None, examples=[0.95])
+    """Guarantees `fpr` or `tpr` for future rows with this confidence, as `…/operating-point` does. Null: the rate holds
+    on the validation rows."""
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
@@ -77,33 +70,18 @@ class DecisionFacts(Body):
     anything from them.
     """
 
-    review: _Rows | None = Field(
-        default=None,
-        description="Number of rows that can be reviewed, of every `rows` rows. Set both or neither.",
-        examples=[200],
-    )
-    rows: _Rows | None = Field(
-        default=None,
-        description="Number of rows that arrive, for example in a day.",
-        examples=[5000],
-    )
-    cost_false_positive: _Cost | None = Field(
-        default=None, description="Cost of a false positive, in any unit.", examples=[1]
-    )
-    cost_false_negative: _Cost | None = Field(
-        default=None,
-        description="Cost of a false negative, in the unit of `cost_false_positive`. Set both or neither.",
-        examples=[20],
-    )
-    amount: Text | None = Field(
-        default=None,
-        description="Column of the amounts that multiply `cost_false_negative`, as in `GET …/operating-point`. Needs "
-        "both costs.",
-        examples=["loan_amount"],
-    )
-    prevalence: _Share | None = Field(
-        default=None, description="Expected fraction of positives among future rows."
-    )
+    review: _Rows | None = Field(default=None, examples=[200])
+    """Number of rows that can be reviewed, of every `rows` rows. Set both or neither."""
+    rows: _Rows | None = Field(default=None, examples=[5000])
+    """Number of rows that arrive, for example in a day."""
+    cost_false_positive: _Cost | None = Field(default=None, examples=[1])
+    """Cost of a false positive, in any unit."""
+    cost_false_negative: _Cost | None = Field(default=None, examples=[20])
+    """Cost of a false negative, in the unit of `cost_false_positive`. Set both or neither."""
+    amount: Text | None = Field(default=None, examples=["loan_amount"])
+    """Column of the amounts that multiply `cost_false_negative`, as in `GET …/operating-point`. Needs both costs."""
+    prevalence: _Share | None = None
+    """Expected fraction of positives among future rows."""
 
     @model_validator(mode="after")
     def _in_pairs(self) -> Self:
@@ -121,32 +99,22 @@ class DecisionFacts(Body):
 class DecisionMemo(DecisionFacts):
     """Why an alias is moved."""
 
-    reason: ReasonText | None = Field(
-        default=None,
-        description="Reason for the decision.",
-        examples=["Review team of four since May."],
-    )
+    reason: ReasonText | None = Field(default=None, examples=["Review team of four since May."])
+    """Reason for the decision."""
 
 
 class AliasTarget(Body):
     """The model that an alias should point to."""
 
-    model_id: Text = Field(
-        description="A model with the alias's name: its id, `name:version`, `name` (latest version) or another "
-        "`name@alias`.",
-        examples=["mdl_01a1f77425d3792391ae38bebae6593b"],
-    )
-    guarantee: AliasGuarantee | None = Field(
-        default=None,
-        description="The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias "
-        "keeps its current guarantee.",
-    )
+    model_id: Text = Field(examples=["mdl_01a1f77425d3792391ae38bebae6593b"])
+    """A model with the alias's name: its id, `name:version`, `name` (latest version) or another `name@alias`."""
+    guarantee: AliasGuarantee | None = None
+    """The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current
+    guarantee."""
 
-    memo: DecisionMemo | None = Field(
-        default=None,
-        description="Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; "
-        "`reason` belongs to this revision alone. Null removes the memo.",
-    )
+    memo: DecisionMemo | None = None
+    """Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` belongs to
+    this revision alone. Null removes the memo."""
 
     def new_memo(self) -> dict[str, Any] | Literal["keep"] | None:
         """Return the members to change; "keep" if the request has none."""
@@ -162,19 +130,12 @@ class AliasTarget(Body):
 class AliasProposal(Body):
     """A change of an alias to preview: to a model, or back to an earlier revision."""
 
-    model_id: Text | None = Field(
-        default=None,
-        description="The model that the alias would point to, by any reference. Set exactly one of this and "
-        "`revision`.",
-        examples=["mdl_01a1f77425d3792391ae38bebae6593b"],
-    )
-    guarantee: AliasGuarantee | None = Field(
-        default=None,
-        description="The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.",
-    )
-    revision: int | None = Field(
-        default=None, ge=1, le=2**31 - 1, description="The revision that would be restored."
-    )
+    model_id: Text | None = Field(default=None, examples=["mdl_01a1f77425d3792391ae38bebae6593b"])
+    """The model that the alias would point to, by any reference. Set exactly one of this and `revision`."""
+    guarantee: AliasGuarantee | None = None
+    """The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee."""
+    revision: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """The revision that would be restored."""
 
     @model_validator(mode="after")
     def _one_target(self) -> Self:
@@ -200,53 +161,49 @@ def _given(body: AliasTarget | AliasProposal) -> StoredGuarantee | Literal["keep
 class AliasRestoration(Body):
     """The revision of an alias to restore."""
 
-    revision: int = Field(
-        ge=1,
-        le=2**31 - 1,
-        description="A revision in which the alias existed. Its model, guarantee, cutoff and memo apply again.",
-        examples=[3],
-    )
+    revision: int = Field(ge=1, le=2**31 - 1, examples=[3])
+    """A revision in which the alias existed. Its model, guarantee, cutoff and memo apply again."""
     reason: ReasonText | None = Field(
-        default=None,
-        description="Reason for the change.",
-        examples=["Version 4 rejects too many students."],
+        default=None, examples=["Version 4 rejects too many students."]
     )
+    """Reason for the change."""
 
 
 class AliasProtection(Body):
     """Whether an alias is protected."""
 
-    protected: bool = Field(
-        description="True: another person must approve every change of the alias, and of the calibration of its model."
-    )
-    reason: ReasonText | None = Field(default=None, description="Reason for the change.")
+    protected: bool
+    """True: another person must approve every change of the alias, and of the calibration of its model."""
+    reason: ReasonText | None = None
+    """Reason for the change."""
 
 
 class BreakGlassRequest(Body):
     """An emergency in which the protection of an alias is suspended."""
 
-    reason: ReasonText = Field(
-        description="Reason for the emergency.",
-        examples=["Version 4 rejects everybody; approvers are away."],
-    )
-    seconds: float = Field(
-        default=DEFAULT_SECONDS,
-        ge=60,
-        le=MAX_SECONDS,
-        description="Time after which the protection is in force again, in seconds: at most 4 hours.",
-    )
+    reason: ReasonText = Field(examples=["Version 4 rejects everybody; approvers are away."])
+    """Reason for the emergency."""
+    seconds: float = Field(default=DEFAULT_SECONDS, ge=60, le=MAX_SECONDS)
+    """Time after which the protection is in force again, in seconds: at most 4 hours."""
 
 
 class BreakGlass(Resource):
     """A suspended protection: until it ends, admins can change the alias directly."""
 
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias.")
-    reason: str = Field(description="Reason for the emergency.")
-    author: str | None = Field(description="Name of the principal that suspended the protection.")
-    principal_id: str | None = Field(description="Id of this principal.")
-    at: Timestamp = Field(description="When it was suspended.")
-    until: Timestamp = Field(description="When it expires.")
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    reason: str
+    """Reason for the emergency."""
+    author: str | None
+    """Name of the principal that suspended the protection."""
+    principal_id: str | None
+    """Id of this principal."""
+    at: Timestamp
+    """When it was suspended."""
+    until: Timestamp
+    """When it expires."""
 
 
 class AliasStep(Resource):
@@ -254,53 +211,46 @@ class AliasStep(Resource):
     model is deleted.
     """
 
-    revision: int = Field(description="Revision number, from 1.")
-    change: Annotated[str, one_of(AliasChange)] = Field(
-        description="`set`: the alias was created or moved, or got another guarantee or memo. `restored`: an earlier "
-        "revision was restored. `deleted`: the alias was deleted. `protection`: its protection was set or lifted."
-    )
-    restores: int | None = Field(description="The restored revision. Null for other changes.")
+    revision: int
+    """Revision number, from 1."""
+    change: Annotated[str, one_of(AliasChange)]
+    """`set`: the alias was created or moved, or got another guarantee or memo. `restored`: an earlier revision was
+    restored. `deleted`: the alias was deleted. `protection`: its protection was set or lifted."""
+    restores: int | None
+    """The restored revision. Null for other changes."""
     model_id: ModelId
-    model_version: int = Field(description="Version of the model.")
-    calibration_version: int | None = Field(
-        description="Calibration that the model served at that time. Null without one."
-    )
-    protected: bool = Field(description="True if the alias is protected from this revision on.")
-    guarantee: StoredGuarantee | None = Field(
-        description="Guarantee of this revision. Null without one."
-    )
-    cutoff: AliasCutoff | None = Field(
-        description="Cutoff of this revision. Null without a guarantee."
-    )
-    memo: StoredMemo | None = Field(
-        description="Why the alias was moved. Null if no memo was given."
-    )
-    author: str | None = Field(
-        description="Name of the principal that changed the alias; of an approved change, the one that requested it. "
-        "Null if it was changed without a key."
-    )
-    principal_id: str | None = Field(
-        description="Id of this principal. Null for revisions of older releases, and if there was no key."
-    )
-    alias_request_id: str | None = Field(
-        description="The approved request that made this revision. Null for a direct change."
-    )
-    approved_by_id: str | None = Field(
-        description="Id of the principal that approved it; `memo.approved_by` is its name. Null for a direct change."
-    )
-    break_glass: bool = Field(
-        description="True if the alias was protected, and was changed without approval during a break-glass."
-    )
-    at: Timestamp = Field(description="Time of the change.")
-    evidence: list[EvidenceFile] | None = Field(
-        description="What was known about the model at that time, as files with their SHA-256: its report, its newest "
-        "evaluation, those that its checks are based on, and the newest comparison with the model before. "
-        "`…/revisions/{revision}/evidence` returns them. Null if none was recorded."
-    )
-    evidence_available: bool = Field(
-        description="True if the files are stored. They are deleted when the model is "
-        "permanently deleted, and when an erasure finds the erased id in them."
-    )
+    model_version: int
+    """Version of the model."""
+    calibration_version: int | None
+    """Calibration that the model served at that time. Null without one."""
+    protected: bool
+    """True if the alias is protected from this revision on."""
+    guarantee: StoredGuarantee | None
+    """Guarantee of this revision. Null without one."""
+    cutoff: AliasCutoff | None
+    """Cutoff of this revision. Null without a guarantee."""
+    memo: StoredMemo | None
+    """Why the alias was moved. Null if no memo was given."""
+    author: str | None
+    """Name of the principal that changed the alias; of an approved change, the one that requested it. Null if it was
+    changed without a key."""
+    principal_id: str | None
+    """Id of this principal. Null for revisions of older releases, and if there was no key."""
+    alias_request_id: str | None
+    """The approved request that made this revision. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it; `memo.approved_by` is its name. Null for a direct change."""
+    break_glass: bool
+    """True if the alias was protected, and was changed without approval during a break-glass."""
+    at: Timestamp
+    """Time of the change."""
+    evidence: list[EvidenceFile] | None
+    """What was known about the model at that time, as files with their SHA-256: its report, its newest evaluation,
+    those that its checks are based on, and the newest comparison with the model before.
+    `…/revisions/{revision}/evidence` returns them. Null if none was recorded."""
+    evidence_available: bool
+    """True if the files are stored. They are deleted when the model is permanently deleted, and when an erasure finds
+    the erased id in them."""
 
 
 class AliasRevisionPage(PageOf[AliasStep]):
@@ -310,34 +260,29 @@ class AliasRevisionPage(PageOf[AliasStep]):
 class AliasSummary(Resource):
     """An alias: a name that can be moved from one version of a model to another."""
 
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias, such as `live`.")
-    revision: int = Field(description="Revision number, from 1. It is also the ETag.")
-    model_id: str = Field(description="Id of the model that the alias points to.")
-    guarantee: StoredGuarantee | None = Field(
-        description="Guarantee of every version behind the alias. Null: there is none, and score responses have "
-        "no `flag`."
-    )
-    cutoff: AliasCutoff | None = Field(
-        description="Threshold with which the current version meets the guarantee. Null without a guarantee."
-    )
-    memo: StoredMemo | None = Field(
-        description="Why the alias was last moved. Null if no memo was given."
-    )
-    author: str | None = Field(
-        description="Name of the key that last moved the alias. Null if it was moved without a key."
-    )
-    protected: bool = Field(
-        description="True if another person must approve every change of the alias, and of the calibration of its "
-        "model."
-    )
-    break_glass_until: Timestamp | None = Field(
-        description="Until when the protection is suspended, so that admins can change the alias directly. Null if it "
-        "is not suspended."
-    )
-    updated_at: Timestamp = Field(
-        description="Time of the last change, apart from changes of the protection."
-    )
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias, such as `live`."""
+    revision: int
+    """Revision number, from 1. It is also the ETag."""
+    model_id: str
+    """Id of the model that the alias points to."""
+    guarantee: StoredGuarantee | None
+    """Guarantee of every version behind the alias. Null: there is none, and score responses have no `flag`."""
+    cutoff: AliasCutoff | None
+    """Threshold with which the current version meets the guarantee. Null without a guarantee."""
+    memo: StoredMemo | None
+    """Why the alias was last moved. Null if no memo was given."""
+    author: str | None
+    """Name of the key that last moved the alias. Null if it was moved without a key."""
+    protected: bool
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: Timestamp | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is not
+    suspended."""
+    updated_at: Timestamp
+    """Time of the last change, apart from changes of the protection."""
 
 
 class DeletedAlias(AliasSummary):
@@ -355,46 +300,50 @@ class AliasPage(PageOf[AliasSummary]):
 class Alias(AliasSummary):
     """An alias with its history."""
 
-    history: list[AliasStep] = Field(description="The revisions of the alias, the newest first.")
+    history: list[AliasStep]
+    """The revisions of the alias, the newest first."""
 
 
 class AliasSide(Resource):
     """What an alias serves, before or after a change."""
 
     model_id: ModelId
-    version: int = Field(description="Version of the model.")
-    guarantee: StoredGuarantee | None = Field(description="The guarantee. Null without one.")
-    cutoff: AliasCutoff | None = Field(description="The cutoff. Null without a guarantee.")
-    point: OperatingPoint | None = Field(
-        description="The rates of the cutoff on the validation rows of this model, with intervals. Null without a "
-        "cutoff, if it flags no row, or without a validation curve."
-    )
-    calibration_version: int | None = Field(
-        description="Calibration that the model serves. Null without one."
-    )
-    calibration_method: str | None = Field(description="Its method. Null without one.")
-    probability: float | None = Field(
-        description="Calibrated probability of a positive at the threshold. Null without both."
-    )
-    words: str = Field(description="Model and threshold in words.")
+    version: int
+    """Version of the model."""
+    guarantee: StoredGuarantee | None
+    """The guarantee. Null without one."""
+    cutoff: AliasCutoff | None
+    """The cutoff. Null without a guarantee."""
+    point: OperatingPoint | None
+    """The rates of the cutoff on the validation rows of this model, with intervals. Null without a cutoff, if it flags
+    no row, or without a validation curve."""
+    calibration_version: int | None
+    """Calibration that the model serves. Null without one."""
+    calibration_method: str | None
+    """Its method. Null without one."""
+    probability: float | None
+    """Calibrated probability of a positive at the threshold. Null without both."""
+    words: str
+    """Model and threshold in words."""
 
 
 class AliasPreview(Resource):
     """What a change of an alias would do. Nothing was changed."""
 
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias.")
-    revision: int | None = Field(
-        description="Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."
-    )
-    protected: bool = Field(description="True if the alias is protected.")
-    approval_required: bool = Field(
-        description="True if another person must approve this change: use `POST /v1/alias-requests`."
-    )
-    before: AliasSide | None = Field(
-        description="What the alias serves now. Null if it does not exist."
-    )
-    after: AliasSide = Field(description="What it would serve.")
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    revision: int | None
+    """Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."""
+    protected: bool
+    """True if the alias is protected."""
+    approval_required: bool
+    """True if another person must approve this change: use `POST /v1/alias-requests`."""
+    before: AliasSide | None
+    """What the alias serves now. Null if it does not exist."""
+    after: AliasSide
+    """What it would serve."""
 
 
 def step_of(row: ModelAliasHistory) -> AliasStep:

@@ -23,20 +23,22 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 class CommentRequest(Body):
     """A comment to add."""
 
-    text: ReasonText = Field(
-        description="Plain text of up to 2,000 characters. Spaces around it are removed.",
-        examples=["The drop in March is the new tariff, not the model."],
-    )
+    text: ReasonText = Field(examples=["The drop in March is the new tariff, not the model."])
+    """Plain text of up to 2,000 characters. Spaces around it are removed."""
 
 
 class Comment(Resource):
     """A comment on a model."""
 
-    id: str = Field(description="Id of the comment.")
+    id: str
+    """Id of the comment."""
     model_id: ModelId
-    author: str | None = Field(description="Name of the key that wrote it.")
-    own: bool = Field(description="True if the caller wrote it, and may delete it.")
-    text: str = Field(description="The text. It is not HTML: escape it where it is shown.")
+    author: str | None
+    """Name of the key that wrote it."""
+    own: bool
+    """True if the caller wrote it, and may delete it."""
+    text: str
+    """The text. It is not HTML: escape it where it is shown."""
     created_at: CreatedAt
 
 

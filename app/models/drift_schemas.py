@@ -21,64 +21,63 @@ WHY_NO_TEST = (
 class ScoreBin(Resource):
     """A range of scores, and the fractions of the rows in it."""
 
-    low: float | None = Field(description="Lowest score of the bin. Null: no limit.")
-    high: float | None = Field(description="All scores of the bin are below. Null: no limit.")
-    before: float = Field(description="Fraction of the validation rows.")
-    after: float = Field(description="Fraction of these rows.")
+    low: float | None
+    """Lowest score of the bin. Null: no limit."""
+    high: float | None
+    """All scores of the bin are below. Null: no limit."""
+    before: float
+    """Fraction of the validation rows."""
+    after: float
+    """Fraction of these rows."""
 
 
 class ScoreDrift(Resource):
     """Change of the scores, of one class or of all rows, between the model's validation and these rows."""
 
-    of: Annotated[str, one_of(("positives", "negatives", "all"))] = Field(
-        description="`positives`, `negatives`, or `all` rows whatever their label."
-    )
-    distance: float = Field(
-        description="Kolmogorov–Smirnov distance between the two samples of scores, from 0 to 1. `p_value` is "
-        "that of its test."
-    )
-    higher: float = Field(
-        description="Probability that a score on these rows is greater than a score on the validation; a tie "
-        "counts half."
-    )
-    psi: Interval | None = Field(
-        default=None,
-        description="Population stability index over deciles of the validation scores, corrected for sampling "
-        "noise. Null without a test.",
-    )
+    of: Annotated[str, one_of(("positives", "negatives", "all"))]
+    """`positives`, `negatives`, or `all` rows whatever their label."""
+    distance: float
+    """Kolmogorov–Smirnov distance between the two samples of scores, from 0 to 1. `p_value` is that of its test."""
+    higher: float
+    """Probability that a score on these rows is greater than a score on the validation; a tie counts half."""
+    psi: Interval | None = None
+    """Population stability index over deciles of the validation scores, corrected for sampling noise. Null without a
+    test."""
     p_value: float | None = Field(description=P_VALUE)
     adjusted_p_value: float | None = Field(description=ADJUSTED)
     changed: bool | None = Field(description=CHANGED)
     reason: str | None = Field(default=None, description=WHY_NO_TEST)
     words: Words
-    bins: list[ScoreBin] = Field(
-        description="Deciles of the validation scores, from the lowest scores."
-    )
+    bins: list[ScoreBin]
+    """Deciles of the validation scores, from the lowest scores."""
 
 
 class FeatureBin(Resource):
     """A bin of a feature's values, and the fractions of the rows in it."""
 
-    of: Annotated[
-        str, one_of(("below", "values", "above", "category", "rare", "new", "missing"))
-    ] = Field(
-        description="`values`: numbers above `low` and up to `high`, of the first bin also `low`; dates in seconds "
-        "since 1970. `below`, `above`: numbers below the lowest and above the highest training value. `category`: one "
-        "category. `rare`: all other categories of the training table. `new`: categories not in the "
-        "training table. `missing`: no value."
-    )
-    low: float | None = Field(description="Lower end of the bin. Null: no limit.")
-    high: float | None = Field(description="Upper end of the bin. Null: no limit.")
-    category: str | None = Field(description="The category. Null for any other kind of bin.")
-    before: float = Field(description="Fraction of the rows of the training table.")
-    after: float = Field(description="Fraction of these rows.")
+    of: Annotated[str, one_of(("below", "values", "above", "category", "rare", "new", "missing"))]
+    """`values`: numbers above `low` and up to `high`, of the first bin also `low`; dates in seconds since 1970.
+    `below`, `above`: numbers below the lowest and above the highest training value. `category`: one category. `rare`:
+    all other categories of the training table. `new`: categories not in the training table. `missing`: no value."""
+    low: float | None
+    """Lower end of the bin. Null: no limit."""
+    high: float | None
+    """Upper end of the bin. Null: no limit."""
+    category: str | None
+    """The category. Null for any other kind of bin."""
+    before: float
+    """Fraction of the rows of the training table."""
+    after: float
+    """Fraction of these rows."""
 
 
 class ShareChange(Resource):
     """A fraction of the rows, before and now."""
 
-    before: float = Field(description="Fraction of the rows of the training table.")
-    after: float = Field(description="Fraction of these rows.")
+    before: float
+    """Fraction of the rows of the training table."""
+    after: float
+    """Fraction of these rows."""
 
 
 class FeatureDrift(Resource):
@@ -86,32 +85,26 @@ class FeatureDrift(Resource):
     most frequent categories. Missing values have a separate bin.
     """
 
-    name: str = Field(description="Name of the feature.")
-    importance: float | None = Field(
-        description="Fraction of the total feature importance. 0 for a protected column that is not a feature, which "
-        "is monitored, too. Null if importance was not measured."
-    )
-    psi: Interval | None = Field(
-        description="Population stability index, corrected for sampling noise: below 0.1 is small, 0.25 or more "
-        "is large. Null without a test."
-    )
-    distance: float = Field(description="Total variation distance over the bins, from 0 to 1.")
+    name: str
+    """Name of the feature."""
+    importance: float | None
+    """Fraction of the total feature importance. 0 for a protected column that is not a feature, which is monitored,
+    too. Null if importance was not measured."""
+    psi: Interval | None
+    """Population stability index, corrected for sampling noise: below 0.1 is small, 0.25 or more is large. Null without
+    a test."""
+    distance: float
+    """Total variation distance over the bins, from 0 to 1."""
     p_value: float | None = Field(description=P_VALUE)
     adjusted_p_value: float | None = Field(description=ADJUSTED)
     changed: bool | None = Field(description=CHANGED)
     reason: str | None = Field(default=None, description=WHY_NO_TEST)
     words: Words
-    missing: ShareChange = Field(description="Fraction of missing values.")
-    new_categories: float | None = Field(
-        default=None,
-        description="Fraction of these rows with a category that is new to the model, which treats it as missing. "
-        "Null for numbers.",
-    )
-    out_of_range: float | None = Field(
-        default=None,
-        description="Fraction of the present values below the lowest or above the highest training value. Null for "
-        "categories.",
-    )
-    bins: list[FeatureBin] | None = Field(
-        default=None, description="The bins, for the first 20 features. Null for others."
-    )
+    missing: ShareChange
+    """Fraction of missing values."""
+    new_categories: float | None = None
+    """Fraction of these rows with a category that is new to the model, which treats it as missing. Null for numbers."""
+    out_of_range: float | None = None
+    """Fraction of the present values below the lowest or above the highest training value. Null for categories."""
+    bins: list[FeatureBin] | None = None
+    """The bins, for the first 20 features. Null for others."""

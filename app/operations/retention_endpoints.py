@@ -24,49 +24,41 @@ DaysLimit = Annotated[float, Field(gt=0, le=MAX_DAYS, allow_inf_nan=False)]
 class RetentionDays(Body):
     """Days for which an owner's resources are kept."""
 
-    datasets: DaysLimit | None = Field(
-        default=None,
-        description="Days after its creation until a ready dataset is deleted, whether or not models were trained on "
-        "it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.",
-        examples=[730],
-    )
-    models: DaysLimit | None = Field(
-        default=None,
-        description="Days after its creation until a model without an alias is deleted. Null: no limit.",
-    )
-    batch_scores: DaysLimit | None = Field(
-        default=None,
-        description="Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.",
-    )
-    evaluations: DaysLimit | None = Field(
-        default=None,
-        description="Days until an evaluation or a comparison is deleted. Null: no limit.",
-    )
-    decisions: DaysLimit | None = Field(
-        default=None,
-        description="Days until decisions and outcomes are deleted, if the settings of their alias do not delete them "
-        "earlier. Null: the settings of the alias apply alone.",
-    )
-    jobs: DaysLimit | None = Field(
-        default=None,
-        description="Days until a job that ended is deleted, once nothing refers to it. Null: "
-        "RANKWRIGHT_KEEP_JOBS_DAYS applies.",
-    )
+    datasets: DaysLimit | None = Field(default=None, examples=[730])
+    """Days after its creation until a ready dataset is deleted, whether or not models were trained on it. Null:
+    RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets."""
+    models: DaysLimit | None = None
+    """Days after its creation until a model without an alias is deleted. Null: no limit."""
+    batch_scores: DaysLimit | None = None
+    """Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies."""
+    evaluations: DaysLimit | None = None
+    """Days until an evaluation or a comparison is deleted. Null: no limit."""
+    decisions: DaysLimit | None = None
+    """Days until decisions and outcomes are deleted, if the settings of their alias do not delete them earlier. Null:
+    the settings of the alias apply alone."""
+    jobs: DaysLimit | None = None
+    """Days until a job that ended is deleted, once nothing refers to it. Null: RANKWRIGHT_KEEP_JOBS_DAYS applies."""
 
 
 class Retention(Resource):
     """Days for which an owner's resources are kept. Null: see the request."""
 
-    owner: str = Field(description="The owner.")
-    datasets: float | None = Field(description="Days for datasets.")
-    models: float | None = Field(description="Days for models without an alias.")
-    batch_scores: float | None = Field(description="Days for batch scores.")
-    evaluations: float | None = Field(description="Days for evaluations and comparisons.")
-    decisions: float | None = Field(description="Days for decisions and outcomes.")
-    jobs: float | None = Field(description="Days for jobs that ended.")
-    updated_at: Timestamp | None = Field(
-        description="Time of the last change. Null: the settings apply to the owner."
-    )
+    owner: str
+    """The owner."""
+    datasets: float | None
+    """Days for datasets."""
+    models: float | None
+    """Days for models without an alias."""
+    batch_scores: float | None
+    """Days for batch scores."""
+    evaluations: float | None
+    """Days for evaluations and comparisons."""
+    decisions: float | None
+    """Days for decisions and outcomes."""
+    jobs: float | None
+    """Days for jobs that ended."""
+    updated_at: Timestamp | None
+    """Time of the last change. Null: the settings apply to the owner."""
 
 
 class RetentionPage(PageOf[Retention]):
@@ -76,12 +68,18 @@ class RetentionPage(PageOf[Retention]):
 class RetentionPreview(Resource):
     """What would be deleted now, by kind. Null: no days are given."""
 
-    datasets: int | None = Field(description="Number of datasets.")
-    models: int | None = Field(description="Number of models.")
-    batch_scores: int | None = Field(description="Number of batch scores.")
-    evaluations: int | None = Field(description="Number of evaluations and comparisons.")
-    decisions: int | None = Field(description="Number of files of decisions and outcomes.")
-    jobs: int | None = Field(description="Number of jobs.")
+    datasets: int | None
+    """Number of datasets."""
+    models: int | None
+    """Number of models."""
+    batch_scores: int | None
+    """Number of batch scores."""
+    evaluations: int | None
+    """Number of evaluations and comparisons."""
+    decisions: int | None
+    """Number of files of decisions and outcomes."""
+    jobs: int | None
+    """Number of jobs."""
 
 
 def _shown(owner: str, row: RetentionRule | None) -> Retention:

@@ -18,14 +18,14 @@ from pydantic.json_schema import WithJsonSchema
 from typing_extensions import TypedDict  # Pydantic asks for this one before Python 3.12
 
 
-def _on_one_line(schema: dict[str, Any]) -> None:
+def on_one_line(schema: dict[str, Any]) -> None:
     """Join the lines of the descriptions of members, which docstrings wrap."""
     for member in schema.get("properties", {}).values():
         if "description" in member:
             member["description"] = " ".join(member["description"].split())
 
 
-described = with_config(ConfigDict(use_attribute_docstrings=True, json_schema_extra=_on_one_line))
+described = with_config(ConfigDict(use_attribute_docstrings=True, json_schema_extra=on_one_line))
 """Make the docstrings below the keys of a document their descriptions. Inherited keys need `Field(description=…)`."""
 
 NULL_IF_ABSENT: Any = Field(default=None)

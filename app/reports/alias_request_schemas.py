@@ -33,41 +33,25 @@ class AliasRequestBody(Body):
     """A change of a protected alias to request."""
 
     kind: Kind = Field(description=_KINDS)
-    name: Text = Field(description="Name of the models.", examples=["churn"])
-    alias: Text = Field(description="The protected alias.", examples=["live"])
-    reason: ReasonText = Field(
-        description="Reason for the change.", examples=["Better on the data of March."]
-    )
-    model_id: Text | None = Field(
-        default=None,
-        description="Of `set`: a model with the alias's name, by any reference.",
-        examples=["mdl_01a1f77425d3792391ae38bebae6593b"],
-    )
-    guarantee: AliasGuarantee | None = Field(
-        default=None,
-        description="Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the "
-        "alias keeps its current guarantee.",
-    )
-    memo: DecisionFacts | None = Field(
-        default=None,
-        description="Of `set`: capacity, costs and prevalence. Those that are absent stay as they are.",
-    )
-    revision: int | None = Field(
-        default=None,
-        ge=1,
-        le=2**31 - 1,
-        description="Of `restore`: a revision in which the alias existed.",
-    )
-    dataset_id: Text | None = Field(
-        default=None,
-        description="Of `recalibrate`: a ready dataset with rows that the model was not trained on.",
-    )
-    calibration_version: int | None = Field(
-        default=None,
-        ge=1,
-        le=2**31 - 1,
-        description="Of `restore_calibration`: an earlier version of the calibration.",
-    )
+    name: Text = Field(examples=["churn"])
+    """Name of the models."""
+    alias: Text = Field(examples=["live"])
+    """The protected alias."""
+    reason: ReasonText = Field(examples=["Better on the data of March."])
+    """Reason for the change."""
+    model_id: Text | None = Field(default=None, examples=["mdl_01a1f77425d3792391ae38bebae6593b"])
+    """Of `set`: a model with the alias's name, by any reference."""
+    guarantee: AliasGuarantee | None = None
+    """Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the alias keeps its
+    current guarantee."""
+    memo: DecisionFacts | None = None
+    """Of `set`: capacity, costs and prevalence. Those that are absent stay as they are."""
+    revision: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """Of `restore`: a revision in which the alias existed."""
+    dataset_id: Text | None = None
+    """Of `recalibrate`: a ready dataset with rows that the model was not trained on."""
+    calibration_version: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """Of `restore_calibration`: an earlier version of the calibration."""
 
     @model_validator(mode="after")
     def _of_kind(self) -> Self:
@@ -107,18 +91,16 @@ class AliasApproval(Body):
     """Why a request is approved."""
 
     reason: ReasonText | None = Field(
-        default=None,
-        description="Reason for the approval, stored with the evidence. Null if none is given.",
-        examples=["Checked the groups at the new cutoff."],
+        default=None, examples=["Checked the groups at the new cutoff."]
     )
+    """Reason for the approval, stored with the evidence. Null if none is given."""
 
 
 class AliasRejection(Body):
     """Why a request is rejected."""
 
-    reason: ReasonText = Field(
-        description="Reason for the rejection.", examples=["Compare both versions on March first."]
-    )
+    reason: ReasonText = Field(examples=["Compare both versions on March first."])
+    """Reason for the rejection."""
 
 
 class AliasRequest(Resource):
@@ -126,76 +108,70 @@ class AliasRequest(Resource):
     `calibration`: with any other of these it is void.
     """
 
-    id: str = Field(
-        description="Id of the request.", examples=["arq_0198f0c2a6d37c1e8a4b5c6d7e8f9012"]
-    )
+    id: str = Field(examples=["arq_0198f0c2a6d37c1e8a4b5c6d7e8f9012"])
+    """Id of the request."""
     kind: Annotated[str, one_of(AliasRequestKind)] = Field(description=_KINDS)
-    state: Annotated[str, one_of(AliasRequestState)] = Field(
-        description="`open`; `approved`: the change was made, or its job was started; `rejected`; `withdrawn` by the "
-        "requester; `expired`; `void`: the alias, the model or its calibration was changed, or the model was deleted."
-    )
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias.")
-    reason: str = Field(description="Reason for the change.")
-    before: str = Field(
-        description="What the alias served when the change was requested, in words."
-    )
-    after: str = Field(description="What it would serve, in words.")
-    alias_revision: int = Field(
-        description="Revision of the alias for which the change was requested."
-    )
-    model_id: str = Field(description="The model that the change concerns.")
-    model_version: int = Field(description="Version of this model.")
-    artifact_sha256: str = Field(description="SHA-256 of its artifact.")
-    calibration: int | None = Field(
-        description="Version of its calibration when the change was requested. Null without one."
-    )
-    keeps_guarantee: bool = Field(
-        description="True if the alias keeps its guarantee, or if the kind is not `set`."
-    )
-    guarantee: StoredGuarantee | None = Field(
-        description="The requested guarantee. Null if `keeps_guarantee`, or if the guarantee is to be removed."
-    )
-    revision: int | None = Field(description="The revision to restore. Null for other kinds.")
-    dataset_id: str | None = Field(
-        description="The dataset of a recalibration. Null for other kinds."
-    )
-    calibration_version: int | None = Field(
-        description="The calibration to restore. Null for other kinds."
-    )
-    author: str | None = Field(description="Name of the principal that requested the change.")
-    principal_id: str | None = Field(description="Id of this principal.")
+    state: Annotated[str, one_of(AliasRequestState)]
+    """`open`; `approved`: the change was made, or its job was started; `rejected`; `withdrawn` by the requester;
+    `expired`; `void`: the alias, the model or its calibration was changed, or the model was deleted."""
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    reason: str
+    """Reason for the change."""
+    before: str
+    """What the alias served when the change was requested, in words."""
+    after: str
+    """What it would serve, in words."""
+    alias_revision: int
+    """Revision of the alias for which the change was requested."""
+    model_id: str
+    """The model that the change concerns."""
+    model_version: int
+    """Version of this model."""
+    artifact_sha256: str
+    """SHA-256 of its artifact."""
+    calibration: int | None
+    """Version of its calibration when the change was requested. Null without one."""
+    keeps_guarantee: bool
+    """True if the alias keeps its guarantee, or if the kind is not `set`."""
+    guarantee: StoredGuarantee | None
+    """The requested guarantee. Null if `keeps_guarantee`, or if the guarantee is to be removed."""
+    revision: int | None
+    """The revision to restore. Null for other kinds."""
+    dataset_id: str | None
+    """The dataset of a recalibration. Null for other kinds."""
+    calibration_version: int | None
+    """The calibration to restore. Null for other kinds."""
+    author: str | None
+    """Name of the principal that requested the change."""
+    principal_id: str | None
+    """Id of this principal."""
     created_at: CreatedAt
-    expires_at: Timestamp = Field(description="When an open request expires.")
-    decided_at: Timestamp | None = Field(
-        description="When the request was approved, rejected, withdrawn or void. Null before."
-    )
-    decided_by: str | None = Field(
-        description="Name of the principal that approved, rejected or withdrew it. Null before, and if it is void."
-    )
-    decided_by_id: str | None = Field(description="Id of this principal.")
-    decision_reason: str | None = Field(
-        description="Why the request was approved, rejected or is void. Null if no reason was given, and before."
-    )
-    applied_revision: int | None = Field(
-        description="The revision of the alias that the approval made. Null without one."
-    )
-    applied_calibration: int | None = Field(
-        description="The calibration that the approval made; of a recalibration, once its job has succeeded. Null "
-        "without one."
-    )
-    job_id: str | None = Field(
-        description="The job of an approved recalibration. It fails if the alias, the model or its calibration was "
-        "changed in the meantime. Null otherwise."
-    )
-    evidence: list[EvidenceFile] = Field(
-        description="The decision, and what was known about the model when the change was requested, as files with "
-        "their SHA-256. `…/evidence` returns them. The approval is added to the decision."
-    )
-    evidence_available: bool = Field(
-        description="True if the files are stored. They are deleted when the model is "
-        "permanently deleted, and when an erasure finds the erased id in them."
-    )
+    expires_at: Timestamp
+    """When an open request expires."""
+    decided_at: Timestamp | None
+    """When the request was approved, rejected, withdrawn or void. Null before."""
+    decided_by: str | None
+    """Name of the principal that approved, rejected or withdrew it. Null before, and if it is void."""
+    decided_by_id: str | None
+    """Id of this principal."""
+    decision_reason: str | None
+    """Why the request was approved, rejected or is void. Null if no reason was given, and before."""
+    applied_revision: int | None
+    """The revision of the alias that the approval made. Null without one."""
+    applied_calibration: int | None
+    """The calibration that the approval made; of a recalibration, once its job has succeeded. Null without one."""
+    job_id: str | None
+    """The job of an approved recalibration. It fails if the alias, the model or its calibration was changed in the
+    meantime. Null otherwise."""
+    evidence: list[EvidenceFile]
+    """The decision, and what was known about the model when the change was requested, as files with their SHA-256.
+    `…/evidence` returns them. The approval is added to the decision."""
+    evidence_available: bool
+    """True if the files are stored. They are deleted when the model is permanently deleted, and when an erasure finds
+    the erased id in them."""
 
 
 class AliasRequestPage(PageOf[AliasRequest]):

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field
-
 from app.http.schemas import Resource, Timestamp
 from app.models import alias_changes, repository, threshold_groups
 from app.models.alias_schemas import AliasSide
@@ -30,50 +28,62 @@ _WITHOUT_GROUPS = 2
 class DecisionSide(Resource):
     """What the alias served before the decision, or serves after it."""
 
-    words: str = Field(description="Model and threshold in words.")
-    serves: AliasSide | None = Field(
-        description="Model, guarantee, cutoff, its rates and the calibration. Null if the alias does not exist, or if "
-        "the change leaves it as it is."
-    )
-    groups: ThresholdGroups | None = Field(
-        description="Groups of protected columns on the validation rows, at this cutoff. Null without a cutoff or "
-        "without protected columns."
-    )
+    words: str
+    """Model and threshold in words."""
+    serves: AliasSide | None
+    """Model, guarantee, cutoff, its rates and the calibration. Null if the alias does not exist, or if the change
+    leaves it as it is."""
+    groups: ThresholdGroups | None
+    """Groups of protected columns on the validation rows, at this cutoff. Null without a cutoff or without protected
+    columns."""
 
 
 class DecisionApproval(Resource):
     """The approval of a request to change a protected alias."""
 
-    alias_request_id: str = Field(description="Id of the request.")
-    approved_by: str | None = Field(description="Name of the principal that approved it.")
-    approved_at: Timestamp = Field(description="When it was approved.")
-    reason: str | None = Field(description="The approver's reason. Null if none was given.")
+    alias_request_id: str
+    """Id of the request."""
+    approved_by: str | None
+    """Name of the principal that approved it."""
+    approved_at: Timestamp
+    """When it was approved."""
+    reason: str | None
+    """The approver's reason. Null if none was given."""
 
 
 class AliasDecision(Resource):
     """A change of an alias, for which a report is the evidence."""
 
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias.")
-    kind: str = Field(description="What is changed, as in a request to change a protected alias.")
-    before: DecisionSide = Field(description="Before the change.")
-    after: DecisionSide = Field(description="After the change.")
-    model_id: str = Field(description="The model that the change concerns.")
-    model_version: int = Field(description="Version of this model.")
-    artifact_sha256: str = Field(description="SHA-256 of its artifact.")
-    calibration_version: int | None = Field(description="Its calibration. Null without one.")
-    memo: StoredMemo | None = Field(
-        description="Capacity, costs and prevalence that the decision is based on. Null if none are recorded."
-    )
-    reason: str | None = Field(description="Reason for the change. Null if none was given.")
-    requested_by: str | None = Field(description="Name of the principal that asked for it.")
-    requested_at: Timestamp = Field(description="When the evidence was collected.")
-    protected: bool = Field(
-        description="True if the alias is protected: another person must approve the change."
-    )
-    approval: DecisionApproval | None = Field(
-        default=None, description="The approval. Null before it, and for a direct change."
-    )
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    kind: str
+    """What is changed, as in a request to change a protected alias."""
+    before: DecisionSide
+    """Before the change."""
+    after: DecisionSide
+    """After the change."""
+    model_id: str
+    """The model that the change concerns."""
+    model_version: int
+    """Version of this model."""
+    artifact_sha256: str
+    """SHA-256 of its artifact."""
+    calibration_version: int | None
+    """Its calibration. Null without one."""
+    memo: StoredMemo | None
+    """Capacity, costs and prevalence that the decision is based on. Null if none are recorded."""
+    reason: str | None
+    """Reason for the change. Null if none was given."""
+    requested_by: str | None
+    """Name of the principal that asked for it."""
+    requested_at: Timestamp
+    """When the evidence was collected."""
+    protected: bool
+    """True if the alias is protected: another person must approve the change."""
+    approval: DecisionApproval | None = None
+    """The approval. Null before it, and for a direct change."""
 
 
 @dataclass(frozen=True)

@@ -26,106 +26,101 @@ from app.training.schemas import Baselines, Leaderboard, baselines_of
 class RequestedCutoff(Cutoff):
     """An operating point and the rate that was requested."""
 
-    asked: str = Field(examples=["FPR ≤ 0.05"], description="The requested rate.")
+    asked: str = Field(examples=["FPR ≤ 0.05"])
+    """The requested rate."""
 
 
 class ReportedData(Resource):
     """The dataset that the model was trained on."""
 
     id: DatasetId
-    name: str = Field(description="Name of the dataset.")
-    version: int = Field(description="Version of the dataset.")
+    name: str
+    """Name of the dataset."""
+    version: int
+    """Version of the dataset."""
     created_at: CreatedAt
-    bytes: int = Field(description="Size of the upload in bytes.")
-    sha256: str = Field(description="SHA-256 of the content.")
-    upload_sha256: str = Field(description="SHA-256 of the uploaded bytes.")
-    rows: int | None = Field(description="Number of rows. Null if it was not recorded.")
-    positives: int | None = Field(
-        description="Number of positive rows. Null without a single binary label."
-    )
-    negatives: int | None = Field(
-        description="Number of negative rows. Null without a single binary label."
-    )
-    weight: str | None = Field(description="Name of the weight column. Null without one.")
-    group: str | None = Field(description="Name of the group column. Null without one.")
+    bytes: int
+    """Size of the upload in bytes."""
+    sha256: str
+    """SHA-256 of the content."""
+    upload_sha256: str
+    """SHA-256 of the uploaded bytes."""
+    rows: int | None
+    """Number of rows. Null if it was not recorded."""
+    positives: int | None
+    """Number of positive rows. Null without a single binary label."""
+    negatives: int | None
+    """Number of negative rows. Null without a single binary label."""
+    weight: str | None
+    """Name of the weight column. Null without one."""
+    group: str | None
+    """Name of the group column. Null without one."""
 
 
 class ReportedJob(Resource):
     """The job that trained the model."""
 
-    id: str = Field(description="Id of the job.")
+    id: str
+    """Id of the job."""
     created_at: CreatedAt
-    started_at: Timestamp | None = Field(
-        description="Start of the last attempt. Null if it was not recorded."
-    )
-    finished_at: Timestamp | None = Field(
-        description="Time at which the job ended. Null if it was not recorded."
-    )
-    attempt: int = Field(description="Number of the attempt that trained the model.")
-    max_attempts: int = Field(description="Maximum number of attempts.")
+    started_at: Timestamp | None
+    """Start of the last attempt. Null if it was not recorded."""
+    finished_at: Timestamp | None
+    """Time at which the job ended. Null if it was not recorded."""
+    attempt: int
+    """Number of the attempt that trained the model."""
+    max_attempts: int
+    """Maximum number of attempts."""
 
 
 class ReportedImportance(Resource):
     """Feature importances, in the order of the artifact."""
 
-    method: Annotated[str, one_of(METHODS)] = Field(
-        description="Method that measured the importance."
-    )
-    description: str = Field(description="What the method measures, in one sentence.")
-    on: Annotated[str, one_of(get_args(DataPart))] = Field(
-        description="Part of the data that the importance was measured on."
-    )
-    features: list[dict[str, Any]] = Field(
-        description="The features with their `importance`. For a model with several labels, `importance` is a "
-        "list with one value per label."
-    )
+    method: Annotated[str, one_of(METHODS)]
+    """Method that measured the importance."""
+    description: str
+    """What the method measures, in one sentence."""
+    on: Annotated[str, one_of(get_args(DataPart))]
+    """Part of the data that the importance was measured on."""
+    features: list[dict[str, Any]]
+    """The features with their `importance`. For a model with several labels, `importance` is a list with one value per
+    label."""
 
 
 class Report(Resource):
     """A report with all stored results of a model."""
 
-    written_at: Timestamp = Field(description="Time at which the report was created.")
-    written_by: str = Field(
-        description="Version of the service that created the report.", examples=["0.1.0"]
-    )
-    model: Model = Field(description="The model.")
-    data: ReportedData | None = Field(description="The training dataset. Null if it was deleted.")
-    job: ReportedJob | None = Field(
-        description="The job that trained the model. Null if it was deleted."
-    )
-    warnings: list[str] = Field(
-        description="Warnings of the model, and others that a reader needs to interpret the metrics."
-    )
-    metrics: list[AnyMetrics] = Field(
-        description="Metrics on each part of the data, validation first."
-    )
-    checks: list[ModelCheck] = Field(
-        description="Whether the model is ready for use, as in `GET …/checks`."
-    )
-    decisions: list[AliasSummary] = Field(
-        description="Aliases of the model with their cutoffs and memos, the most recently moved first."
-    )
-    operating_points: list[RequestedCutoff] = Field(
-        description="Operating points on the validation rows, the cutoffs of the aliases first."
-    )
-    fold_aucs: list[FoldAuc] | None = Field(
-        description="AUC of each fold. Null unless the model was cross-validated."
-    )
-    baselines: Baselines | None = Field(
-        description="Comparison with baselines. Null if the model was trained without them."
-    )
-    leaderboard: Leaderboard | None = Field(
-        description="Candidates of `auto`. Null for other algorithms."
-    )
-    importance: ReportedImportance | None = Field(
-        description="Feature importances. Null if the model has none, or none yet; then the model's "
-        "`importance_job_id` is not null."
-    )
-    calibration: Calibration | None = Field(
-        default=None,
-        description="The calibration and how well its probabilities match the outcomes. Null if the model has "
-        "none.",
-    )
+    written_at: Timestamp
+    """Time at which the report was created."""
+    written_by: str = Field(examples=["0.1.0"])
+    """Version of the service that created the report."""
+    model: Model
+    """The model."""
+    data: ReportedData | None
+    """The training dataset. Null if it was deleted."""
+    job: ReportedJob | None
+    """The job that trained the model. Null if it was deleted."""
+    warnings: list[str]
+    """Warnings of the model, and others that a reader needs to interpret the metrics."""
+    metrics: list[AnyMetrics]
+    """Metrics on each part of the data, validation first."""
+    checks: list[ModelCheck]
+    """Whether the model is ready for use, as in `GET …/checks`."""
+    decisions: list[AliasSummary]
+    """Aliases of the model with their cutoffs and memos, the most recently moved first."""
+    operating_points: list[RequestedCutoff]
+    """Operating points on the validation rows, the cutoffs of the aliases first."""
+    fold_aucs: list[FoldAuc] | None
+    """AUC of each fold. Null unless the model was cross-validated."""
+    baselines: Baselines | None
+    """Comparison with baselines. Null if the model was trained without them."""
+    leaderboard: Leaderboard | None
+    """Candidates of `auto`. Null for other algorithms."""
+    importance: ReportedImportance | None
+    """Feature importances. Null if the model has none, or none yet; then the model's `importance_job_id` is not
+    null."""
+    calibration: Calibration | None = None
+    """The calibration and how well its probabilities match the outcomes. Null if the model has none."""
 
 
 def report_of(facts: Facts) -> Report:

@@ -21,10 +21,8 @@ _CRON = (
 class ScheduleRequest(Body):
     """A schedule to create."""
 
-    dataset_id: str = Field(
-        description="Id of the dataset to refresh. It must have come from a connection, and be ready.",
-        examples=["ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012"],
-    )
+    dataset_id: str = Field(examples=["ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
+    """Id of the dataset to refresh. It must have come from a connection, and be ready."""
     cron: Cron = Field(description=_CRON, examples=["0 5 * * 1-5"])
 
 
@@ -32,11 +30,8 @@ class ScheduleChange(Body):
     """Changes of a schedule. What is absent stays as it is."""
 
     cron: Cron | None = Field(default=None, description=_CRON)
-    paused: bool | None = Field(
-        default=None,
-        description="True: pause the schedule. False: resume it; times that it has missed are not run, and later runs "
-        "act as you.",
-    )
+    paused: bool | None = None
+    """True: pause the schedule. False: resume it; times that it has missed are not run, and later runs act as you."""
 
     @model_validator(mode="after")
     def _not_null(self) -> Self:
@@ -49,43 +44,42 @@ class ScheduleChange(Body):
 class ScheduleError(Resource):
     """Why the last due time has no job."""
 
-    code: str = Field(description="Stable code of the error.", examples=["run_in_progress"])
-    message: str = Field(description="What is wrong, in words.")
+    code: str = Field(examples=["run_in_progress"])
+    """Stable code of the error."""
+    message: str
+    """What is wrong, in words."""
 
 
 class Schedule(Resource):
     """Times at which a dataset is refreshed."""
 
-    id: str = Field(description="Id of the schedule.")
-    dataset_id: str = Field(
-        description="Id of the dataset that the next run refreshes: the newest that a run has made."
-    )
-    cron: str = Field(description="Cron expression of five fields, in UTC.")
-    next_run_at: Timestamp | None = Field(
-        description="When the next run is due. Null: the schedule is paused."
-    )
-    author: str | None = Field(
-        description="Name of the principal as which it runs: who created it, or has resumed it last."
-    )
+    id: str
+    """Id of the schedule."""
+    dataset_id: str
+    """Id of the dataset that the next run refreshes: the newest that a run has made."""
+    cron: str
+    """Cron expression of five fields, in UTC."""
+    next_run_at: Timestamp | None
+    """When the next run is due. Null: the schedule is paused."""
+    author: str | None
+    """Name of the principal as which it runs: who created it, or has resumed it last."""
     created_at: CreatedAt
-    paused_at: Timestamp | None = Field(description="When it was paused. Null: it is active.")
-    paused_reason: Annotated[str, one_of(SchedulePaused)] | None = Field(
-        description="Why it is paused. `requested`: by a request. `key_ended`: the key of its author has expired or is "
-        "revoked. `scope_missing`: that key lacks the scope `train`. `role_missing`: its author has no role with that "
-        "scope. `dataset_deleted`: its dataset was deleted."
-    )
-    last_run_at: Timestamp | None = Field(
-        description="When a due time was handled last. Null: none was."
-    )
-    last_job_id: str | None = Field(description="Id of the last job that it has queued.")
-    last_dataset_id: str | None = Field(description="Id of the dataset of that job.")
-    last_job_state: Annotated[str, one_of(JobState)] | None = Field(
-        description="State of that job. Null: there is none, or it was deleted."
-    )
-    last_error: ScheduleError | None = Field(
-        description="Why the last due time has no job. Null: it has one. The job may have failed: see "
-        "`last_job_state`."
-    )
+    paused_at: Timestamp | None
+    """When it was paused. Null: it is active."""
+    paused_reason: Annotated[str, one_of(SchedulePaused)] | None
+    """Why it is paused. `requested`: by a request. `key_ended`: the key of its author has expired or is revoked.
+    `scope_missing`: that key lacks the scope `train`. `role_missing`: its author has no role with that scope.
+    `dataset_deleted`: its dataset was deleted."""
+    last_run_at: Timestamp | None
+    """When a due time was handled last. Null: none was."""
+    last_job_id: str | None
+    """Id of the last job that it has queued."""
+    last_dataset_id: str | None
+    """Id of the dataset of that job."""
+    last_job_state: Annotated[str, one_of(JobState)] | None
+    """State of that job. Null: there is none, or it was deleted."""
+    last_error: ScheduleError | None
+    """Why the last due time has no job. Null: it has one. The job may have failed: see `last_job_state`."""
 
 
 class SchedulePage(PageOf[Schedule]):

@@ -31,111 +31,115 @@ _ON = "on rows that the model was not trained on. Null without such rows."
 class BinCounts(Resource):
     """The rows of a bin."""
 
-    rows: int = Field(description="Number of rows.")
-    share: float = Field(description="Fraction of the rows, by weight.")
-    events: int = Field(description="Number of positive rows.")
-    event_rate: float | None = Field(
-        description="Fraction of positive rows, by weight. Null without rows."
-    )
-    woe: float = Field(
-        description="Weight of evidence: the logarithm of the fraction of the positives that are in the bin, divided "
-        "by that of the negatives. Above 0: more events than on average. 0 without rows. If a class has no rows, "
-        "half a row is added to both."
-    )
-    woe_low: float | None = Field(
-        description="Lower confidence limit. Null: no limit, because the bin has no positive row."
-    )
-    woe_high: float | None = Field(
-        description="Upper confidence limit. Null: no limit, because the bin has no negative row."
-    )
+    rows: int
+    """Number of rows."""
+    share: float
+    """Fraction of the rows, by weight."""
+    events: int
+    """Number of positive rows."""
+    event_rate: float | None
+    """Fraction of positive rows, by weight. Null without rows."""
+    woe: float
+    """Weight of evidence: the logarithm of the fraction of the positives that are in the bin, divided by that of the
+    negatives. Above 0: more events than on average. 0 without rows. If a class has no rows, half a row is added to
+    both."""
+    woe_low: float | None
+    """Lower confidence limit. Null: no limit, because the bin has no positive row."""
+    woe_high: float | None
+    """Upper confidence limit. Null: no limit, because the bin has no negative row."""
 
 
 class InformationValue(Resource):
     """The information value of a feature."""
 
-    value: float = Field(
-        description="Information value: the sum of (fraction of the positives - fraction of the negatives) · WOE."
-    )
-    adjusted: float = Field(
-        description="The value minus its bias, at least 0. The bias is (bins - 1) · (1/positives + 1/negatives)."
-    )
-    low: float = Field(description="Lower confidence limit.")
-    high: float = Field(description="Upper confidence limit.")
-    sparse: bool = Field(
-        description="Whether a bin has fewer than five rows of a class: the interval is then too optimistic."
-    )
+    value: float
+    """Information value: the sum of (fraction of the positives - fraction of the negatives) · WOE."""
+    adjusted: float
+    """The value minus its bias, at least 0. The bias is (bins - 1) · (1/positives + 1/negatives)."""
+    low: float
+    """Lower confidence limit."""
+    high: float
+    """Upper confidence limit."""
+    sparse: bool
+    """Whether a bin has fewer than five rows of a class: the interval is then too optimistic."""
 
 
 class ScorecardBin(Resource):
     """A bin of a feature."""
 
-    of: Annotated[str, one_of(get_args(BinKind))] = Field(
-        description="`values`: numbers above `low` and up to `high`. `categories`: some categories. `special`: a "
-        "special value, which is `low` and `high`. `missing`: no value, or an unknown category."
-    )
-    low: float | str | None = Field(
-        description="Lower end of the range. Null: no limit. Dates are strings."
-    )
-    high: float | str | None = Field(description="Upper end of the range. Null: no limit.")
-    categories: list[str] | None = Field(description="The categories. Null for other bins.")
-    train: BinCounts = Field(description="The training rows of the bin.")
+    of: Annotated[str, one_of(get_args(BinKind))]
+    """`values`: numbers above `low` and up to `high`. `categories`: some categories. `special`: a special value, which
+    is `low` and `high`. `missing`: no value, or an unknown category."""
+    low: float | str | None
+    """Lower end of the range. Null: no limit. Dates are strings."""
+    high: float | str | None
+    """Upper end of the range. Null: no limit."""
+    categories: list[str] | None
+    """The categories. Null for other bins."""
+    train: BinCounts
+    """The training rows of the bin."""
     held_out: BinCounts | None = Field(description=f"The same {_ON}")
-    weight: float = Field(description="Coefficient · WOE: the amount added to the log odds.")
-    points: float = Field(description="Points for values of the bin.")
+    weight: float
+    """Coefficient · WOE: the amount added to the log odds."""
+    points: float
+    """Points for values of the bin."""
 
 
 class BinnedFeature(Resource):
     """A feature of a scorecard."""
 
-    name: str = Field(description="Name of the feature.")
-    type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))] = Field(
-        description="Type of the feature."
-    )
-    monotone: Annotated[str, one_of(("increasing", "decreasing"))] | None = Field(
-        description="`increasing` or `decreasing` if the model was trained with a constraint, otherwise null."
-    )
-    coefficient: float = Field(description="Coefficient of the WOE, at least 0.")
-    iv: InformationValue = Field(
-        description="Information value on the training rows. If the bins were chosen on these rows, it is too high."
-    )
+    name: str
+    """Name of the feature."""
+    type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
+    """Type of the feature."""
+    monotone: Annotated[str, one_of(("increasing", "decreasing"))] | None
+    """`increasing` or `decreasing` if the model was trained with a constraint, otherwise null."""
+    coefficient: float
+    """Coefficient of the WOE, at least 0."""
+    iv: InformationValue
+    """Information value on the training rows. If the bins were chosen on these rows, it is too high."""
     held_out_iv: InformationValue | None = Field(description=f"Information value {_ON}")
-    bins: list[ScorecardBin] = Field(description="The bins.")
+    bins: list[ScorecardBin]
+    """The bins."""
 
 
 class RefitParameters(Resource):
     """The parameters that train a scorecard with the same bins. Edit them, and send them as `algorithm`."""
 
-    name: Literal["scorecard"] = Field(description="The algorithm.")
-    bins: dict[str, list[Any]] = Field(
-        description="Edges of the numeric features, and groups (lists) of categories of the others. Dates are seconds "
-        "since 1970."
-    )
-    special_values: dict[str, list[float]] = Field(
-        description="Special values of numeric features."
-    )
-    monotone: dict[str, Literal["increasing", "decreasing"]] = Field(
-        description="Monotone constraints by feature."
-    )
-    C: float = Field(description="Regularization parameter of the model.")
+    name: Literal["scorecard"]
+    """The algorithm."""
+    bins: dict[str, list[Any]]
+    """Edges of the numeric features, and groups (lists) of categories of the others. Dates are seconds since 1970."""
+    special_values: dict[str, list[float]]
+    """Special values of numeric features."""
+    monotone: dict[str, Literal["increasing", "decreasing"]]
+    """Monotone constraints by feature."""
+    C: float
+    """Regularization parameter of the model."""
 
 
 class ModelBins(Resource):
     """The bins of a scorecard."""
 
     model_id: ModelId
-    level: float = Field(description="Confidence level of the intervals.")
-    pdo: float = Field(description="Points to double the odds, as requested.")
-    base_score: float = Field(description="Points at which the odds are `base_odds`, as requested.")
-    base_odds: float = Field(description="Number of negatives to one positive at `base_score`.")
-    base_points: float = Field(description="Points of a row before those of its bins are added.")
-    train_rows: int = Field(description="Number of training rows.")
-    held_out_rows: int | None = Field(
-        description="Number of held-out rows that were counted, at most 100,000. Null without such rows."
-    )
-    features: list[BinnedFeature] = Field(
-        description="The features, by descending IV on held-out rows, or else on training rows."
-    )
-    refit: RefitParameters = Field(description="The algorithm that trains with the same bins.")
+    level: float
+    """Confidence level of the intervals."""
+    pdo: float
+    """Points to double the odds, as requested."""
+    base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
+    base_points: float
+    """Points of a row before those of its bins are added."""
+    train_rows: int
+    """Number of training rows."""
+    held_out_rows: int | None
+    """Number of held-out rows that were counted, at most 100,000. Null without such rows."""
+    features: list[BinnedFeature]
+    """The features, by descending IV on held-out rows, or else on training rows."""
+    refit: RefitParameters
+    """The algorithm that trains with the same bins."""
 
 
 def no_bins(algorithm: str) -> NotFound:

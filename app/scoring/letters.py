@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import Field
-
 from app.http.schemas import ModelId, Resource
 from app.models import letters as templates
 from app.models import reason_codes
@@ -26,40 +24,44 @@ from app.scoring.service import Served
 class LetterReason(Resource):
     """A reason in a letter."""
 
-    code: str | None = Field(description="Reason code. Null if no entry covers the feature.")
-    features: list[str] = Field(description="Features of the reason.")
-    contribution: float = Field(description="Amount added to the score relative to the reference.")
-    points_lost: float | None = Field(
-        description="The same in points. Null for a model whose scores are not log odds."
-    )
-    has_template: bool = Field(
-        description="Whether the reason code has a letter. If not, the paragraph is the text of the reason."
-    )
-    paragraph: str = Field(description="The paragraph, as plain text.")
+    code: str | None
+    """Reason code. Null if no entry covers the feature."""
+    features: list[str]
+    """Features of the reason."""
+    contribution: float
+    """Amount added to the score relative to the reference."""
+    points_lost: float | None
+    """The same in points. Null for a model whose scores are not log odds."""
+    has_template: bool
+    """Whether the reason code has a letter. If not, the paragraph is the text of the reason."""
+    paragraph: str
+    """The paragraph, as plain text."""
 
 
 class Letter(Resource):
     """The letter of a row."""
 
     id: RowIdValue
-    score: float = Field(description="Score of the row.")
-    reasons: list[LetterReason] = Field(description="The reasons, the largest contribution first.")
-    text: str = Field(
-        description="The paragraphs, separated by empty lines, as plain text. Escape it before you put it into HTML. "
-        "Paragraphs that occur twice are written once."
-    )
+    score: float
+    """Score of the row."""
+    reasons: list[LetterReason]
+    """The reasons, the largest contribution first."""
+    text: str
+    """The paragraphs, separated by empty lines, as plain text. Escape it before you put it into HTML. Paragraphs that
+    occur twice are written once."""
 
 
 class LettersAnswer(Resource):
     """The letters of rows."""
 
     model_id: ModelId
-    revision: int | None = Field(
-        description="Revision of the reason codes. Null in a preview, and if the name has none. The paragraphs are "
-        "generic without codes."
-    )
-    reference_score: float = Field(description="Score of the reference.")
-    letters: list[Letter] = Field(description="The letters, in the order of the rows.")
+    revision: int | None
+    """Revision of the reason codes. Null in a preview, and if the name has none. The paragraphs are generic without
+    codes."""
+    reference_score: float
+    """Score of the reference."""
+    letters: list[Letter]
+    """The letters, in the order of the rows."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import Field
 
 from app.http.schemas import ModelId, Resource
 from app.platform.documents import HeldOutBins
@@ -27,88 +26,94 @@ MAX_ROWS = 1_000
 class FeaturePoints(Resource):
     """The points of a row for one feature."""
 
-    name: str = Field(description="Name of the feature.")
-    points: float = Field(description="Points for the row's value.")
-    rounded: int = Field(description="The points rounded to a whole number.")
+    name: str
+    """Name of the feature."""
+    points: float
+    """Points for the row's value."""
+    rounded: int
+    """The points rounded to a whole number."""
 
 
 class RowPoints(Resource):
     """The points of a row: `base_points` and those of its features add up to `points`."""
 
     id: RowIdValue
-    score: float = Field(description="Score of the model: the log odds of a positive.")
-    points: float = Field(description="Points of the row.")
-    rounded: int = Field(
-        description="Sum of the rounded base points and the rounded points of the features."
-    )
-    features: list[FeaturePoints] = Field(description="Points by feature, in the model's order.")
+    score: float
+    """Score of the model: the log odds of a positive."""
+    points: float
+    """Points of the row."""
+    rounded: int
+    """Sum of the rounded base points and the rounded points of the features."""
+    features: list[FeaturePoints]
+    """Points by feature, in the model's order."""
 
 
 class PointsAnswer(Resource):
     """The points of rows."""
 
     model_id: ModelId
-    pdo: float = Field(description="Points to double the odds, as requested.")
-    base_score: float = Field(description="Points at which the odds are `base_odds`, as requested.")
-    base_odds: float = Field(description="Number of negatives to one positive at `base_score`.")
-    base_points: float = Field(description="Points of a row before those of its features.")
-    rows: list[RowPoints] = Field(description="The rows, in the order of the request.")
+    pdo: float
+    """Points to double the odds, as requested."""
+    base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
+    base_points: float
+    """Points of a row before those of its features."""
+    rows: list[RowPoints]
+    """The rows, in the order of the request."""
 
 
 class PointsCutoff(Resource):
     """A cutoff in points, as a threshold of the score, and as a probability."""
 
     model_id: ModelId
-    pdo: float = Field(description="Points to double the odds, as requested.")
-    base_score: float = Field(description="Points at which the odds are `base_odds`, as requested.")
-    base_odds: float = Field(description="Number of negatives to one positive at `base_score`.")
-    points: float = Field(description="Rows with at most these points are flagged.")
-    threshold: float = Field(
-        description="The same rows have at least this score: the least score whose points are at most `points`."
-    )
-    odds: float | None = Field(
-        description="Number of negatives to one positive at the cutoff. Null if it is too large for a float64."
-    )
-    probability: float = Field(
-        description="Probability of a positive at the cutoff, by the odds of the scorecard. The calibrated probability "
-        "of a score may differ."
-    )
-    fpr: float | None = Field(
-        description="Fraction of the negative validation rows that are flagged. Null without validation."
-    )
-    tpr: float | None = Field(
-        description="Fraction of the positive validation rows that are flagged. Null without validation."
-    )
+    pdo: float
+    """Points to double the odds, as requested."""
+    base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
+    points: float
+    """Rows with at most these points are flagged."""
+    threshold: float
+    """The same rows have at least this score: the least score whose points are at most `points`."""
+    odds: float | None
+    """Number of negatives to one positive at the cutoff. Null if it is too large for a float64."""
+    probability: float
+    """Probability of a positive at the cutoff, by the odds of the scorecard. The calibrated probability of a score may
+    differ."""
+    fpr: float | None
+    """Fraction of the negative validation rows that are flagged. Null without validation."""
+    tpr: float | None
+    """Fraction of the positive validation rows that are flagged. Null without validation."""
 
 
 class RoundingEffect(Resource):
     """What changes if the points of each value are rounded to whole numbers."""
 
     model_id: ModelId
-    pdo: float = Field(description="Points to double the odds, as requested.")
-    base_score: float = Field(description="Points at which the odds are `base_odds`, as requested.")
-    base_odds: float = Field(description="Number of negatives to one positive at `base_score`.")
-    rows: int = Field(description="Number of compared rows: those kept from training.")
-    max_difference: float = Field(
-        description="Largest difference between the exact and the rounded points of a row."
-    )
-    inverted: float = Field(
-        description="Fraction of the pairs of rows with different scores that rounding puts in the opposite order."
-    )
-    tied: float = Field(
-        description="Fraction of the pairs of rows with different scores that have equal rounded points."
-    )
-    auc: float | None = Field(
-        description="AUC of the scores on held-out rows. Null for other algorithms than `scorecard`, and without such "
-        "rows."
-    )
-    rounded_auc: float | None = Field(
-        description="AUC of the rounded points on held-out rows, for `rounded_pdo`. Null like `auc`."
-    )
-    rounded_pdo: float | None = Field(
-        description="The points to double the odds for which the AUC was measured at training: the closest one that is "
-        "at most `pdo`, else the smallest one. Fewer points are coarser."
-    )
+    pdo: float
+    """Points to double the odds, as requested."""
+    base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
+    rows: int
+    """Number of compared rows: those kept from training."""
+    max_difference: float
+    """Largest difference between the exact and the rounded points of a row."""
+    inverted: float
+    """Fraction of the pairs of rows with different scores that rounding puts in the opposite order."""
+    tied: float
+    """Fraction of the pairs of rows with different scores that have equal rounded points."""
+    auc: float | None
+    """AUC of the scores on held-out rows. Null for other algorithms than `scorecard`, and without such rows."""
+    rounded_auc: float | None
+    """AUC of the rounded points on held-out rows, for `rounded_pdo`. Null like `auc`."""
+    rounded_pdo: float | None
+    """The points to double the odds for which the AUC was measured at training: the closest one that is at most `pdo`,
+    else the smallest one. Fewer points are coarser."""
 
 
 def card_of(served: Served, scale: Scale) -> Scorecard:

@@ -78,7 +78,8 @@ Ignored = Annotated[
 class RowsAsObjects(Body):
     """Rows to score, each as an object with its features."""
 
-    rows: list[dict[str, Cell]] = Field(description="The rows. Each maps feature names to values.")
+    rows: list[dict[str, Cell]]
+    """The rows. Each maps feature names to values."""
     id: RowId = None
     ignore: Ignored = None
 
@@ -86,8 +87,10 @@ class RowsAsObjects(Body):
 class RowsAsLists(Body):
     """Rows to score, as lists of values in the order of `columns`."""
 
-    columns: list[str] = Field(description="Names of the columns, in the order of the values.")
-    data: list[list[Cell]] = Field(description="The rows, each as a list of values.")
+    columns: list[str]
+    """Names of the columns, in the order of the values."""
+    data: list[list[Cell]]
+    """The rows, each as a list of values."""
     id: RowId = None
     ignore: Ignored = None
 
@@ -212,60 +215,44 @@ _IDS = Annotated[
 class ReasonReference(Resource):
     """The reference that reasons compare a score with, and how the contributions are computed."""
 
-    kind: Annotated[str, one_of(REFERENCES)] = Field(
-        description="`negative`: the average negative row. `average`: the average training row. `cutoff`: a cutoff, "
-        "represented by the point with that score on the line between the average negative and the "
-        "average positive."
-    )
-    score: float = Field(description="Score of the reference.", examples=[-0.81])
-    on: DataPart | None = Field(
-        description="Part of the data whose rows were averaged. Null if it was not recorded."
-    )
-    rows: int | None = Field(
-        description="Number of rows that were averaged: negatives, or all rows for `average`. Null if it was not "
-        "recorded."
-    )
+    kind: Annotated[str, one_of(REFERENCES)]
+    """`negative`: the average negative row. `average`: the average training row. `cutoff`: a cutoff, represented by the
+    point with that score on the line between the average negative and the average positive."""
+    score: float = Field(examples=[-0.81])
+    """Score of the reference."""
+    on: DataPart | None
+    """Part of the data whose rows were averaged. Null if it was not recorded."""
+    rows: int | None
+    """Number of rows that were averaged: negatives, or all rows for `average`. Null if it was not recorded."""
     method: Annotated[str, one_of(METHODS)] = Field(description=" ".join(METHODS.values()))
-    direction: Annotated[str, one_of(DIRECTIONS)] = Field(
-        description="Contributions that are returned: those that raise the score, those that lower it, or both."
-    )
-    dictionary: int | None = Field(
-        description="Revision of the reason codes. Null if the model name has none."
-    )
-    protected_features: list[str] = Field(
-        description="Features of the model that are protected columns: declared so in the upload, or by their names."
-    )
-    protected_excluded: bool = Field(
-        description="Whether the protected columns are left out of the reasons (`exclude_protected`)."
-    )
-    warning: str | None = Field(
-        description="Says that the score depends on protected columns. Null if it does not."
-    )
+    direction: Annotated[str, one_of(DIRECTIONS)]
+    """Contributions that are returned: those that raise the score, those that lower it, or both."""
+    dictionary: int | None
+    """Revision of the reason codes. Null if the model name has none."""
+    protected_features: list[str]
+    """Features of the model that are protected columns: declared so in the upload, or by their names."""
+    protected_excluded: bool
+    """Whether the protected columns are left out of the reasons (`exclude_protected`)."""
+    warning: str | None
+    """Says that the score depends on protected columns. Null if it does not."""
 
 
 class Reason(Resource):
     """A reason: a part of the difference between the score and the reference."""
 
-    code: str | None = Field(
-        description="Reason code. Null if no entry of the reason codes matches.", examples=["R12"]
-    )
-    text: str = Field(examples=["Income too low"], description="Text of the reason.")
-    columns: list[str] = Field(
-        description="Features whose contributions are summed.", examples=[["income", "salary"]]
-    )
-    contribution: float = Field(
-        examples=[0.64],
-        description="Contribution to the difference between the score and the reference.",
-    )
-    error: float = Field(
-        description="Standard error of an estimated contribution: the exact value is within twice this with 95 % "
-        "confidence. 0: the contribution is exact. For a code that sums several features it is an "
-        "upper bound.",
-        examples=[0.0],
-    )
-    protected: bool = Field(
-        examples=[False], description="Whether one of the columns is a protected column."
-    )
+    code: str | None = Field(examples=["R12"])
+    """Reason code. Null if no entry of the reason codes matches."""
+    text: str = Field(examples=["Income too low"])
+    """Text of the reason."""
+    columns: list[str] = Field(examples=[["income", "salary"]])
+    """Features whose contributions are summed."""
+    contribution: float = Field(examples=[0.64])
+    """Contribution to the difference between the score and the reference."""
+    error: float = Field(examples=[0.0])
+    """Standard error of an estimated contribution: the exact value is within twice this with 95 % confidence. 0: the
+    contribution is exact. For a code that sums several features it is an upper bound."""
+    protected: bool = Field(examples=[False])
+    """Whether one of the columns is a protected column."""
 
 
 _REFERENCE = "The reference that the reasons compare the score with. Present only with `reasons`."
@@ -294,12 +281,12 @@ _Reviews = Annotated[
 class ScoreWarning(Resource):
     """What may be wrong with the rows of a request that was answered."""
 
-    code: str = Field(
-        description="`unknown_categories`: every known value of a feature is a category that the model does not have.",
-        examples=["unknown_categories"],
-    )
-    feature: str = Field(description="Name of the feature.")
-    detail: str = Field(description="The warning in one sentence.")
+    code: str = Field(examples=["unknown_categories"])
+    """`unknown_categories`: every known value of a feature is a category that the model does not have."""
+    feature: str
+    """Name of the feature."""
+    detail: str
+    """The warning in one sentence."""
 
 
 Warnings = Annotated[
@@ -317,58 +304,31 @@ class Score(Resource):
     model_id: ModelId = Field(examples=[_MODEL_ID])
     warnings: Warnings = None
     id: RowIdValue = None
-    score: float = Field(
-        examples=[1.3721],
-        description="Score of the row. A higher score means that the row is more likely to be positive.",
-    )
-    fpr: float | None = Field(
-        description="Fraction of the validation negatives with at least this score. Null without a validation "
-        "curve.",
-        examples=[0.0123],
-    )
-    tpr: float | None = Field(
-        description="Fraction of the validation positives with at least this score. Null without a validation "
-        "curve.",
-        examples=[0.41],
-    )
+    score: float = Field(examples=[1.3721])
+    """Score of the row. A higher score means that the row is more likely to be positive."""
+    fpr: float | None = Field(examples=[0.0123])
+    """Fraction of the validation negatives with at least this score. Null without a validation curve."""
+    tpr: float | None = Field(examples=[0.41])
+    """Fraction of the validation positives with at least this score. Null without a validation curve."""
     probability: Probability = None
     probability_low: ProbabilityLow = None
     probability_high: ProbabilityHigh = None
     no_probability: NoProbability = None
-    flag: bool | None = Field(
-        default=None,
-        description="True if the score reaches the threshold with which the model meets the alias's guarantee. "
-        "Absent if `ref` is not an alias with a guarantee.",
-        examples=[True],
-    )
-    decision_id: str | None = Field(
-        default=None,
-        description="Id of the decision, to which its outcome refers. Absent if the decisions of the alias are not "
-        "recorded.",
-        examples=[_DECISION_ID],
-    )
-    review: bool | None = Field(
-        default=None,
-        description="Whether to review the row: it is flagged, or drawn at random. Absent if the decisions of the "
-        "alias are not recorded.",
-        examples=[True],
-    )
-    approximate: bool = Field(
-        default=False,
-        description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "
-        "otherwise.",
-    )
-    reasons: list[Reason] | None = Field(
-        default=None,
-        description="The largest contributions, largest first; fewer than requested if the row has fewer. With "
-        "`reasons_rest` and the score of the reference, they sum to the score. Present only with "
-        "`reasons`.",
-    )
-    reasons_rest: float | None = Field(
-        default=None,
-        description="Sum of all other contributions. Present only with `reasons`.",
-        examples=[-0.05],
-    )
+    flag: bool | None = Field(default=None, examples=[True])
+    """True if the score reaches the threshold with which the model meets the alias's guarantee. Absent if `ref` is not
+    an alias with a guarantee."""
+    decision_id: str | None = Field(default=None, examples=[_DECISION_ID])
+    """Id of the decision, to which its outcome refers. Absent if the decisions of the alias are not recorded."""
+    review: bool | None = Field(default=None, examples=[True])
+    """Whether to review the row: it is flagged, or drawn at random. Absent if the decisions of the alias are not
+    recorded."""
+    approximate: bool = False
+    """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent otherwise."""
+    reasons: list[Reason] | None = None
+    """The largest contributions, largest first; fewer than requested if the row has fewer. With `reasons_rest` and the
+    score of the reference, they sum to the score. Present only with `reasons`."""
+    reasons_rest: float | None = Field(default=None, examples=[-0.05])
+    """Sum of all other contributions. Present only with `reasons`."""
     reference: ReasonReference | None = Field(default=None, description=_REFERENCE)
 
     exact: bool | None = Field(default=None, description=_EXACT)
@@ -380,44 +340,31 @@ class Scores(Resource):
     model_id: ModelId = Field(examples=[_MODEL_ID])
     warnings: Warnings = None
     ids: _IDS = None
-    scores: list[float] = Field(examples=[[1.3721, -0.2]], description="Score of each row.")
-    fprs: list[float] | None = Field(
-        examples=[[0.0123, 0.45]],
-        description="For each row, the fraction of the validation negatives with at least its score. Null without "
-        "a validation curve.",
-    )
-    tprs: list[float] | None = Field(
-        examples=[[0.41, 0.93]],
-        description="For each row, the fraction of the validation positives with at least its score. Null without "
-        "a validation curve.",
-    )
+    scores: list[float] = Field(examples=[[1.3721, -0.2]])
+    """Score of each row."""
+    fprs: list[float] | None = Field(examples=[[0.0123, 0.45]])
+    """For each row, the fraction of the validation negatives with at least its score. Null without a validation
+    curve."""
+    tprs: list[float] | None = Field(examples=[[0.41, 0.93]])
+    """For each row, the fraction of the validation positives with at least its score. Null without a validation
+    curve."""
     probabilities: Probabilities = None
     probabilities_low: ProbabilitiesLow = None
     probabilities_high: ProbabilitiesHigh = None
     no_probability: NoProbability = None
-    flags: list[bool] | None = Field(
-        default=None,
-        description="For each row, true if the score reaches the threshold with which the model meets the alias's "
-        "guarantee. Absent if `ref` is not an alias with a guarantee.",
-        examples=[[True, False]],
-    )
+    flags: list[bool] | None = Field(default=None, examples=[[True, False]])
+    """For each row, true if the score reaches the threshold with which the model meets the alias's guarantee. Absent if
+    `ref` is not an alias with a guarantee."""
     decision_ids: _DecisionIds = None
     reviews: _Reviews = None
-    approximate: bool = Field(
-        default=False,
-        description="True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent "
-        "otherwise.",
-    )
-    reasons: list[list[Reason]] | None = Field(
-        default=None,
-        description="The largest contributions to each score; see `Score`. Present only with `reasons`. A table "
-        "has the columns `reason_1_code`, `reason_1_text`, `reason_1_contribution`, `reason_1_error` "
-        "and so on, `reasons_rest` and `reference_score`.",
-    )
-    reasons_rest: list[float] | None = Field(
-        default=None,
-        description="Sum of all other contributions to each score. Present only with `reasons`.",
-    )
+    approximate: bool = False
+    """True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent otherwise."""
+    reasons: list[list[Reason]] | None = None
+    """The largest contributions to each score; see `Score`. Present only with `reasons`. A table has the columns
+    `reason_1_code`, `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on, `reasons_rest` and
+    `reference_score`."""
+    reasons_rest: list[float] | None = None
+    """Sum of all other contributions to each score. Present only with `reasons`."""
     reference: ReasonReference | None = Field(default=None, description=_REFERENCE)
     exact: list[bool] | None = Field(default=None, description=_EXACT)
 
@@ -428,9 +375,8 @@ class LabelScore(Resource):
     model_id: ModelId = Field(examples=[_MODEL_ID])
     warnings: Warnings = None
     id: RowIdValue = None
-    scores: dict[str, float] = Field(
-        examples=[{"sports": 1.3, "politics": -0.2}], description="Score of each label, by name."
-    )
+    scores: dict[str, float] = Field(examples=[{"sports": 1.3, "politics": -0.2}])
+    """Score of each label, by name."""
     no_probability: NoProbability = None
 
 
@@ -440,14 +386,10 @@ class LabelScores(Resource):
     model_id: ModelId = Field(examples=[_MODEL_ID])
     warnings: Warnings = None
     ids: _IDS = None
-    labels: list[str] = Field(
-        examples=[["sports", "politics"]],
-        description="Names of the labels, in the order of the scores.",
-    )
-    scores: list[list[float]] = Field(
-        examples=[[[1.3, -0.2], [0.4, 0.9]]],
-        description="For each row, a list of scores, one per label.",
-    )
+    labels: list[str] = Field(examples=[["sports", "politics"]])
+    """Names of the labels, in the order of the scores."""
+    scores: list[list[float]] = Field(examples=[[[1.3, -0.2], [0.4, 0.9]]])
+    """For each row, a list of scores, one per label."""
     no_probability: NoProbability = None
 
 
@@ -457,12 +399,10 @@ class Ranking(Resource):
     model_id: ModelId = Field(examples=[_MODEL_ID])
     warnings: Warnings = None
     ids: _IDS = None
-    indices: list[int] = Field(
-        examples=[[1, 0]], description="Row numbers, from 0, best row first."
-    )
-    scores: list[float] = Field(
-        examples=[[1.3721, -0.2]], description="Score of each row, in the order of `indices`."
-    )
+    indices: list[int] = Field(examples=[[1, 0]])
+    """Row numbers, from 0, best row first."""
+    scores: list[float] = Field(examples=[[1.3721, -0.2]])
+    """Score of each row, in the order of `indices`."""
     probabilities: Probabilities = None
     probabilities_low: ProbabilitiesLow = None
     probabilities_high: ProbabilitiesHigh = None
@@ -475,76 +415,59 @@ class Explanation(Resource):
     """One score as a sum: `offset` plus all contributions."""
 
     id: RowIdValue = None
-    score: float = Field(description="Score of the row.")
-    fpr: float | None = Field(
-        description="Fraction of the validation negatives with at least this score. Null without a validation "
-        "curve."
-    )
-    tpr: float | None = Field(
-        description="Fraction of the validation positives with at least this score. Null without a validation "
-        "curve."
-    )
+    score: float
+    """Score of the row."""
+    fpr: float | None
+    """Fraction of the validation negatives with at least this score. Null without a validation curve."""
+    tpr: float | None
+    """Fraction of the validation positives with at least this score. Null without a validation curve."""
     probability: Probability = None
     probability_low: ProbabilityLow = None
     probability_high: ProbabilityHigh = None
-    offset: float = Field(description="Mean score of the training rows, or of a sample of them.")
-    contributions: dict[str, float] = Field(
-        description="Contribution of each feature. `offset` plus all contributions is the score."
-    )
+    offset: float
+    """Mean score of the training rows, or of a sample of them."""
+    contributions: dict[str, float]
+    """Contribution of each feature. `offset` plus all contributions is the score."""
     method: Annotated[str, one_of(EXPLAIN_METHODS)] = Field(
         description=" ".join(EXPLAIN_METHODS.values())
     )
-    exact: bool = Field(
-        description="False if the contributions are estimates, because the score is not a sum over features. Even "
-        "then they sum exactly to the score."
-    )
-    errors: dict[str, float] | None = Field(
-        description="Standard error of each contribution. Null: the contributions are exact."
-    )
+    exact: bool
+    """False if the contributions are estimates, because the score is not a sum over features. Even then they sum
+    exactly to the score."""
+    errors: dict[str, float] | None
+    """Standard error of each contribution. Null: the contributions are exact."""
 
 
 class Explanations(Resource):
     """One explanation for each row."""
 
     model_id: ModelId
-    explanations: list[Explanation] = Field(
-        description="One explanation for each row, in the order of the rows."
-    )
+    explanations: list[Explanation]
+    """One explanation for each row, in the order of the rows."""
     no_probability: NoProbability = None
 
 
 class BatchScoreRequest(Body):
     """A model and the dataset to score."""
 
-    model: Text = Field(description="The model: id, name, name:version or name@alias.")
-    dataset_id: Text = Field(
-        description="Id of a ready dataset with the model's features. It does not need a label."
-    )
-    id: Text | None = Field(
-        default=None,
-        description="Column of the dataset with the ids of the rows; it is copied to the column `id` of the "
-        "result. Also requires the scope `read`.",
-    )
-    keep: Annotated[list[Text], Field(max_length=MAX_NAMES)] = Field(
-        default_factory=list,
-        description="Columns of the dataset to copy to the result. Also requires the scope `read`. Default: none.",
-    )
-    top: int | None = Field(
-        default=None,
-        ge=1,
-        le=MAX_TOP,
-        description="Keep only this many rows: those with the highest scores, best first. Default: all rows, in "
-        "their order.",
-    )
-    probability: bool = Field(default=True, description="False omits the probability.")
-    interval: bool = Field(
-        default=False, description="True adds the Venn–Abers pair to each probability."
-    )
-    prevalence: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        default=None,
-        description="Fraction of positives in the population that the rows come from. Probabilities are converted "
-        "to it. Default: the prevalence of the rows that the calibration was fitted on.",
-    )
+    model: Text
+    """The model: id, name, name:version or name@alias."""
+    dataset_id: Text
+    """Id of a ready dataset with the model's features. It does not need a label."""
+    id: Text | None = None
+    """Column of the dataset with the ids of the rows; it is copied to the column `id` of the result. Also requires the
+    scope `read`."""
+    keep: Annotated[list[Text], Field(max_length=MAX_NAMES)] = Field(default_factory=list)
+    """Columns of the dataset to copy to the result. Also requires the scope `read`. Default: none."""
+    top: int | None = Field(default=None, ge=1, le=MAX_TOP)
+    """Keep only this many rows: those with the highest scores, best first. Default: all rows, in their order."""
+    probability: bool = True
+    """False omits the probability."""
+    interval: bool = False
+    """True adds the Venn–Abers pair to each probability."""
+    prevalence: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Fraction of positives in the population that the rows come from. Probabilities are converted to it. Default: the
+    prevalence of the rows that the calibration was fitted on."""
 
     reasons: int | None = Field(
         default=None,
@@ -597,30 +520,27 @@ class BatchScoreRequest(Body):
 class ResultColumn(Resource):
     """A column of the result."""
 
-    name: str = Field(examples=["score"], description="Name of the column.")
-    type: str = Field(description="Arrow type of the column.", examples=["double"])
+    name: str = Field(examples=["score"])
+    """Name of the column."""
+    type: str = Field(examples=["double"])
+    """Arrow type of the column."""
 
 
 class BatchReasons(Resource):
     """Options of the reasons in the result."""
 
-    n: int = Field(description="Number of reasons per row.")
-    reference: Annotated[str, one_of(REFERENCES)] = Field(
-        description="Reference that the scores are compared with."
-    )
-    direction: Annotated[str, one_of(DIRECTIONS)] = Field(
-        description="Contributions that are returned: those that raise the score, those that lower it, or both."
-    )
-    threshold: float | None = Field(
-        description="Score to compare with, for the reference `cutoff`. Null: the cutoff of the alias, or another "
-        "reference."
-    )
-    dictionary: int | None = Field(
-        description="Revision of the reason codes. Null if the model name had none."
-    )
-    exclude_protected: bool = Field(
-        default=False, description="Whether protected columns are left out of the reasons."
-    )
+    n: int
+    """Number of reasons per row."""
+    reference: Annotated[str, one_of(REFERENCES)]
+    """Reference that the scores are compared with."""
+    direction: Annotated[str, one_of(DIRECTIONS)]
+    """Contributions that are returned: those that raise the score, those that lower it, or both."""
+    threshold: float | None
+    """Score to compare with, for the reference `cutoff`. Null: the cutoff of the alias, or another reference."""
+    dictionary: int | None
+    """Revision of the reason codes. Null if the model name had none."""
+    exclude_protected: bool = False
+    """Whether protected columns are left out of the reasons."""
 
 
 class BatchScore(Resource):
@@ -628,69 +548,50 @@ class BatchScore(Resource):
     the order of the rows, and `…/summary` describes them.
     """
 
-    id: str = Field(
-        examples=["bat_0198f0c2a4d37c1e8a4b5c6d7e8f9012"], description="Id of the batch score."
-    )
+    id: str = Field(examples=["bat_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
+    """Id of the batch score."""
     status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
-    job_id: str = Field(description="Id of the job that scores the table.")
+    job_id: str
+    """Id of the job that scores the table."""
     model_id: ModelId
-    model_name: str = Field(examples=["churn"], description="Name of the model.")
-    model_version: int = Field(description="Version of the model.")
-    dataset_id: str | None = Field(
-        description="Id of the dataset that was scored. Null if the rows were sent with the request."
-    )
-    dataset_name: str | None = Field(
-        description="Name of the dataset that was scored. Null if the rows were sent with the request."
-    )
-    file_name: str | None = Field(
-        default=None,
-        description="Name of the file that was sent, from `file_name` or a form. Null if there was none.",
-        examples=["customers-may.csv"],
-    )
-    alias: str | None = Field(
-        default=None,
-        description="The alias that the request used. Null if it named the model by version, name or id.",
-        examples=["champion"],
-    )
-    keep: list[str] = Field(
-        description="Columns that are copied to the result.", examples=[["customer_id"]]
-    )
-    top: int | None = Field(
-        default=None,
-        description="Maximum number of rows of the result: those with the highest scores, best first, ties in "
-        "their original order. Null: all rows.",
-    )
-    reasons: BatchReasons | None = Field(
-        default=None,
-        description="Options of the reasons in the result. Null if none were requested.",
-    )
-    rows: int | None = Field(description="Number of rows that were scored. Null until `ready`.")
-    flagged: int | None = Field(
-        default=None,
-        description="Number of rows that the alias flags. Null until `ready`, and if the request did not use an "
-        "alias with a cutoff.",
-    )
-    warnings: list[ScoreWarning] | None = Field(
-        default=None,
-        description="What may be wrong with the rows. Null until `ready`.",
-    )
-    drift_verdict: Annotated[str, one_of(VERDICTS)] | None = Field(
-        default=None,
-        description="Whether the rows differ from those of the model's validation and training, without labels; "
-        "`…/drift` has the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`: "
-        "they have not. `insufficient`: there are too few rows for either. Null until `ready`, and if nothing could be "
-        "compared.",
-    )
-    columns: list[ResultColumn] | None = Field(
-        description="Columns of the result. Null until `ready`."
-    )
-    bytes: int | None = Field(description="Size of the result in bytes. Null until `ready`.")
-    sha256: str | None = Field(
-        description="SHA-256 of the result, which is also its ETag. Null until `ready`."
-    )
-    error: dict[str, Any] | None = Field(
-        description="The problem, if the job failed; otherwise null. Its `errors` give lines and columns."
-    )
+    model_name: str = Field(examples=["churn"])
+    """Name of the model."""
+    model_version: int
+    """Version of the model."""
+    dataset_id: str | None
+    """Id of the dataset that was scored. Null if the rows were sent with the request."""
+    dataset_name: str | None
+    """Name of the dataset that was scored. Null if the rows were sent with the request."""
+    file_name: str | None = Field(default=None, examples=["customers-may.csv"])
+    """Name of the file that was sent, from `file_name` or a form. Null if there was none."""
+    alias: str | None = Field(default=None, examples=["champion"])
+    """The alias that the request used. Null if it named the model by version, name or id."""
+    keep: list[str] = Field(examples=[["customer_id"]])
+    """Columns that are copied to the result."""
+    top: int | None = None
+    """Maximum number of rows of the result: those with the highest scores, best first, ties in their original order.
+    Null: all rows."""
+    reasons: BatchReasons | None = None
+    """Options of the reasons in the result. Null if none were requested."""
+    rows: int | None
+    """Number of rows that were scored. Null until `ready`."""
+    flagged: int | None = None
+    """Number of rows that the alias flags. Null until `ready`, and if the request did not use an alias with a
+    cutoff."""
+    warnings: list[ScoreWarning] | None = None
+    """What may be wrong with the rows. Null until `ready`."""
+    drift_verdict: Annotated[str, one_of(VERDICTS)] | None = None
+    """Whether the rows differ from those of the model's validation and training, without labels; `…/drift` has the
+    tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`: they have not.
+    `insufficient`: there are too few rows for either. Null until `ready`, and if nothing could be compared."""
+    columns: list[ResultColumn] | None
+    """Columns of the result. Null until `ready`."""
+    bytes: int | None
+    """Size of the result in bytes. Null until `ready`."""
+    sha256: str | None
+    """SHA-256 of the result, which is also its ETag. Null until `ready`."""
+    error: dict[str, Any] | None
+    """The problem, if the job failed; otherwise null. Its `errors` give lines and columns."""
     created_at: CreatedAt
 
 
@@ -698,61 +599,49 @@ class ScoreTableCheck(Resource):
     """The rows can be scored. Nothing was created."""
 
     valid: IsValid
-    rows: int | None = Field(default=None, description="Number of rows. Null if no rows were sent.")
-    ignored: list[str] | None = Field(
-        default=None,
-        description="Up to 100 columns of the rows that are not read, such as the model's label. Null if no rows "
-        "were sent.",
-    )
-    sheet: str | None = Field(
-        default=None,
-        description="Name of the sheet that was read. Null if no workbook was sent.",
-    )
-    sheets: list[str] | None = Field(
-        default=None,
-        description="Names of the workbook's sheets that can be read. Null if no workbook was sent.",
-    )
+    rows: int | None = None
+    """Number of rows. Null if no rows were sent."""
+    ignored: list[str] | None = None
+    """Up to 100 columns of the rows that are not read, such as the model's label. Null if no rows were sent."""
+    sheet: str | None = None
+    """Name of the sheet that was read. Null if no workbook was sent."""
+    sheets: list[str] | None = None
+    """Names of the workbook's sheets that can be read. Null if no workbook was sent."""
 
 
 class BatchSummary(Resource):
     """Summary of the result of a batch score."""
 
-    batch_score_id: str = Field(description="Id of the batch score.")
-    rows: int = Field(description="Number of rows that were scored.")
-    scores: list[ScoreHistogram] = Field(
-        description="Distribution of the scores of all rows, even with `top`. One entry per label."
-    )
-    threshold: float | None = Field(
-        description="Cutoff of the alias. Null if the request did not use an alias with a guarantee, or if no "
-        "score is flagged."
-    )
-    flagged: int | None = Field(
-        description="Number of rows with a score at or above the cutoff. Null if the request did not use an alias "
-        "with a guarantee."
-    )
-    ignored: list[str] = Field(
-        description="Up to 100 columns of the sent rows that were not read, such as the model's label."
-    )
-    columns: list[str] = Field(
-        description="Columns of `first`: up to 150 columns of the result. If there are more, kept columns are "
-        "omitted."
-    )
-    first: list[list[float | int | bool | str | None]] | None = Field(
-        description="The 50 rows with the highest scores, best first, with one value per column. `row_number` is "
-        "the row's number in the table, from 1. Strings are truncated to 200 characters. Null for a "
-        "model with several labels."
-    )
+    batch_score_id: str
+    """Id of the batch score."""
+    rows: int
+    """Number of rows that were scored."""
+    scores: list[ScoreHistogram]
+    """Distribution of the scores of all rows, even with `top`. One entry per label."""
+    threshold: float | None
+    """Cutoff of the alias. Null if the request did not use an alias with a guarantee, or if no score is flagged."""
+    flagged: int | None
+    """Number of rows with a score at or above the cutoff. Null if the request did not use an alias with a guarantee."""
+    ignored: list[str]
+    """Up to 100 columns of the sent rows that were not read, such as the model's label."""
+    columns: list[str]
+    """Columns of `first`: up to 150 columns of the result. If there are more, kept columns are omitted."""
+    first: list[list[float | int | bool | str | None]] | None
+    """The 50 rows with the highest scores, best first, with one value per column. `row_number` is the row's number in
+    the table, from 1. Strings are truncated to 200 characters. Null for a model with several labels."""
 
 
 class FlaggedDrift(Resource):
     """The fraction of rows with a score at or above a threshold: that of the alias, or of the model's objective."""
 
-    threshold: float = Field(description="The lowest score that is flagged.")
-    before: Interval = Field(description="Fraction of the validation rows.")
-    after: Interval = Field(description="Fraction of these rows.")
-    change: Interval = Field(
-        description="`after` minus `before`, with the interval of Zou and Donner."
-    )
+    threshold: float
+    """The lowest score that is flagged."""
+    before: Interval
+    """Fraction of the validation rows."""
+    after: Interval
+    """Fraction of these rows."""
+    change: Interval
+    """`after` minus `before`, with the interval of Zou and Donner."""
     p_value: PValue
 
 
@@ -762,36 +651,34 @@ class BatchDrift(Resource):
     at least 0.1. Long tables are compared by a sample.
     """
 
-    batch_score_id: str = Field(description="Id of the batch score.")
-    verdict: Annotated[str, one_of(VERDICTS)] | None = Field(
-        description="`shifted`: the scores, or a column with at least 1 % of the importance, have changed. `stable`: "
-        "they have not, and a PSI of 0.25 or more can be excluded for the scores and for columns with at least half "
-        "of the importance. `insufficient`: neither. Null if nothing could be compared."
-    )
-    summary: str = Field(description="The result in words.")
-    level: float = Field(description="Confidence level of the intervals.")
-    alpha: float = Field(description="Significance level of all tests of the batch together.")
-    rows: int = Field(description="Number of rows that were scored.")
-    sampled_rows: int = Field(
-        description="Number of evenly spaced rows that were compared: all rows of a table of up to 8,192."
-    )
-    scores: ScoreDrift | None = Field(
-        description="Change of the scores since validation. Null if the model has no validation scores; `no_scores` "
-        "says why."
-    )
-    no_scores: str | None = Field(
-        description="Why the scores were not compared. Null if they were."
-    )
-    flagged: FlaggedDrift | None = Field(
-        description="Change of the fraction of flagged rows. Null without a threshold."
-    )
-    features: list[FeatureDrift] = Field(
-        description="Change of up to 100 columns since training: changed ones first, then by importance and size."
-    )
-    n_features: int = Field(description="Number of columns that were compared.")
-    reason: str | None = Field(
-        description="Why the columns, or nothing at all, were not compared. Null if they were."
-    )
+    batch_score_id: str
+    """Id of the batch score."""
+    verdict: Annotated[str, one_of(VERDICTS)] | None
+    """`shifted`: the scores, or a column with at least 1 % of the importance, have changed. `stable`: they have not,
+    and a PSI of 0.25 or more can be excluded for the scores and for columns with at least half of the importance.
+    `insufficient`: neither. Null if nothing could be compared."""
+    summary: str
+    """The result in words."""
+    level: float
+    """Confidence level of the intervals."""
+    alpha: float
+    """Significance level of all tests of the batch together."""
+    rows: int
+    """Number of rows that were scored."""
+    sampled_rows: int
+    """Number of evenly spaced rows that were compared: all rows of a table of up to 8,192."""
+    scores: ScoreDrift | None
+    """Change of the scores since validation. Null if the model has no validation scores; `no_scores` says why."""
+    no_scores: str | None
+    """Why the scores were not compared. Null if they were."""
+    flagged: FlaggedDrift | None
+    """Change of the fraction of flagged rows. Null without a threshold."""
+    features: list[FeatureDrift]
+    """Change of up to 100 columns since training: changed ones first, then by importance and size."""
+    n_features: int
+    """Number of columns that were compared."""
+    reason: str | None
+    """Why the columns, or nothing at all, were not compared. Null if they were."""
 
 
 def batch_drift_of(row: BatchScoreRow, found: Json) -> BatchDrift:
@@ -820,32 +707,31 @@ GridValue = float | bool | str | None
 class FeatureImportance(Resource):
     """The importance of one feature."""
 
-    name: str = Field(description="Name of the feature.")
-    importance: float = Field(description="Importance, in the unit of `method`.")
-    root: float | None = Field(
-        default=None,
-        description="Square root of `importance`. Null unless the method is `squared_auc_gain`.",
-    )
-    auc_gain: float | None = Field(
-        default=None,
-        description="Sum of the gains in training AUC, not squared. Null unless the method is `squared_auc_gain`.",
-    )
+    name: str
+    """Name of the feature."""
+    importance: float
+    """Importance, in the unit of `method`."""
+    root: float | None = None
+    """Square root of `importance`. Null unless the method is `squared_auc_gain`."""
+    auc_gain: float | None = None
+    """Sum of the gains in training AUC, not squared. Null unless the method is `squared_auc_gain`."""
 
 
 class Importance(Resource):
     """The features, most important first. Values of different methods are not comparable."""
 
     model_id: ModelId
-    method: Annotated[str, one_of(IMPORTANCES)] = Field(
-        description="`squared_auc_gain` for ranking trees, `mean_absolute_contribution` for models that are a sum "
-        "over features, `permutation_auc` for all others."
-    )
-    description: str = Field(description="What the method measures, in one sentence.")
-    on: DataPart = Field(description="Part of the data that the importance was measured on.")
-    label: str | None = Field(
-        description="Label whose scores were used. Null for a model with one label."
-    )
-    features: list[FeatureImportance] = Field(description="The features, most important first.")
+    method: Annotated[str, one_of(IMPORTANCES)]
+    """`squared_auc_gain` for ranking trees, `mean_absolute_contribution` for models that are a sum over features,
+    `permutation_auc` for all others."""
+    description: str
+    """What the method measures, in one sentence."""
+    on: DataPart
+    """Part of the data that the importance was measured on."""
+    label: str | None
+    """Label whose scores were used. Null for a model with one label."""
+    features: list[FeatureImportance]
+    """The features, most important first."""
 
 
 def importance_of(measured: Importances) -> Importance:
@@ -862,34 +748,32 @@ def importance_of(measured: Importances) -> Importance:
 class DependenceAxis(Resource):
     """A feature and its grid values."""
 
-    name: str = Field(description="Name of the feature.")
-    type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))] = Field(
-        description="`numeric`, `boolean`, `datetime` or `categorical`."
-    )
-    values: list[GridValue] = Field(
-        description="The grid values; dates in ISO 8601. The last value is null: a missing value."
-    )
+    name: str
+    """Name of the feature."""
+    type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
+    """`numeric`, `boolean`, `datetime` or `categorical`."""
+    values: list[GridValue]
+    """The grid values; dates in ISO 8601. The last value is null: a missing value."""
 
 
 class PartialDependence(Resource):
     """Mean scores when one or two features are set to each value of a grid."""
 
     model_id: ModelId
-    on: DataPart = Field(description="Part of the data that the scores are averaged over.")
-    label: str | None = Field(
-        description="Label whose scores were used. Null for a model with one label."
-    )
-    rows: int = Field(description="Number of rows that each mean is taken over.")
-    features: list[DependenceAxis] = Field(
-        description="The one or two features and their grid values."
-    )
+    on: DataPart
+    """Part of the data that the scores are averaged over."""
+    label: str | None
+    """Label whose scores were used. Null for a model with one label."""
+    rows: int
+    """Number of rows that each mean is taken over."""
+    features: list[DependenceAxis]
+    """The one or two features and their grid values."""
     # Described without the type of its items: generators of Java cannot write a choice of two arrays.
     scores: Annotated[
         list[float] | list[list[float]], WithJsonSchema({"type": "array", "items": {}})
-    ] = Field(
-        description="Mean scores, one per grid value. For two features: one list for each value of the first, "
-        "with one entry for each value of the second."
-    )
+    ]
+    """Mean scores, one per grid value. For two features: one list for each value of the first, with one entry for each
+    value of the second."""
 
 
 def dependence_of(found: Dependence, part: DataPart, label: str | None) -> PartialDependence:

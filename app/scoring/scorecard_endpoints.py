@@ -54,9 +54,8 @@ LetterReference = Annotated[
 class LettersPreviewRequest(ReasonCodesRequest):
     """Reason codes that are not stored, and rows."""
 
-    rows: Annotated[list[dict[str, Cell]], Field(min_length=1, max_length=MAX_PREVIEWED)] = Field(
-        description="The rows. Each maps feature names to values."
-    )
+    rows: Annotated[list[dict[str, Cell]], Field(min_length=1, max_length=MAX_PREVIEWED)]
+    """The rows. Each maps feature names to values."""
 
 
 @router.get("/{ref}/bins", summary="Read the bins of a scorecard")

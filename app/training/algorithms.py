@@ -43,17 +43,17 @@ JOB_LEVEL_PARAMETERS = {
 class Algorithm(Resource):
     """An algorithm that can be trained."""
 
-    name: str = Field(examples=["rankboost"], description="Name of the algorithm.")
-    summary: str = Field(description="What the algorithm does, in one sentence.")
-    paper: str = Field(description="Publication that describes the algorithm.")
-    kinds: list[Kind] = Field(
-        description="Kinds of datasets that the algorithm can train on.",
-        examples=[["bipartite", "preferences"]],
-    )
-    parameters: dict[str, Any] = Field(
-        description="JSON Schema of the algorithm's parameters: types, bounds and defaults. In a job they go next "
-        "to `name` in `algorithm`."
-    )
+    name: str = Field(examples=["rankboost"])
+    """Name of the algorithm."""
+    summary: str
+    """What the algorithm does, in one sentence."""
+    paper: str
+    """Publication that describes the algorithm."""
+    kinds: list[Kind] = Field(examples=[["bipartite", "preferences"]])
+    """Kinds of datasets that the algorithm can train on."""
+    parameters: dict[str, Any]
+    """JSON Schema of the algorithm's parameters: types, bounds and defaults. In a job they go next to `name` in
+    `algorithm`."""
 
 
 def describe_all() -> list[Algorithm]:

@@ -43,7 +43,8 @@ MAX_SEARCHED = 100
 class Algorithms(Resource):
     """All ranking algorithms."""
 
-    data: list[Algorithm] = Field(description="The algorithms.")
+    data: list[Algorithm]
+    """The algorithms."""
 
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ TimeColumn = Annotated[
 class Holdout(Body):
     """Hold out a stratified fraction of the rows and validate on it."""
 
-    method: Literal["holdout"] = Field(description="Always `holdout`.")
+    method: Literal["holdout"]
+    """Always `holdout`."""
     fraction: Annotated[
         float, Field(gt=0, lt=1, description="Fraction of the rows to hold out.")
     ] = splits.HOLDOUT_FRACTION
@@ -81,7 +83,8 @@ class CrossValidation(Body):
     are marked `approximate`. Each fold has its own parameter search.
     """
 
-    method: Literal["cross_validation"] = Field(description="Always `cross_validation`.")
+    method: Literal["cross_validation"]
+    """Always `cross_validation`."""
     folds: Annotated[int, Field(ge=2, le=splits.MAX_FOLDS, description="Number of folds.")] = (
         splits.FOLDS
     )
@@ -99,14 +102,17 @@ class CrossValidation(Body):
 class OtherDataset(Body):
     """Validate on another dataset."""
 
-    method: Literal["dataset"] = Field(description="Always `dataset`.")
-    dataset_id: Text = Field(description="Id of the dataset to validate on.")
+    method: Literal["dataset"]
+    """Always `dataset`."""
+    dataset_id: Text
+    """Id of the dataset to validate on."""
 
 
 class NoValidation(Body):
     """Train on all rows without validation. The model has no ROC curve, and its scores have no `fpr` and `tpr`."""
 
-    method: Literal["none"] = Field(description="Always `none`.")
+    method: Literal["none"]
+    """Always `none`."""
 
 
 Dimension = Annotated[
@@ -154,18 +160,17 @@ class GridSearch(Body):
     rows. The validation rows of the model are not used for the choice.
     """
 
-    method: Literal["grid"] = Field(description="Always `grid`.")
-    space: Annotated[dict[str, list[JsonValue]], at_most(MAX_SEARCHED)] = Field(
-        description="Parameters to search, each with 1 to 100 values."
-    )
+    method: Literal["grid"]
+    """Always `grid`."""
+    space: Annotated[dict[str, list[JsonValue]], at_most(MAX_SEARCHED)]
+    """Parameters to search, each with 1 to 100 values."""
     folds: InnerFolds = None
     fraction: InnerFraction = search.FRACTION
 
 
 class _Drawn(Body):
-    space: Annotated[dict[str, Dimension], at_most(MAX_SEARCHED)] = Field(
-        description="Parameters to search, each with a list of values or a range."
-    )
+    space: Annotated[dict[str, Dimension], at_most(MAX_SEARCHED)]
+    """Parameters to search, each with a list of values or a range."""
     n_candidates: Candidates = None
     folds: InnerFolds = None
     fraction: InnerFraction = search.FRACTION
@@ -174,7 +179,8 @@ class _Drawn(Body):
 class RandomSearch(_Drawn):
     """Try candidates drawn at random. Otherwise the same as a grid search."""
 
-    method: Literal["random"] = Field(description="Always `random`.")
+    method: Literal["random"]
+    """Always `random`."""
 
 
 class HalvingSearch(_Drawn):
@@ -182,7 +188,8 @@ class HalvingSearch(_Drawn):
     so on.
     """
 
-    method: Literal["halving"] = Field(description="Always `halving`.")
+    method: Literal["halving"]
+    """Always `halving`."""
 
 
 VALIDATION_METHODS = ("holdout", "cross_validation", "dataset", "none")
@@ -208,13 +215,12 @@ def _refuse_unknown_method(job: dict[str, Any], member: str, known: Collection[s
 class JobRequest(Body):
     """A training job. Only `dataset_id` and `algorithm.name` are required."""
 
-    dataset_id: Text = Field(description="Id of a ready dataset to train on.")
-    algorithm: dict[str, JsonValue] = Field(
-        description="`name`, and optionally parameters of that algorithm: see `GET /v1/algorithms`."
-    )
-    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
-        default=None, description="Name of the model. Default: the name of the algorithm."
-    )
+    dataset_id: Text
+    """Id of a ready dataset to train on."""
+    algorithm: dict[str, JsonValue]
+    """`name`, and optionally parameters of that algorithm: see `GET /v1/algorithms`."""
+    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = None
+    """Name of the model. Default: the name of the algorithm."""
     objective: Annotated[
         AnyObjective,
         Field(
@@ -223,46 +229,30 @@ class JobRequest(Body):
             "loss.",
         ),
     ] = Auc(metric="auc")
-    validation: Validation | None = Field(
-        default=None,
-        description="How to validate the model. Default: a quarter of the rows is held out; repeated "
-        "cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class "
-        "among at most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a "
-        "`search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or "
-        "dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are "
-        "distinct or in different groups.",
-    )
-    search: Search | None = Field(
-        default=None,
-        description="Search for good parameters before training. Null: train with the given parameters.",
-    )
-    baselines: bool | None = Field(
-        default=None,
-        description="Whether to train baselines on the same splits for comparison: logistic regression and an SVM "
-        "for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the "
-        "rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` "
-        "includes them in its budget.",
-    )
+    validation: Validation | None = None
+    """How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small
+    table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows
+    into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out
+    of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for
+    each fold, and if too few rows of a class are distinct or in different groups."""
+    search: Search | None = None
+    """Search for good parameters before training. Null: train with the given parameters."""
+    baselines: bool | None = None
+    """Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null,
+    the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all
+    rows, however long it takes. `false`: no. `auto` includes them in its budget."""
     protected_features: Annotated[list[Text], Field(max_length=MAX_PROTECTED)] = Field(
-        default=[],
-        description="Protected columns of the dataset that are features of this model, each by its name. By default "
-        "none is. The model records who decided so and when, and its report repeats it.",
-        examples=[["age"]],
+        default=[], examples=[["age"]]
     )
-    timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
-        default=None,
-        description="Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the "
-        "setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.",
-    )
-    priority: Annotated[int, Field(ge=-100, le=100)] = Field(
-        default=0,
-        description="Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start "
-        "first.",
-    )
-    tags: Tags = Field(
-        default_factory=dict,
-        description="Key–value labels for your own use, up to 50. The model gets the same tags.",
-    )
+    """Protected columns of the dataset that are features of this model, each by its name. By default none is. The model
+    records who decided so and when, and its report repeats it."""
+    timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = None
+    """Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting
+    `RANKWRIGHT_JOB_TIMEOUT_SECONDS`."""
+    priority: Annotated[int, Field(ge=-100, le=100)] = 0
+    """Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start first."""
+    tags: Tags = Field(default_factory=dict)
+    """Key–value labels for your own use, up to 50. The model gets the same tags."""
 
     @model_validator(mode="before")
     @classmethod
@@ -286,8 +276,10 @@ class JobRequest(Body):
 class Estimate(Resource):
     """A rough estimate from the size of the table."""
 
-    seconds: float = Field(description="Expected run time in seconds.")
-    memory_bytes: int = Field(description="Expected peak memory in bytes.")
+    seconds: float
+    """Expected run time in seconds."""
+    memory_bytes: int
+    """Expected peak memory in bytes."""
 
 
 @with_members(parameters.shown_members(optional=False))
@@ -295,44 +287,45 @@ class JobCheck(Resource):
     """The job is valid. Nothing was created."""
 
     valid: IsValid
-    algorithm: dict[str, Any] = Field(description="Name of the algorithm and all its parameters.")
-    objective: dict[str, Any] = Field(
-        description="Objective of the training: `metric` and its parameters."
-    )
-    validation: dict[str, Any] = Field(
-        description="Validation method as it would be stored. `time_column` names the column that selects the "
-        "newest rows for validation."
-    )
-    search: dict[str, Any] | None = Field(description="The parameter search. Null without one.")
-    baselines: dict[str, Any] = Field(
-        description="`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction "
-        "of the job's time that they may take; null: no limit."
-    )
-    protected_features: list[str] = Field(
-        description="Protected columns of the dataset that are features of the model."
-    )
-    estimate: Estimate = Field(description="A rough estimate of time and memory.")
-    warnings: list[str] = Field(description="Warnings about the data and the split.")
-    duplicates: Duplicates | None = Field(
-        description="Rows of the dataset that are equal to another row, and where they go in the job's splits. "
-        "Null without splits of its rows, and without a profile of the dataset."
-    )
+    algorithm: dict[str, Any]
+    """Name of the algorithm and all its parameters."""
+    objective: dict[str, Any]
+    """Objective of the training: `metric` and its parameters."""
+    validation: dict[str, Any]
+    """Validation method as it would be stored. `time_column` names the column that selects the newest rows for
+    validation."""
+    search: dict[str, Any] | None
+    """The parameter search. Null without one."""
+    baselines: dict[str, Any]
+    """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the job's time that
+    they may take; null: no limit."""
+    protected_features: list[str]
+    """Protected columns of the dataset that are features of the model."""
+    estimate: Estimate
+    """A rough estimate of time and memory."""
+    warnings: list[str]
+    """Warnings about the data and the split."""
+    duplicates: Duplicates | None
+    """Rows of the dataset that are equal to another row, and where they go in the job's splits. Null without splits of
+    its rows, and without a profile of the dataset."""
 
 
 class OutOfFold(Resource):
     """The out-of-fold scores of a cross-validated model. Its AUC and curve are computed from them."""
 
     model_id: ModelId
-    repeats: int = Field(description="Number of repeats.")
-    folds: int = Field(description="Number of folds in each repeat.")
-    fold_aucs: list[FoldAuc] = Field(description="AUC of each fold.")
-    columns: list[str] = Field(description="Names of the columns of `data`.")
-    data: list[list[float]] = Field(
-        description="One entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and "
-        "`fold` count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker. "
-        "`aligned_score` is on the scale of the served ranker: equal quantiles of the two rankers' "
-        "scores on the fold's training rows have equal scores."
-    )
+    repeats: int
+    """Number of repeats."""
+    folds: int
+    """Number of folds in each repeat."""
+    fold_aucs: list[FoldAuc]
+    """AUC of each fold."""
+    columns: list[str]
+    """Names of the columns of `data`."""
+    data: list[list[float]]
+    """One entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and `fold` count from 1;
+    `y` is 1 for a positive. `score` is on the scale of the fold's ranker. `aligned_score` is on the scale of the served
+    ranker: equal quantiles of the two rankers' scores on the fold's training rows have equal scores."""
 
 
 # The stored forms of the next classes are in platform/documents. Here, members may be null that are not stored so.
@@ -342,19 +335,19 @@ class Difference(Interval):
     p_value: float | None = Field(
         description=("p-value of the hypothesis that both values are equal. " + NULL_IF_TOO_FEW)
     )
-    adjusted_p_value: float | None = Field(
-        description="p-value adjusted with Holm's method over all baselines and windows. Null without `p_value`."
-    )
+    adjusted_p_value: float | None
+    """p-value adjusted with Holm's method over all baselines and windows. Null without `p_value`."""
 
 
 class BaselineArea(Resource):
     """The value of one baseline."""
 
-    algorithm: str = Field(description="Name of the baseline's algorithm.")
-    area: Interval = Field(description="Value of the baseline.")
-    difference: Difference = Field(
-        description="Difference between the two values: that of the model minus that of the baseline."
-    )
+    algorithm: str
+    """Name of the baseline's algorithm."""
+    area: Interval
+    """Value of the baseline."""
+    difference: Difference
+    """Difference between the two values: that of the model minus that of the baseline."""
 
 
 class WindowBaselines(Resource):
@@ -362,18 +355,21 @@ class WindowBaselines(Resource):
 
     fpr_min: FprMin
     fpr_max: FprMax
-    chosen: Interval = Field(description="Area of the model.")
-    baselines: list[BaselineArea] = Field(description="Areas of the baselines.")
+    chosen: Interval
+    """Area of the model."""
+    baselines: list[BaselineArea]
+    """Areas of the baselines."""
 
 
 class MetricBaselines(Resource):
     """The model and the baselines by the metric of the job's objective."""
 
-    metric: str = Field(
-        description="Name of the metric, as in `…/metric-estimates`. A row count is given as a fraction."
-    )
-    chosen: Interval = Field(description="Value of the model.")
-    baselines: list[BaselineArea] = Field(description="Values of the baselines.")
+    metric: str
+    """Name of the metric, as in `…/metric-estimates`. A row count is given as a fraction."""
+    chosen: Interval
+    """Value of the model."""
+    baselines: list[BaselineArea]
+    """Values of the baselines."""
 
 
 class BaselineWindow(Resource):
@@ -388,38 +384,40 @@ class Baselines(Resource):
 
     model_id: ModelId
     level: Level
-    beats: bool | None = Field(
-        description="True if the model is better than every baseline, by `metric` or else by the area over "
-        "`decided_on`, each with an adjusted p-value below 1 − `level`. False also if there are too "
-        "few rows for a test. Null if no baseline was trained, or if `is_baseline`."
-    )
-    is_baseline: bool = Field(
-        default=False,
-        description="True if the model is itself of the same kind as a baseline: a logistic regression or a linear SVM "
-        "for the AUC. The differences then show only the effect of its parameters.",
-    )
-    decided_on: BaselineWindow = Field(
-        description="Window of the job's objective. For `tpr`: the window that the model is trained for."
-    )
-    baselines: list[Baseline] = Field(description="The baselines.")
-    windows: list[WindowBaselines] = Field(description="Comparison over each window.")
-    metric: MetricBaselines | None = Field(
-        None,
-        description="Comparison by the metric of an objective such as `average_precision` or `precision`. Null "
-        "for other objectives.",
-    )
-    skipped: str | None = Field(description="Why no baselines were trained; otherwise null.")
+    beats: bool | None
+    """True if the model is better than every baseline, by `metric` or else by the area over `decided_on`, each with an
+    adjusted p-value below 1 − `level`. False also if there are too few rows for a test. Null if no baseline was
+    trained, or if `is_baseline`."""
+    is_baseline: bool = False
+    """True if the model is itself of the same kind as a baseline: a logistic regression or a linear SVM for the AUC.
+    The differences then show only the effect of its parameters."""
+    decided_on: BaselineWindow
+    """Window of the job's objective. For `tpr`: the window that the model is trained for."""
+    baselines: list[Baseline]
+    """The baselines."""
+    windows: list[WindowBaselines]
+    """Comparison over each window."""
+    metric: MetricBaselines | None = None
+    """Comparison by the metric of an objective such as `average_precision` or `precision`. Null for other
+    objectives."""
+    skipped: str | None
+    """Why no baselines were trained; otherwise null."""
 
 
 class Leaderboard(Resource):
     """The candidates of `auto`, best first, and the members of the resulting model."""
 
     model_id: ModelId
-    budget_seconds: float = Field(description="Time budget in seconds.")
-    seconds: float = Field(description="Duration of the search in seconds, without the final fit.")
-    members: list[Member] = Field(description="Rankers of the resulting ensemble.")
-    candidates: list[LeaderboardRow] = Field(description="The candidates, best first.")
-    notes: list[str] = Field(description="Notes about the search.")
+    budget_seconds: float
+    """Time budget in seconds."""
+    seconds: float
+    """Duration of the search in seconds, without the final fit."""
+    members: list[Member]
+    """Rankers of the resulting ensemble."""
+    candidates: list[LeaderboardRow]
+    """The candidates, best first."""
+    notes: list[str]
+    """Notes about the search."""
 
 
 def baselines_of(model: Model, found: ModelBaselines) -> Baselines:

@@ -26,21 +26,27 @@ class ViewQuery(Body):
     """What a view shows."""
 
     query: Annotated[str, StringConstraints(max_length=2000, pattern=r"^[!-~]*$")] = Field(
-        description="Query of the list's address in the console, percent-encoded: filters, `sort`, and for models "
-        "`columns`. Empty: the whole list.",
-        examples=["search=credit&sort=-auc&columns=auc&columns=tags"],
+        examples=["search=credit&sort=-auc&columns=auc&columns=tags"]
     )
+    """Query of the list's address in the console, percent-encoded: filters, `sort`, and for models `columns`. Empty:
+    the whole list."""
 
 
 class View(Resource):
     """A saved view of a list."""
 
-    id: str = Field(description="Id of the view.")
-    list: List = Field(description="The list that it shows.")
-    name: str = Field(description="Name of the view.")
-    query: str = Field(description="Query of the list's address in the console.")
-    author: str | None = Field(description="Name of the key that saved the view.")
-    saved_at: Timestamp = Field(description="When the view was saved.")
+    id: str
+    """Id of the view."""
+    list: List
+    """The list that it shows."""
+    name: str
+    """Name of the view."""
+    query: str
+    """Query of the list's address in the console."""
+    author: str | None
+    """Name of the key that saved the view."""
+    saved_at: Timestamp
+    """When the view was saved."""
 
 
 class ViewPage(PageOf[View]):

@@ -37,7 +37,8 @@ class WebhookRequest(Body):
         description=f"{_EVENTS} Null: all types, including those that later versions add.",
         examples=[["job.succeeded", "job.failed"]],
     )
-    description: Description = Field(default="", description="Description, for your own use.")
+    description: Description = ""
+    """Description, for your own use."""
 
 
 class WebhookChange(Body):
@@ -48,14 +49,11 @@ class WebhookChange(Body):
         default=None,
         description=f"{_EVENTS} Null: all types, including those that later versions add.",
     )
-    description: Description | None = Field(
-        default=None, description="Description, for your own use."
-    )
-    enabled: bool | None = Field(
-        default=None,
-        description="False: disable the webhook. It receives no events while it is disabled, and its queued deliveries "
-        "fail. True: enable it.",
-    )
+    description: Description | None = None
+    """Description, for your own use."""
+    enabled: bool | None = None
+    """False: disable the webhook. It receives no events while it is disabled, and its queued deliveries fail. True:
+    enable it."""
 
     @model_validator(mode="after")
     def _not_null(self) -> Self:
@@ -68,28 +66,28 @@ class WebhookChange(Body):
 class Webhook(Resource):
     """A webhook, without its secret."""
 
-    id: str = Field(description="Id of the webhook.")
-    url: str = Field(description="URL that receives the events.")
-    events: list[Annotated[str, one_of({name: TYPES[name] for name in SUBSCRIBABLE})]] | None = (
-        Field(description="Types of events that are sent. Null: all.")
-    )
-    description: str = Field(description="Description.")
-    author: str | None = Field(description="Name of who created it.")
+    id: str
+    """Id of the webhook."""
+    url: str
+    """URL that receives the events."""
+    events: list[Annotated[str, one_of({name: TYPES[name] for name in SUBSCRIBABLE})]] | None
+    """Types of events that are sent. Null: all."""
+    description: str
+    """Description."""
+    author: str | None
+    """Name of who created it."""
     created_at: CreatedAt
-    enabled: bool = Field(description="False if the webhook is disabled and receives nothing.")
-    disabled_at: Timestamp | None = Field(description="When it was disabled. Null: it is enabled.")
-    disabled_reason: Annotated[str, one_of(WebhookDisabled)] | None = Field(
-        description="Why it is disabled. `requested`: by a request. `gone`: the receiver responded with 410. "
-        "`failing`: every attempt failed for five days."
-    )
-    failing_since: Timestamp | None = Field(
-        description="Time of the first failed attempt since the last success. Null: the last attempt succeeded, or "
-        "there was none."
-    )
-    previous_secret_until: Timestamp | None = Field(
-        description="Until when deliveries are also signed with the secret before the last rotation. Null: never "
-        "rotated."
-    )
+    enabled: bool
+    """False if the webhook is disabled and receives nothing."""
+    disabled_at: Timestamp | None
+    """When it was disabled. Null: it is enabled."""
+    disabled_reason: Annotated[str, one_of(WebhookDisabled)] | None
+    """Why it is disabled. `requested`: by a request. `gone`: the receiver responded with 410. `failing`: every attempt
+    failed for five days."""
+    failing_since: Timestamp | None
+    """Time of the first failed attempt since the last success. Null: the last attempt succeeded, or there was none."""
+    previous_secret_until: Timestamp | None
+    """Until when deliveries are also signed with the secret before the last rotation. Null: never rotated."""
 
 
 class WebhookPage(PageOf[Webhook]):
@@ -99,45 +97,44 @@ class WebhookPage(PageOf[Webhook]):
 class WebhookWithSecret(Webhook):
     """A webhook with its new secret."""
 
-    secret: str | None = Field(
-        description="The secret that signs the deliveries. It is shown only once; null in a replayed response.",
-        examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw7TrVxIZSoDk="],
-    )
+    secret: str | None = Field(examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw7TrVxIZSoDk="])
+    """The secret that signs the deliveries. It is shown only once; null in a replayed response."""
 
 
 class DeliveryAttempt(Resource):
     """One attempt at a delivery."""
 
-    attempt: int = Field(description="Number of the attempt, from 1.")
-    at: Timestamp = Field(description="When it ended.")
-    status: int | None = Field(description="HTTP status of the response. Null: there was none.")
-    error: str | None = Field(
-        description="Code of the reason why there was no response. Null if there was one.",
-        examples=["timed_out"],
-    )
-    seconds: float = Field(description="How long it took, in seconds.")
-    response: str | None = Field(
-        description="Beginning of the response body, at most 1,024 characters. Null: there was no response, or it "
-        "came from a network of RANKWRIGHT_WEBHOOK_NETWORKS."
-    )
+    attempt: int
+    """Number of the attempt, from 1."""
+    at: Timestamp
+    """When it ended."""
+    status: int | None
+    """HTTP status of the response. Null: there was none."""
+    error: str | None = Field(examples=["timed_out"])
+    """Code of the reason why there was no response. Null if there was one."""
+    seconds: float
+    """How long it took, in seconds."""
+    response: str | None
+    """Beginning of the response body, at most 1,024 characters. Null: there was no response, or it came from a network
+    of RANKWRIGHT_WEBHOOK_NETWORKS."""
 
 
 class WebhookDelivery(Resource):
     """The delivery of an event to a webhook."""
 
-    event_id: str = Field(
-        description="Id of the event. It is the header `webhook-id` of each attempt."
-    )
-    type: str = Field(description="Type of the event.", examples=["job.succeeded"])
-    data: dict[str, Any] = Field(description="Data of the event, as it is sent.")
-    created_at: Timestamp = Field(description="Time of the event.")
-    state: State = Field(
-        description="`queued`: it is being sent, or waits for the next attempt. `delivered`: the receiver responded "
-        "with 2xx. `failed`: all attempts failed, or the webhook was disabled."
-    )
-    next_attempt_at: Timestamp | None = Field(
-        description="When the next attempt is due. Null unless the state is `queued`."
-    )
+    event_id: str
+    """Id of the event. It is the header `webhook-id` of each attempt."""
+    type: str = Field(examples=["job.succeeded"])
+    """Type of the event."""
+    data: dict[str, Any]
+    """Data of the event, as it is sent."""
+    created_at: Timestamp
+    """Time of the event."""
+    state: State
+    """`queued`: it is being sent, or waits for the next attempt. `delivered`: the receiver responded with 2xx.
+    `failed`: all attempts failed, or the webhook was disabled."""
+    next_attempt_at: Timestamp | None
+    """When the next attempt is due. Null unless the state is `queued`."""
     attempts: list[DeliveryAttempt] = Field(
         description=f"The last {ATTEMPTS_SHOWN} attempts, newest first."
     )

@@ -846,7 +846,7 @@ class CalibrationDrift(Record):
     """How well the probabilities of a model's calibration match the outcomes on these rows."""
 
     level: float
-    """Confidence level of each interval by itself."""
+    """Confidence level of each interval."""
     n: int
     """Number of rows."""
     n_positives: int
@@ -2408,7 +2408,7 @@ class EvaluationGains(Record):
     """The gains table of a model on the rows of an evaluation."""
 
     level: float
-    """Confidence level of each interval by itself."""
+    """Confidence level of each interval."""
     prevalence: float
     """Fraction of positives that the table assumes. Default: that of the data."""
     rows: list[Gain]
@@ -2422,7 +2422,7 @@ class EvaluationMetricEstimates(Record):
     """Metrics of a model on the rows of an evaluation."""
 
     level: float
-    """Confidence level of each interval by itself."""
+    """Confidence level of each interval."""
     metrics: list[MetricEstimate]
     """One entry for each requested metric."""
     evaluation_id: str
@@ -2806,7 +2806,7 @@ class GradedMetrics(Record):
     on: Literal['validation', 'train']
     """Part of the data: the validation rows or the training rows."""
     level: float
-    """Confidence level of the intervals."""
+    """Confidence level of each interval."""
     grades: list[GradeRows]
     """Number of rows of each grade, without rows of weight 0."""
     lists: ListMetrics | None
@@ -3844,7 +3844,7 @@ class Metrics(Record):
     on: Literal['validation', 'train']
     """Part of the data: the validation rows or the training rows."""
     level: float
-    """Confidence level of the intervals."""
+    """Confidence level of each interval."""
     auc: Interval
     """Area under the ROC curve."""
     pauc: list[WindowArea]
@@ -4167,7 +4167,7 @@ class ModelGains(Record):
     """The gains table of a model on one part of its data."""
 
     level: float
-    """Confidence level of each interval by itself."""
+    """Confidence level of each interval."""
     prevalence: float
     """Fraction of positives that the table assumes. Default: that of the data."""
     rows: list[Gain]
@@ -4185,7 +4185,7 @@ class ModelMetricEstimates(Record):
     """Metrics of a model on one part of its data."""
 
     level: float
-    """Confidence level of each interval by itself."""
+    """Confidence level of each interval."""
     metrics: list[MetricEstimate]
     """One entry for each requested metric."""
     model_id: str
@@ -4348,7 +4348,7 @@ class MultilabelMetrics(Record):
     on: Literal['validation', 'train']
     """Part of the data: the validation rows or the training rows."""
     level: float
-    """Confidence level of the intervals."""
+    """Confidence level of each interval."""
     labels: list[LabelMetrics]
     """Metrics of each label."""
     evaluated: int
@@ -4433,7 +4433,7 @@ class OperatingPoints(Record):
     the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
     level: float
-    """Confidence level of each interval by itself."""
+    """Confidence level of each interval."""
     exact: bool
     """False if points of the curve were omitted."""
     total_points: int
@@ -4593,7 +4593,7 @@ class PairMetrics(EvaluatedPairs):
     on: Literal['validation', 'train']
     """Part of the data: the validation rows or the training rows."""
     level: float
-    """Confidence level of the intervals."""
+    """Confidence level of each interval."""
 
 class Pairs(Record):
     """The pairs of a dataset of kind `preferences`: which item is better than which."""
@@ -5091,7 +5091,7 @@ class Reliability(Record):
     """
 
     level: float
-    """Confidence level of each interval by itself."""
+    """Confidence level of each interval."""
     n: int
     """Number of rows."""
     n_positives: int
