@@ -42,11 +42,11 @@ PARTS = {
 
 ORDER = """
 score_rows score_row explain_rows rank_rows score_points write_letters preview_letters
-create_batch_score list_batch_scores read_batch_score read_result
+create_batch_score list_batch_scores read_batch_score read_batch_score_result
 upload_dataset list_datasets read_dataset preview_dataset profile_dataset validate_table delete_dataset
 read_table_again validate_reading create_version list_versions validate_version refresh_dataset validate_refresh
 open_upload put_part add_files close_upload list_uploads read_upload delete_upload
-submit_job read_job list_jobs read_events cancel_job retry_job validate_job
+submit_job read_job list_jobs read_job_events cancel_job retry_job validate_job
 list_models read_model read_artifact delete_model import_model
 read_metrics read_roc read_checks read_operating_point read_operating_points read_gains read_list_curve
 read_groups read_baselines read_metric_estimates read_report read_plot
@@ -58,7 +58,7 @@ create_comparison read_comparison list_comparisons
 put_feedback read_feedback create_decisions create_outcomes read_monitor list_alarms read_alarm acknowledge_alarm
 read_shadow read_cohorts read_decision list_decision_files read_decision_file
 create_erasure read_erasure list_erasures
-list_trash restore_item delete_item
+list_trash restore_trash_item delete_trash_item
 create_webhook ping_webhook list_webhooks read_webhook update_webhook delete_webhook
 create_key list_keys read_key rotate_key revoke_key read_me
 read_usage

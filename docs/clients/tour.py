@@ -20,7 +20,7 @@ from client.api.scoring import (
     create_batch_score,
     explain_rows,
     rank_rows,
-    read_result,
+    read_batch_score_result,
     score_row,
     score_rows,
 )
@@ -172,7 +172,7 @@ form = RowsForm(
 )
 batch = expect(create_batch_score.sync(client=client, body=form, prefer=WAIT), BatchScore)
 assert batch.status is BatchScoreStatus.READY, batch.error
-assert http.request(**read_result._get_kwargs(batch.id)).content.startswith(b"PAR1")
+assert http.request(**read_batch_score_result._get_kwargs(batch.id)).content.startswith(b"PAR1")
 
 judged = expect(
     create_evaluation.sync(
