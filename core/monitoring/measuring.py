@@ -40,7 +40,7 @@ from core.metrics.window import check_rate
 from core.monitoring.recurrence import sketch_of
 
 MIN_POSITIVES = 50
-"""Minimum number of positives, and of negatives, in an interim test: with fewer, the variance of an area is unknown."""
+"""Minimum number of positives, and of negatives, in an interim test: fewer would make its variance too uncertain."""
 
 MAX_PERIODS = 400
 """Maximum number of periods in a plan: a year of days. The run time of a monitor grows with its square."""
