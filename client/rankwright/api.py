@@ -159,7 +159,7 @@ class BaseScore(TypedDict, total=False):
 def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", "renew"] | str) -> ApiRequest[types.Alarm]:
     """Acknowledge an alarm.
 
-    Confirm that you have seen the change, with a reason and the reference of later looks. Until then, the same
+    Confirm that you have seen the change, with a reason and the reference of later tests. Until then, the same
     family raises no further alarm. Returns 409 `already_acknowledged` if the alarm is already acknowledged.
 
     Scope: `train`.
@@ -171,7 +171,7 @@ def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", 
     reason : str
         Reason, of up to 2,000 characters.
     reference : Literal["keep", "renew"] | str
-        `keep`: later looks are compared with the validation as before. `renew`: the change is the new
+        `keep`: later tests are compared with the validation as before. `renew`: the change is the new
         normal. AUC and calibration are then compared with the periods that raised the alarm, and shifts
         of the same columns raise no further alarm while the alias serves the same model. In both cases
         the test begins again after the last look.
@@ -2596,12 +2596,12 @@ class ReadMonitor(TypedDict, total=False):
 def read_monitor(name: str, alias: str, /, **fields: Unpack[ReadMonitor]) -> ApiRequest[types.AliasMonitor]:
     """Read the monitor of an alias.
 
-    Return the settings, the looks of each period, the alarms, the losses, the error probability that is spent and
-    left, and the smallest fall of the AUC that the monitor can find.
+    Return the settings, the scheduled tests of each period (`looks`), the alarms, the losses, the error probability
+    that is spent and left, and the smallest fall of the AUC that the monitor can find.
 
-    A look is made once, after the end of its period (and after the horizon, if it needs outcomes), and never changes.
-    Decisions of several models or thresholds in a period are counted separately, and only the decisions of the last
-    model are tested.
+    A scheduled test is made once, after the end of its period (and after the horizon, if it needs outcomes), and never
+    changes. Decisions of several models or thresholds in a period are counted separately, and only the decisions of
+    the last model are tested.
 
     Scope: `read`.
 
