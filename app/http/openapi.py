@@ -55,6 +55,7 @@ INFO: dict[str, Any] = {
             "name": "sources",
             "description": "List the object stores and databases that datasets can be read from.",
         },
+        {"name": "schedules", "description": "Refresh datasets from their sources at given times."},
         {"name": "algorithms", "description": "List the ranking algorithms and their parameters."},
         {
             "name": "jobs",
@@ -62,7 +63,11 @@ INFO: dict[str, Any] = {
         },
         {
             "name": "models",
-            "description": "Inspect trained rankers: metrics, curves, explanations, calibration and aliases.",
+            "description": "Inspect trained rankers: metrics, curves, explanations and calibration.",
+        },
+        {
+            "name": "aliases",
+            "description": "Point names at versions, protect them, and approve changes of protected ones.",
         },
         {"name": "evaluations", "description": "Evaluate a model on another dataset."},
         {
@@ -74,6 +79,7 @@ INFO: dict[str, Any] = {
             "name": "feedback",
             "description": "Record decisions and outcomes, and monitor whether a model is still right.",
         },
+        {"name": "erasures", "description": "Erase what is stored about one person."},
         {
             "name": "overview",
             "description": "See running jobs, resources that need attention, and the newest resources.",

@@ -18,7 +18,6 @@ SHARED = f"{HTTP}types.md"
 ALGORITHMS = f"{HTTP}algorithms.md"
 
 PARTS = {
-    "schedules": ("Schedules", "sources", r"^/v1/schedules"),
     "model-quality": (
         "Model quality",
         "models",
@@ -31,12 +30,6 @@ PARTS = {
         r"/(importance|partial-dependence|variable-dependence|structure|scorecard(/cutoff|/rounding)?|bins|points|letters"
         r"|margins|bounds|reason-codes)$",
     ),
-    "model-aliases": (
-        "Model aliases",
-        "models",
-        r"/(aliases(/.*)?|deleted-aliases)$|^/v1/alias-requests",
-    ),
-    "erasures": ("Erasures", "feedback", r"^/v1/erasures"),
 }
 """Further pages of a tag: title, the tag, and the paths of their routes. The tag's own page has its other routes."""
 

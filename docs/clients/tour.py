@@ -12,10 +12,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
+from client.api.aliases import put_alias
 from client.api.datasets import list_datasets, upload_dataset
 from client.api.evaluations import create_evaluation
 from client.api.jobs import list_jobs, read_job, submit_job
-from client.api.models import list_models, put_alias, read_metrics
+from client.api.models import list_models, read_metrics
 from client.api.scoring import (
     create_batch_score,
     explain_rows,
