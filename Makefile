@@ -150,6 +150,7 @@ workflows: $(VENV)/bin/pip  ## Check .github/workflows with check-jsonschema, zi
 docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/ and check it; broken links and missing entries are errors.
 	PYTHONPATH=. $(BIN)/python docs/build.py
 	.venv-docs/bin/zensical build --clean --strict --config-file .zensical.toml
+	PYTHONPATH=. $(BIN)/python docs/finish.py
 	PYTHONPATH=. $(BIN)/python docs/check.py
 
 .venv-docs/.ready: $(VENV)/bin/pip requirements/docs.lock

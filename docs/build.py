@@ -1,8 +1,8 @@
 """Put the site together for Zensical, which `make docs` then builds: the pages of docs/, and the reference.
 
 The reference of HTTP comes from openapi.json, that of the command line from the commands themselves, and that of Python
-from signatures, annotations and docstrings. The notebook becomes a page with its outputs. `docs/check.py` reads the
-result. `docs/builder` does the work.
+from signatures, annotations and docstrings. The notebook becomes a page with its outputs. `docs/finish.py` completes
+what Zensical writes, and `docs/check.py` checks it. `docs/builder` does the work.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import shutil
 from pathlib import Path
 
+from core.version import VERSION
 from docs.builder.commands import command_pages
 from docs.builder.http import http_pages
 from docs.builder.markdown import relative
@@ -54,7 +55,7 @@ def main() -> None:
                 folders.with_links(path, path.read_text(encoding="utf-8")), encoding="utf-8"
             )
     settings = (ROOT / "docs" / "zensical.toml").read_text(encoding="utf-8")
-    (ROOT / ".zensical.toml").write_text(configuration(settings, TARGET), encoding="utf-8")
+    (ROOT / ".zensical.toml").write_text(configuration(settings, TARGET, VERSION), encoding="utf-8")
 
 
 def reference() -> dict[str, list[str]]:

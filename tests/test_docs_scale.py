@@ -22,7 +22,7 @@ from core.registry import ALGORITHMS
 from tests.core.column_sources import ArrayColumns, LocalHosts
 
 PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
-HEAD = "| algorithm | of value | column by column | on a cluster |"
+HEAD = "| algorithm | value | column by column | on a cluster |"
 # Parameters whose value says what a fit reads.
 CHOICES = ("weak_ranker", "splitter")
 
@@ -64,13 +64,15 @@ def is_fitted(ranker: Ranker, folder: Path, n_hosts: int) -> bool:
 
 
 def table(folder: Path) -> str:
-    """The table: choices of an algorithm with the same answers are one line."""
+    """The table of what reads columns: choices of an algorithm with the same answers are one line."""
     lines: dict[tuple[str, bool, bool], list[str]] = {}
     for name, choice, ranker in forms():
         answers = is_fitted(ranker, folder, 0), is_fitted(ranker, folder, 2)
         assert answers[0] == (ranker.reads_columns() is None)
         assert answers[1] == (ranker.reads_shards() is None)
-        lines.setdefault((name, *answers), []).append(choice)
+        assert answers[0] or not answers[1]
+        if answers[0]:
+            lines.setdefault((name, *answers), []).append(choice)
     word = {True: "yes", False: "no"}
     rows = [
         f"| {name} | {', '.join(choices)} | {word[columns]} | {word[cluster]} |"

@@ -16,6 +16,14 @@ from docs.builder import checks
 from docs.builder.bounds import schema_words, words_of
 from docs.builder.commands import EXITS
 from docs.builder.docstrings import Docstring
+from docs.builder.finish import (
+    better_index,
+    copied,
+    less_fuzzy,
+    with_copies,
+    with_edit_link,
+    with_large_pictures,
+)
 from docs.builder.http import status_addresses
 from docs.builder.markdown import relative
 from docs.builder.names import Public
@@ -323,3 +331,64 @@ def test_the_exit_codes_are_those_of_the_client() -> None:
     from rankwright.cli.common import Exit
 
     assert {0, *map(int, Exit), 130} == EXITS.keys()
+
+
+# --- what is completed after the build ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("$ rankwright doctor\nAll is well.\n$ ls", "console", "rankwright doctor\nls"),
+        ("$ curl x \\\n    -d 'a\nb'\n{}", "console", "curl x \\\n    -d 'a\nb'"),
+        ("$ tee f <<END\na: 1\nEND\nout", "console", "tee f <<END\na: 1\nEND"),
+        ("# useradd x\nout\n# ls", "console", "useradd x\nls"),
+        ("# a comment\nls", "bash", "# a comment\nls"),
+        ("Then:\n$ ls\nout", "text", "ls"),
+        (">>> f(\n...     1)\n2\n>>> g()", "pycon", "f(\n    1)\ng()"),
+        ("f(1)", "python", "f(1)"),
+    ],
+)
+def test_a_copy_has_the_commands_of_a_transcript(text: str, language: str, expected: str) -> None:
+    assert copied(text, language) == expected
+
+
+def test_the_copy_is_written_beside_the_code() -> None:
+    shown = (
+        '<div class="language-console highlight"><pre><code><span>$ </span>echo "a" &amp;&amp; b\na'
+        "</code></pre></div>"
+    )
+    assert ' data-copy="echo &quot;a&quot; &amp;&amp; b"><pre>' in with_copies(shown)
+    plain = shown.replace("console", "python").replace("$ ", "")
+    assert with_copies(plain) == plain
+
+
+def test_an_edit_link_leads_to_the_source_of_a_page() -> None:
+    link = '<h1>x</h1> <a href="https://github.com/o/r/edit/main/docs/index.md" title="x" rel="edit"><svg></svg></a>'
+    assert with_edit_link(link, "top/") == link
+    assert 'href="https://github.com/rankwright/rankwright/edit/main/README.md"' in with_edit_link(
+        link, ""
+    )
+    assert with_edit_link(link, "reference/http/jobs/") == "<h1>x</h1>"
+
+
+def test_a_screenshot_is_a_link_to_itself() -> None:
+    assert with_large_pictures('<p><img alt="a" src="a.png" /></p>') == (
+        '<p><a href="a.png"><img alt="a" src="a.png" /></a></p>'
+    )
+
+
+def test_the_index_has_keywords_guides_first_and_no_text_twice() -> None:
+    def item(location: str, text: str = "", title: str = "A") -> dict[str, Any]:
+        return {"location": location, "title": title, "text": text, "level": 1, "path": ["P", "A"]}
+
+    long = "<p>once</p><pre>code</pre>"
+    given = [item("reference/a/", long), item("reference/b/", long), item("sign-in/", title="B")]
+    sign_in, first, second = better_index({"items": given})["items"]
+    assert sign_in["title"].startswith("B (SSO, ")
+    assert (first["text"], second["text"]) == ("once", "")
+
+
+def test_the_search_allows_fewer_mistakes_in_short_words() -> None:
+    script = "x;function dt(t,r,e=2){if(t.length<r.length)return dt(r,t,e);}"
+    assert "e=Math.min(r.length,t.length)<5?0:" in less_fuzzy(script)

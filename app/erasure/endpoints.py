@@ -12,7 +12,7 @@ from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.http.idempotency import CreationDep, validated
 from app.platform.sql import Json, Session
 
-router = APIRouter(prefix="/v1/erasures", tags=["feedback"], route_class=GuardedRoute)
+router = APIRouter(prefix="/v1/erasures", tags=["erasures"], route_class=GuardedRoute)
 
 
 @validated(router, "", "erasure")

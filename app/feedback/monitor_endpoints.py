@@ -32,12 +32,12 @@ async def read_monitor(
     caller: CallerDep,
     as_of: AsOf = None,
 ) -> AliasMonitor:
-    """Return the settings, the looks of each period, the alarms, the losses, the error probability that is spent and
-    left, and the smallest fall of the AUC that the monitor can find.
+    """Return the settings, the scheduled tests of each period (`looks`), the alarms, the losses, the error probability
+    that is spent and left, and the smallest fall of the AUC that the monitor can find.
 
-    A look is made once, after the end of its period (and after the horizon, if it needs outcomes), and never changes.
-    Decisions of several models or thresholds in a period are counted separately, and only the decisions of the last
-    model are tested.
+    A scheduled test is made once, after the end of its period (and after the horizon, if it needs outcomes), and never
+    changes. Decisions of several models or thresholds in a period are counted separately, and only the decisions of
+    the last model are tested.
     """
     at = None if as_of is None else as_of.timestamp()
 
@@ -105,7 +105,7 @@ def read_alarm(*, alarm_id: str, context: ContextDep, caller: CallerDep) -> Alar
 def acknowledge_alarm(
     *, alarm_id: str, body: AlarmAcknowledgement, context: ContextDep, caller: CallerDep
 ) -> Alarm:
-    """Confirm that you have seen the change, with a reason and the reference of later looks. Until then, the same
+    """Confirm that you have seen the change, with a reason and the reference of later tests. Until then, the same
     family raises no further alarm. Returns 409 `already_acknowledged` if the alarm is already acknowledged.
     """
     row = context.db.writing(

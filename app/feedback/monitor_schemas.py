@@ -57,7 +57,7 @@ _METRIC = {
 
 
 class LookEstimate(Resource):
-    """A metric with its 95 % confidence interval, which holds for this period alone, not for all looks together."""
+    """A metric with its 95 % confidence interval, which holds for this period alone, not for all tests together."""
 
     value: float = Field(description="The metric.")
     low: float | None = Field(
@@ -109,7 +109,7 @@ class LookWindow(Resource):
     )
     drop: float = Field(description="Value of the reference minus the value of the window.")
     drop_low: float = Field(
-        description="Lower limit. The limits hold for all windows of all looks of the term together."
+        description="Lower limit. The limits hold for all windows of all tests of the term together."
     )
     drop_high: float = Field(description="Upper limit.")
     inflation: float | None = Field(
@@ -200,10 +200,10 @@ class Look(Resource):
         description="Value of the statistic that raises an alarm. Null if `statistic` is null."
     )
     alpha_spent: float = Field(
-        description="Probability of a false alarm that this series of looks has used so far."
+        description="Probability of a false alarm that this series of tests has used so far."
     )
     term_start: Timestamp = Field(
-        description="Start of the term. Its looks share the error probability. A new term begins after a year, with "
+        description="Start of the term. Its tests share the error probability. A new term begins after a year, with "
         "another model, and with an alarm that is acknowledged with `renew`."
     )
     number: int = Field(description="Number of the period in the term, from 1.")
@@ -234,7 +234,7 @@ class Look(Resource):
 
 
 class MonitoredPeriod(Resource):
-    """A period with its looks."""
+    """A period with its scheduled tests."""
 
     start: Timestamp = Field(description="Start of the period, which is included.")
     end: Timestamp = Field(description="End of the period, which is not included.")
@@ -248,7 +248,9 @@ class MonitoredPeriod(Resource):
     versions: list[LookVersion] = Field(
         description="Decisions by model and threshold, the most frequent first, at most 20."
     )
-    looks: list[Look] = Field(description="The looks that have been made.")
+    looks: list[Look] = Field(
+        description="The scheduled tests of this period so far, one for each family."
+    )
 
 
 class FamilyBudget(Resource):
@@ -256,11 +258,11 @@ class FamilyBudget(Resource):
 
     family: TestedFamily = Field(description="What is tested.")
     alpha: float = Field(
-        description="Probability of a false alarm in all looks of a term together. The sum over all families is the "
+        description="Probability of a false alarm in all tests of a term together. The sum over all families is the "
         "`alpha` of the settings."
     )
-    spent: float = Field(description="The part that the looks so far have used.")
-    left: float = Field(description="The part that remains for later looks.")
+    spent: float = Field(description="The part that the tests so far have used.")
+    left: float = Field(description="The part that remains for later tests.")
 
 
 class DetectableDrop(Resource):
@@ -291,14 +293,14 @@ class DetectableDrop(Resource):
 
 
 class Alarm(Resource):
-    """An alarm of the monitor: a look found a change. A person acknowledges it with a reason."""
+    """An alarm of the monitor: a scheduled test found a change. A person acknowledges it with a reason."""
 
     id: str = Field(description="Id of the alarm.")
     name: str = Field(description="Name of the model.")
     alias: str = Field(description="The alias.")
     family: TestedFamily = Field(description="What was tested.")
     words: Words
-    period_start: Timestamp = Field(description="Start of the period of the look.")
+    period_start: Timestamp = Field(description="Start of the tested period.")
     model_id: ModelId | None = Field(description="Id of the model whose decisions were tested.")
     raised_at: Timestamp = Field(description="Time of the alarm.")
     acknowledged_at: Timestamp | None = Field(
@@ -308,7 +310,7 @@ class Alarm(Resource):
         description="Reason of the acknowledgement. It is not HTML: escape it where it is shown."
     )
     reference: Annotated[str, one_of(("keep", "renew"))] | None = Field(
-        description="What later looks are compared with: see the acknowledgement."
+        description="What later tests are compared with: see the acknowledgement."
     )
     author: str | None = Field(description="Name of the key that acknowledged it.")
 
@@ -325,7 +327,7 @@ class AlarmAcknowledgement(Body):
         examples=["The new tariff has changed who applies. Retraining is planned for June."],
     )
     reference: Literal["keep", "renew"] = Field(
-        description="`keep`: later looks are compared with the validation as before. `renew`: the change is the new "
+        description="`keep`: later tests are compared with the validation as before. `renew`: the change is the new "
         "normal. AUC and calibration are then compared with the periods that raised the alarm, and shifts of "
         "the same columns raise no further alarm while the alias serves the same model. In both cases the test begins "
         "again after the last look.",
@@ -358,7 +360,7 @@ class AliasMonitor(Resource):
     lost: int = Field(description="Number of decisions that were lost while these were recorded.")
     alarms: list[Alarm] = Field(description="Alarms of the alias, newest first, at most 100.")
     periods: list[MonitoredPeriod] = Field(
-        description="Periods with looks, newest first, at most 100; `as_of` shows earlier ones."
+        description="Periods with scheduled tests, newest first, at most 100; `as_of` shows earlier ones."
     )
 
 
@@ -387,7 +389,7 @@ class ShadowComparison(Resource):
 
     difference: float = Field(description="Difference over all compared decisions.")
     low: float = Field(
-        description="Lower limit. The limits hold for all looks together, with 95 % confidence."
+        description="Lower limit. The limits hold for all tests together, with 95 % confidence."
     )
     high: float = Field(description="Upper limit.")
     winner: Annotated[str, one_of(("challenger", "champion"))] | None = Field(
@@ -443,14 +445,14 @@ class AliasShadow(Resource):
         "dataset was not made from decisions, it is the time at which it was created. Null without a shadow model."
     )
     champion_id: ModelId | None = Field(
-        description="Id of the model that decided. Null before the first look."
+        description="Id of the model that decided. Null before the first test."
     )
     challenger_id: ModelId | None = Field(
-        description="Id of the shadow model. Null before the first look."
+        description="Id of the shadow model. Null before the first test."
     )
     tolerance: float | None = Field(
         description="Difference of the AUC that does not matter: `tolerance.auc` of the monitor, or else 0.01. Null "
-        "before the first look."
+        "before the first test."
     )
     comparison: ShadowComparison | None = Field(
         description="The newest comparison of these two models. Null until there is one."
@@ -459,7 +461,7 @@ class AliasShadow(Resource):
         description="Sum over the periods. Null if the champion has no threshold."
     )
     looks: list[ShadowLook] = Field(
-        description="Looks of the comparison of these two models, newest first, at most 100."
+        description="Tests of the comparison of these two models, newest first, at most 100."
     )
 
 

@@ -39,12 +39,14 @@ INFO: dict[str, Any] = {
         "list."
     ),
     "description": (
-        "Upload a table, submit a training job, read the model's ROC curve, and request scores. Send "
-        "`Authorization: Bearer` with an API key, or a token of your identity provider, with every "
-        "request; each operation names the scope that it needs. Times "
-        "are RFC 3339 in UTC. Rates are between 0 and 1. Responses never contain NaN or infinity; "
-        "`null` replaces them. Every error is `application/problem+json`. The response repeats the "
-        "`X-Request-ID` of the request, or contains a new one."
+        "Upload a table, submit a training job, read the model's ROC curve, and request scores.\n\n"
+        "**Authentication.** Send `Authorization: Bearer` with an API key, or with a token of your identity "
+        "provider, in every request. Each operation names the scope that it needs. `POST /v1/keys` creates "
+        "further keys.\n\n"
+        "**Values.** Times are RFC 3339 in UTC. Rates are between 0 and 1. Responses never contain NaN or "
+        "infinity; `null` replaces them.\n\n"
+        "**Errors.** Every error is `application/problem+json`. Its `code` names the type of the error. "
+        "The response repeats the `X-Request-ID` of the request, or contains a new one."
     ),
     "license_info": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
     "openapi_tags": [
@@ -53,6 +55,7 @@ INFO: dict[str, Any] = {
             "name": "sources",
             "description": "List the object stores and databases that datasets can be read from.",
         },
+        {"name": "schedules", "description": "Refresh datasets from their sources at given times."},
         {"name": "algorithms", "description": "List the ranking algorithms and their parameters."},
         {
             "name": "jobs",
@@ -60,7 +63,11 @@ INFO: dict[str, Any] = {
         },
         {
             "name": "models",
-            "description": "Inspect trained rankers: metrics, curves, explanations, calibration and aliases.",
+            "description": "Inspect trained rankers: metrics, curves, explanations and calibration.",
+        },
+        {
+            "name": "aliases",
+            "description": "Point names at versions, protect them, and approve changes of protected ones.",
         },
         {"name": "evaluations", "description": "Evaluate a model on another dataset."},
         {
@@ -72,6 +79,7 @@ INFO: dict[str, Any] = {
             "name": "feedback",
             "description": "Record decisions and outcomes, and monitor whether a model is still right.",
         },
+        {"name": "erasures", "description": "Erase what is stored about one person."},
         {
             "name": "overview",
             "description": "See running jobs, resources that need attention, and the newest resources.",
@@ -219,6 +227,10 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         routes=app.routes,
         servers=[{"url": DEFAULT_URL, "description": "`rankwright serve` on this machine."}],
     )
+    document["externalDocs"] = {
+        "description": "Guides, reference and source code.",
+        "url": "https://github.com/rankwright/rankwright",
+    }
     components = document["components"]
     shapes: list[type[BaseModel]] = [Problem, *docs.schemas]
     _, defined = models_json_schema(
@@ -324,9 +336,20 @@ def _describe_parts(operation: dict[str, Any], schemas: Mapping[str, Any]) -> No
             name = schema.get("$ref", "").removeprefix(_PREFIX)
             described = schemas.get(name, {}).get("description") if status == "200" else None
             response["description"] = described or _SUCCESSES[status]
-        for content in contents.values():
+            if status == "202":
+                response.setdefault("headers", {})["Location"] = {
+                    "description": "Path of the resource that the job creates or changes.",
+                    "schema": {"type": "string"},
+                }
+        for media_type, content in contents.items():
             if str(content["schema"].get("title", "")).startswith("Response "):
                 del content["schema"]["title"]
+            for shape in content["schema"].get("anyOf", ())[
+                :1
+            ]:  # of several shapes the first one is the usual
+                shown = schemas.get(shape.get("$ref", "").removeprefix(_PREFIX), {}).get("examples")
+                if shown and media_type == "application/json":
+                    content.setdefault("example", shown[0])
 
 
 DEFAULT = "x-default"

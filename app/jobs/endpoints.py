@@ -198,7 +198,7 @@ def _retry(session: Session, settings: Settings, owner: str, job_id: str) -> Jso
     },
 )
 @needs("read")
-async def read_events(
+async def read_job_events(
     *,
     job_id: str,
     request: Request,

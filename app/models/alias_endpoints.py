@@ -33,7 +33,7 @@ from app.models.revisions import revision_of
 from app.platform.documents import EvidenceFile
 from app.platform.errors import NAME_PATTERN, NotFound
 
-router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+router = APIRouter(prefix="/v1/models", tags=["aliases"], route_class=GuardedRoute)
 
 
 @router.get("/{name}/aliases", summary="List aliases")

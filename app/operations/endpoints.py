@@ -57,7 +57,7 @@ ProbesDep = Annotated[health.HealthProbes, Depends(_probes)]
 
 
 @router.get("/health/live", summary="Check liveness")
-async def live(context: ContextDep) -> Health:
+async def check_liveness(context: ContextDep) -> Health:
     """Return 200 as long as the process responds."""
     return Health(status="ok", version=__version__, build=context.settings.build)
 
@@ -76,7 +76,7 @@ _AWAY: dict[int | str, dict[str, Any]] = {
     summary="Check readiness",
     responses=_AWAY,
 )
-async def ready(context: ContextDep, probes: ProbesDep) -> Response:
+async def check_readiness(context: ContextDep, probes: ProbesDep) -> Response:
     """Check what this process needs to respond and to accept work: a writable database, its tables, the blob store and
     free space; and whether the process is about to stop. Use it for a proxy or an orchestrator: on 503, send no
     requests to this process. A bucket that does not respond is shown, but is no 503: cached models are served. For
@@ -91,7 +91,7 @@ async def ready(context: ContextDep, probes: ProbesDep) -> Response:
     summary="Check readiness including workers",
     responses=_AWAY,
 )
-async def staffed(context: ContextDep, probes: ProbesDep) -> Response:
+async def check_staffing(context: ContextDep, probes: ProbesDep) -> Response:
     """Check everything that `/health/ready` checks, the broker, the identity providers, and whether a worker and a
     dispatcher have sent a heartbeat. Returns 503 also while the bucket does not respond. Use it for an alert: if this
     returns 503 but `/health/ready` returns 200, the service scores rows, but jobs wait, or nobody can sign in, or new
@@ -139,7 +139,7 @@ async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
     responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}}}}},
 )
 @needs("operator")
-async def metrics(context: ContextDep, probes: ProbesDep) -> Response:
+async def read_service_metrics(context: ContextDep, probes: ProbesDep) -> Response:
     """Return request durations by route and status, jobs by kind and state, and live workers, for all owners together.
     The requests are those of all API processes that share this port. The scope `admin` is sufficient while only one
     owner has ever had a key.

@@ -36,7 +36,7 @@ from app.reports.alias_request_schemas import (
 from app.reports.decision import DecisionApproval
 from app.reports.evidence import Target, approved_files, evidence_of, write_archive
 
-router = APIRouter(prefix="/v1/alias-requests", tags=["models"], route_class=GuardedRoute)
+router = APIRouter(prefix="/v1/alias-requests", tags=["aliases"], route_class=GuardedRoute)
 
 
 @router.post(

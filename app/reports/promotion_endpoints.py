@@ -15,7 +15,7 @@ from app.models.alias_schemas import Alias, AliasTarget
 from app.models.revisions import must_be_new_of, revision_of
 from app.reports.evidence import read_evidence, write_archive
 
-router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+router = APIRouter(prefix="/v1/models", tags=["aliases"], route_class=GuardedRoute)
 
 
 @router.put(

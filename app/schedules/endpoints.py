@@ -12,7 +12,7 @@ from app.platform.sql import Json, Session
 from app.schedules import service as schedules
 from app.schedules.schemas import Schedule, ScheduleChange, SchedulePage, ScheduleRequest, show
 
-router = APIRouter(prefix="/v1/schedules", tags=["sources"], route_class=GuardedRoute)
+router = APIRouter(prefix="/v1/schedules", tags=["schedules"], route_class=GuardedRoute)
 
 
 @validated(router, "", "schedule")

@@ -264,7 +264,7 @@ def _parse(body: bytes) -> BatchScoreRequest:
 )
 @needs("score")
 @records_reads
-async def read_result(
+async def read_batch_score_result(
     *,
     batch_score_id: str,
     request: Request,
@@ -324,7 +324,9 @@ async def read_result(
     summary="Read the summary of a batch score",
 )
 @needs("score")
-def read_summary(*, batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchSummary:
+def read_batch_score_summary(
+    *, batch_score_id: str, context: ContextDep, caller: CallerDep
+) -> BatchSummary:
     """Return the distribution of the scores, the number of flagged rows if the request used an alias with a guarantee,
     and the 50 rows with the highest scores, with reasons if they were requested. Returns 409 until the batch score is
     ready. Kept columns of a dataset, and reasons of its rows, also need the scope `read`.
@@ -340,7 +342,9 @@ def read_summary(*, batch_score_id: str, context: ContextDep, caller: CallerDep)
     summary="Read the drift of a batch score",
 )
 @needs("read")
-def read_drift(*, batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchDrift:
+def read_batch_score_drift(
+    *, batch_score_id: str, context: ContextDep, caller: CallerDep
+) -> BatchDrift:
     """Return how the scores and the columns of the rows differ from those of the model's validation and training,
     without labels, with a verdict. Returns 409 until the batch score is ready.
     """

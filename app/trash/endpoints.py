@@ -56,14 +56,14 @@ def list_trash(context: ContextDep, caller: CallerDep, paging: PagingDep) -> Tra
 
 @router.post("/{item_id}/restore", summary="Restore a deleted resource")
 @needs("train", model=False)
-def restore_item(item_id: str, context: ContextDep, caller: CallerDep) -> TrashItem:
+def restore_trash_item(item_id: str, context: ContextDep, caller: CallerDep) -> TrashItem:
     """Restore a deleted resource, unchanged and under its id. The response says what it is."""
     return item_of(context.db.writing(trash.restore, caller.owner, item_id))
 
 
 @router.delete("/{item_id}", status_code=204, summary="Delete a resource permanently")
 @needs("train", model=False)
-def delete_item(item_id: str, context: ContextDep, caller: CallerDep) -> None:
+def delete_trash_item(item_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Permanently delete a resource in the trash. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`. Up to
     64 rows of each class of a dataset are kept with each model that was trained on it, for its reasons. Deleting the
     last version of a name also deletes the reason codes of the name.

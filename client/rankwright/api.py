@@ -159,7 +159,7 @@ class BaseScore(TypedDict, total=False):
 def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", "renew"] | str) -> ApiRequest[types.Alarm]:
     """Acknowledge an alarm.
 
-    Confirm that you have seen the change, with a reason and the reference of later looks. Until then, the same
+    Confirm that you have seen the change, with a reason and the reference of later tests. Until then, the same
     family raises no further alarm. Returns 409 `already_acknowledged` if the alarm is already acknowledged.
 
     Scope: `train`.
@@ -171,7 +171,7 @@ def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", 
     reason : str
         Reason, of up to 2,000 characters.
     reference : Literal["keep", "renew"] | str
-        `keep`: later looks are compared with the validation as before. `renew`: the change is the new
+        `keep`: later tests are compared with the validation as before. `renew`: the change is the new
         normal. AUC and calibration are then compared with the periods that raised the alarm, and shifts
         of the same columns raise no further alarm while the alias serves the same model. In both cases
         the test begins again after the last look.
@@ -241,6 +241,39 @@ def cancel_job(job_id: str, /, **fields: Unpack[CancelJob]) -> ApiRequest[types.
         Id of the job.
     """
     return ApiRequest.of("POST", f"/v1/jobs/{segment(job_id)}/cancel", record_of(types.Job), {**fields})
+
+def check_liveness() -> ApiRequest[types.Health]:
+    """Check liveness.
+
+    Return 200 as long as the process responds.
+
+    Scope: none.
+    """
+    return ApiRequest.of("GET", "/health/live", record_of(types.Health))
+
+def check_readiness() -> ApiRequest[types.Health]:
+    """Check readiness.
+
+    Check what this process needs to respond and to accept work: a writable database, its tables, the blob store and
+    free space; and whether the process is about to stop. Use it for a proxy or an orchestrator: on 503, send no
+    requests to this process. A bucket that does not respond is shown, but is no 503: cached models are served. For
+    processes that only score, use `/oip/v2/health/ready`, which ignores a full disk.
+
+    Scope: none.
+    """
+    return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
+
+def check_staffing() -> ApiRequest[types.Health]:
+    """Check readiness including workers.
+
+    Check everything that `/health/ready` checks, the broker, the identity providers, and whether a worker and a
+    dispatcher have sent a heartbeat. Returns 503 also while the bucket does not respond. Use it for an alert: if this
+    returns 503 but `/health/ready` returns 200, the service scores rows, but jobs wait, or nobody can sign in, or new
+    data is rejected: `parts` shows which. Without a dispatcher, only the jobs of dead workers wait.
+
+    Scope: none.
+    """
+    return ApiRequest.of("GET", "/health/staffed", record_of(types.Health))
 
 CloseUpload = Awaited
 
@@ -695,22 +728,6 @@ def delete_feedback(name: str, alias: str, /, **fields: Unpack[DeleteFeedback]) 
     """
     return ApiRequest.of("DELETE", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", nothing_of, {**fields}, headers=["if_match"])
 
-def delete_item(item_id: str, /) -> ApiRequest[None]:
-    """Delete a resource permanently.
-
-    Permanently delete a resource in the trash. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`. Up to
-    64 rows of each class of a dataset are kept with each model that was trained on it, for its reasons. Deleting the
-    last version of a name also deletes the reason codes of the name.
-
-    Scope: `train`.
-
-    Parameters
-    ----------
-    item_id : str
-        Id of the deleted resource.
-    """
-    return ApiRequest.of("DELETE", f"/v1/trash/{segment(item_id)}", nothing_of)
-
 def delete_model(ref: str, /) -> ApiRequest[None]:
     """Delete a model.
 
@@ -739,6 +756,22 @@ def delete_schedule(schedule_id: str, /) -> ApiRequest[None]:
         Id of the schedule.
     """
     return ApiRequest.of("DELETE", f"/v1/schedules/{segment(schedule_id)}", nothing_of)
+
+def delete_trash_item(item_id: str, /) -> ApiRequest[None]:
+    """Delete a resource permanently.
+
+    Permanently delete a resource in the trash. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`. Up to
+    64 rows of each class of a dataset are kept with each model that was trained on it, for its reasons. Deleting the
+    last version of a name also deletes the reason codes of the name.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    item_id : str
+        Id of the deleted resource.
+    """
+    return ApiRequest.of("DELETE", f"/v1/trash/{segment(item_id)}", nothing_of)
 
 def delete_upload(upload_id: str, /) -> ApiRequest[None]:
     """Delete an open upload.
@@ -1262,26 +1295,6 @@ def list_webhooks(**fields: Unpack[ListWebhooks]) -> ApiRequest[Page[types.Webho
     Scope: `admin`.
     """
     return ApiRequest.of("GET", "/v1/webhooks", page_of(types.Webhook), {**fields})
-
-def live() -> ApiRequest[types.Health]:
-    """Check liveness.
-
-    Return 200 as long as the process responds.
-
-    Scope: none.
-    """
-    return ApiRequest.of("GET", "/health/live", record_of(types.Health))
-
-def metrics() -> ApiRequest[bytes]:
-    """Read Prometheus metrics.
-
-    Return request durations by route and status, jobs by kind and state, and live workers, for all owners together.
-    The requests are those of all API processes that share this port. The scope `admin` is sufficient while only one
-    owner has ever had a key.
-
-    Scope: `operator`.
-    """
-    return ApiRequest.of("GET", "/metrics", bytes_of)
 
 class OpenUpload(Idempotent, Columns, Text, total=False):
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
@@ -1902,6 +1915,60 @@ def read_batch_score(batch_score_id: str, /) -> ApiRequest[types.BatchScore]:
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}", record_of(types.BatchScore))
 
+def read_batch_score_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
+    """Read the drift of a batch score.
+
+    Return how the scores and the columns of the rows differ from those of the model's validation and training,
+    without labels, with a verdict. Returns 409 until the batch score is ready.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    batch_score_id : str
+        Id of the batch score.
+    """
+    return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/drift", record_of(types.BatchDrift))
+
+class ReadBatchScoreResult(TypedDict, total=False):
+    format: Annotated[Literal["parquet", "csv", "xlsx"] | str | None, 'Format of the response. `parquet`: the file. `csv`: the same rows as text. `xlsx`: a spreadsheet of up to 1,000,000 cells and 50,000,000 characters of text; integers of more than 15 digits become text.']
+    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV. With `comma`, values are separated by semicolons.']
+
+@keywords(ReadBatchScoreResult)
+def read_batch_score_result(batch_score_id: str, /, **fields: Unpack[ReadBatchScoreResult]) -> ApiRequest[bytes]:
+    """Download the result of a batch score.
+
+    Return the kept columns, `row_number`, `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and
+    `flag` if the request used an alias with a guarantee. `row_number` 1 is the first row of the table, below the header
+    of a CSV. With several labels there is one score per label. With `top` the result has only the best rows, best
+    first. Returns 409 until the batch score is ready. The Parquet file has an ETag and supports Range requests. Kept
+    columns of a dataset, and reasons of its rows, also need the scope `read`.
+
+    Scope: `score`.
+
+    Parameters
+    ----------
+    batch_score_id : str
+        Id of the batch score.
+    """
+    return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/result", bytes_of, {**fields})
+
+def read_batch_score_summary(batch_score_id: str, /) -> ApiRequest[types.BatchSummary]:
+    """Read the summary of a batch score.
+
+    Return the distribution of the scores, the number of flagged rows if the request used an alias with a guarantee,
+    and the 50 rows with the highest scores, with reasons if they were requested. Returns 409 until the batch score is
+    ready. Kept columns of a dataset, and reasons of its rows, also need the scope `read`.
+
+    Scope: `score`.
+
+    Parameters
+    ----------
+    batch_score_id : str
+        Id of the batch score.
+    """
+    return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/summary", record_of(types.BatchSummary))
+
 class ReadBins(BaseScore, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals.']
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
@@ -2063,21 +2130,6 @@ def read_decision_file(file_id: str, /) -> ApiRequest[bytes]:
     """
     return ApiRequest.of("GET", f"/v1/decision-files/{segment(file_id)}/content", bytes_of)
 
-def read_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
-    """Read the drift of a batch score.
-
-    Return how the scores and the columns of the rows differ from those of the model's validation and training,
-    without labels, with a verdict. Returns 409 until the batch score is ready.
-
-    Scope: `read`.
-
-    Parameters
-    ----------
-    batch_score_id : str
-        Id of the batch score.
-    """
-    return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/drift", record_of(types.BatchDrift))
-
 def read_erasure(erasure_id: str, /) -> ApiRequest[types.Erasure]:
     """Read an erasure.
 
@@ -2233,27 +2285,6 @@ def read_evaluation_roc(evaluation_id: str, /, **fields: Unpack[ReadEvaluationRo
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/roc", record_of(types.EvaluationRoc), {**fields})
 
-class ReadEvents(TypedDict, total=False):
-    after: Annotated[int | None, 'Number (`seq`) of the last event you have read.']
-    limit: Annotated[int | None, 'Maximum number of events on the page.']
-    last_event_id: Annotated[str | None, 'Number of the last event you have read; the stream continues after it.', HEADER]
-
-@keywords(ReadEvents)
-def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page[types.Event]]:
-    """Follow a job.
-
-    Return the job's events, in order. A stream ends when the job has ended, or when its key becomes invalid. It
-    sends a ping every 15 seconds.
-
-    Scope: `read`.
-
-    Parameters
-    ----------
-    job_id : str
-        Id of the job.
-    """
-    return ApiRequest.of("GET", f"/v1/jobs/{segment(job_id)}/events", page_of(types.Event), {**fields}, headers=["last_event_id"])
-
 def read_feedback(name: str, alias: str, /) -> ApiRequest[types.Feedback]:
     """Read the feedback settings.
 
@@ -2383,6 +2414,27 @@ def read_job(job_id: str, /, **fields: Unpack[ReadJob]) -> ApiRequest[types.Job]
         Id of the job.
     """
     return ApiRequest.of("GET", f"/v1/jobs/{segment(job_id)}", record_of(types.Job), {**fields}, headers=["prefer"])
+
+class ReadJobEvents(TypedDict, total=False):
+    after: Annotated[int | None, 'Number (`seq`) of the last event you have read.']
+    limit: Annotated[int | None, 'Maximum number of events on the page.']
+    last_event_id: Annotated[str | None, 'Number of the last event you have read; the stream continues after it.', HEADER]
+
+@keywords(ReadJobEvents)
+def read_job_events(job_id: str, /, **fields: Unpack[ReadJobEvents]) -> ApiRequest[Page[types.Event]]:
+    """Follow a job.
+
+    Return the job's events, in order. A stream ends when the job has ended, or when its key becomes invalid. It
+    sends a ping every 15 seconds.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    job_id : str
+        Id of the job.
+    """
+    return ApiRequest.of("GET", f"/v1/jobs/{segment(job_id)}/events", page_of(types.Event), {**fields}, headers=["last_event_id"])
 
 def read_key(key_id: str, /) -> ApiRequest[types.Key]:
     """Read a key.
@@ -2544,12 +2596,12 @@ class ReadMonitor(TypedDict, total=False):
 def read_monitor(name: str, alias: str, /, **fields: Unpack[ReadMonitor]) -> ApiRequest[types.AliasMonitor]:
     """Read the monitor of an alias.
 
-    Return the settings, the looks of each period, the alarms, the losses, the error probability that is spent and
-    left, and the smallest fall of the AUC that the monitor can find.
+    Return the settings, the scheduled tests of each period (`looks`), the alarms, the losses, the error probability
+    that is spent and left, and the smallest fall of the AUC that the monitor can find.
 
-    A look is made once, after the end of its period (and after the horizon, if it needs outcomes), and never changes.
-    Decisions of several models or thresholds in a period are counted separately, and only the decisions of the last
-    model are tested.
+    A scheduled test is made once, after the end of its period (and after the horizon, if it needs outcomes), and never
+    changes. Decisions of several models or thresholds in a period are counted separately, and only the decisions of
+    the last model are tested.
 
     Scope: `read`.
 
@@ -2765,29 +2817,6 @@ def read_report(ref: str, /) -> ApiRequest[types.Report]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/report", record_of(types.Report))
 
-class ReadResult(TypedDict, total=False):
-    format: Annotated[Literal["parquet", "csv", "xlsx"] | str | None, 'Format of the response. `parquet`: the file. `csv`: the same rows as text. `xlsx`: a spreadsheet of up to 1,000,000 cells and 50,000,000 characters of text; integers of more than 15 digits become text.']
-    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV. With `comma`, values are separated by semicolons.']
-
-@keywords(ReadResult)
-def read_result(batch_score_id: str, /, **fields: Unpack[ReadResult]) -> ApiRequest[bytes]:
-    """Download the result of a batch score.
-
-    Return the kept columns, `row_number`, `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and
-    `flag` if the request used an alias with a guarantee. `row_number` 1 is the first row of the table, below the header
-    of a CSV. With several labels there is one score per label. With `top` the result has only the best rows, best
-    first. Returns 409 until the batch score is ready. The Parquet file has an ETag and supports Range requests. Kept
-    columns of a dataset, and reasons of its rows, also need the scope `read`.
-
-    Scope: `score`.
-
-    Parameters
-    ----------
-    batch_score_id : str
-        Id of the batch score.
-    """
-    return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/result", bytes_of, {**fields})
-
 def read_retention(owner: str, /) -> ApiRequest[types.Retention]:
     """Read the retention of an owner.
 
@@ -2881,6 +2910,17 @@ def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[t
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard", record_of(types.Scorecard), {**fields})
 
+def read_service_metrics() -> ApiRequest[bytes]:
+    """Read Prometheus metrics.
+
+    Return request durations by route and status, jobs by kind and state, and live workers, for all owners together.
+    The requests are those of all API processes that share this port. The scope `admin` is sufficient while only one
+    owner has ever had a key.
+
+    Scope: `operator`.
+    """
+    return ApiRequest.of("GET", "/metrics", bytes_of)
+
 def read_shadow(name: str, alias: str, /) -> ApiRequest[types.AliasShadow]:
     """Compare an alias with its shadow model.
 
@@ -2917,22 +2957,6 @@ def read_structure(ref: str, /) -> ApiRequest[Any]:
         The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/structure", json_of)
-
-def read_summary(batch_score_id: str, /) -> ApiRequest[types.BatchSummary]:
-    """Read the summary of a batch score.
-
-    Return the distribution of the scores, the number of flagged rows if the request used an alias with a guarantee,
-    and the 50 rows with the highest scores, with reasons if they were requested. Returns 409 until the batch score is
-    ready. Kept columns of a dataset, and reasons of its rows, also need the scope `read`.
-
-    Scope: `score`.
-
-    Parameters
-    ----------
-    batch_score_id : str
-        Id of the batch score.
-    """
-    return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/summary", record_of(types.BatchSummary))
 
 class ReadTableAgain(Idempotent, Awaited, Columns, Text, total=False):
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
@@ -3016,18 +3040,6 @@ def read_webhook(webhook_id: str, /) -> ApiRequest[types.Webhook]:
         Id of the webhook.
     """
     return ApiRequest.of("GET", f"/v1/webhooks/{segment(webhook_id)}", record_of(types.Webhook))
-
-def ready() -> ApiRequest[types.Health]:
-    """Check readiness.
-
-    Check what this process needs to respond and to accept work: a writable database, its tables, the blob store and
-    free space; and whether the process is about to stop. Use it for a proxy or an orchestrator: on 503, send no
-    requests to this process. A bucket that does not respond is shown, but is no 503: cached models are served. For
-    processes that only score, use `/oip/v2/health/ready`, which ignores a full disk.
-
-    Scope: none.
-    """
-    return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
 
 class RefreshDataset(Idempotent, Awaited, total=False):
     pass
@@ -3154,7 +3166,7 @@ def restore_calibration(ref: str, /, version: int, **fields: Unpack[RestoreCalib
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/restore", record_of(types.Calibration), {"version": version, **fields}, headers=["if_match"], body=["version", "reason"])
 
-def restore_item(item_id: str, /) -> ApiRequest[types.TrashItem]:
+def restore_trash_item(item_id: str, /) -> ApiRequest[types.TrashItem]:
     """Restore a deleted resource.
 
     Restore a deleted resource, unchanged and under its id. The response says what it is.
@@ -3324,18 +3336,6 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
         The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/score", one_of(types.Scores, types.LabelScores), {**fields}, joined=["ignore", "missing"])
-
-def staffed() -> ApiRequest[types.Health]:
-    """Check readiness including workers.
-
-    Check everything that `/health/ready` checks, the broker, the identity providers, and whether a worker and a
-    dispatcher have sent a heartbeat. Returns 503 also while the bucket does not respond. Use it for an alert: if this
-    returns 503 but `/health/ready` returns 200, the service scores rows, but jobs wait, or nobody can sign in, or new
-    data is rejected: `parts` shows which. Without a dispatcher, only the jobs of dead workers wait.
-
-    Scope: none.
-    """
-    return ApiRequest.of("GET", "/health/staffed", record_of(types.Health))
 
 class StartBreakGlass(TypedDict, total=False):
     seconds: Annotated[float | None, 'Time after which the protection is in force again, in seconds: at most 4 hours. Default: `3600.0`.']

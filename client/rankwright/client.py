@@ -1251,8 +1251,8 @@ class AsyncBatchScores(_BatchScoresOperations, Asynchronous):
 class _TrashOperations(_Collection):
     list = free_items(api.list_trash)
     page = free(api.list_trash)
-    restore = free(api.restore_item)
-    delete = free(api.delete_item)
+    restore = free(api.restore_trash_item)
+    delete = free(api.delete_trash_item)
 
 
 class Trash(_TrashOperations, Blocking):
@@ -2262,7 +2262,7 @@ class _ClientOperations(ApiObject):
         str
             Lines of the exposition format.
         """
-        return (yield from ask(api.metrics())).decode()
+        return (yield from ask(api.read_service_metrics())).decode()
 
     @operation
     def health(self, what: str = "ready") -> Steps[types.Health]:

@@ -398,7 +398,7 @@ class _JobOperations(ApiObject):
                     response, None if end is None else end - time.monotonic()
                 )
 
-    events = bound(api.read_events)
+    events = bound(api.read_job_events)
 
     @iteration
     def follow(self, after: int = 0) -> Items[types.Event]:
@@ -423,7 +423,7 @@ class _JobOperations(ApiObject):
         """
         failures = 0
         while True:
-            request = api.read_events(self._key, last_event_id=str(after))
+            request = api.read_job_events(self._key, last_event_id=str(after))
             request.headers["Accept"] = "text/event-stream"
             request.stream = True
             response = yield from send(request)
@@ -1557,11 +1557,11 @@ class _BatchScoreOperations(_EndedOperations):
 
     delete = bound(api.delete_batch_score)
 
-    summary = bound(api.read_summary)
-    drift = bound(api.read_drift)
+    summary = bound(api.read_batch_score_summary)
+    drift = bound(api.read_batch_score_drift)
 
     @operation
-    @keywords_of(api.read_result)
+    @keywords_of(api.read_batch_score_result)
     def result(
         self,
         to: str | os.PathLike[str] | BinaryIO | None = None,
@@ -1579,7 +1579,7 @@ class _BatchScoreOperations(_EndedOperations):
         bytes
             The file; empty if it was written to `to`.
         """
-        return (yield from self._download(api.read_result(self._key, **fields), to))
+        return (yield from self._download(api.read_batch_score_result(self._key, **fields), to))
 
 
 class BatchScore(_BatchScoreOperations, Resource, Blocking, _BatchScoreFields):

@@ -32,7 +32,7 @@ class Acknowledgement(Record):
     """Time of the acknowledgement."""
 
 class Alarm(Record):
-    """An alarm of the monitor: a look found a change. A person acknowledges it with a reason."""
+    """An alarm of the monitor: a scheduled test found a change. A person acknowledges it with a reason."""
 
     id: str
     """Id of the alarm."""
@@ -45,7 +45,7 @@ class Alarm(Record):
     words: str
     """The result in one sentence."""
     period_start: str
-    """Start of the period of the look."""
+    """Start of the tested period."""
     model_id: str | None
     """Id of the model whose decisions were tested."""
     raised_at: str
@@ -55,7 +55,7 @@ class Alarm(Record):
     reason: str | None
     """Reason of the acknowledgement. It is not HTML: escape it where it is shown."""
     reference: Literal['keep', 'renew'] | None
-    """What later looks are compared with: see the acknowledgement."""
+    """What later tests are compared with: see the acknowledgement."""
     author: str | None
     """Name of the key that acknowledged it."""
 
@@ -159,7 +159,7 @@ class AliasMonitor(Record):
     alarms: list[Alarm]
     """Alarms of the alias, newest first, at most 100."""
     periods: list[MonitoredPeriod]
-    """Periods with looks, newest first, at most 100; `as_of` shows earlier ones."""
+    """Periods with scheduled tests, newest first, at most 100; `as_of` shows earlier ones."""
 
 class AliasPreview(Record):
     """What a change of an alias would do. Nothing was changed."""
@@ -281,19 +281,19 @@ class AliasShadow(Record):
     model.
     """
     champion_id: str | None
-    """Id of the model that decided. Null before the first look."""
+    """Id of the model that decided. Null before the first test."""
     challenger_id: str | None
-    """Id of the shadow model. Null before the first look."""
+    """Id of the shadow model. Null before the first test."""
     tolerance: float | None
     """Difference of the AUC that does not matter: `tolerance.auc` of the monitor, or else 0.01. Null
-    before the first look.
+    before the first test.
     """
     comparison: ShadowComparison | None
     """The newest comparison of these two models. Null until there is one."""
     swap: SwapSet | None
     """Sum over the periods. Null if the champion has no threshold."""
     looks: list[ShadowLook]
-    """Looks of the comparison of these two models, newest first, at most 100."""
+    """Tests of the comparison of these two models, newest first, at most 100."""
 
 class AliasSide(Record):
     """What an alias serves, before or after a change."""
@@ -2586,13 +2586,13 @@ class FamilyBudget(Record):
     family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'selection', 'group_calibration']
     """What is tested."""
     alpha: float
-    """Probability of a false alarm in all looks of a term together. The sum over all families is the
+    """Probability of a false alarm in all tests of a term together. The sum over all families is the
     `alpha` of the settings.
     """
     spent: float
-    """The part that the looks so far have used."""
+    """The part that the tests so far have used."""
     left: float
-    """The part that remains for later looks."""
+    """The part that remains for later tests."""
 
 class FeatureBin(Record):
     """A bin of a feature's values, and the fractions of the rows in it."""
@@ -3583,9 +3583,9 @@ class Look(Record):
     critical_value: float | None
     """Value of the statistic that raises an alarm. Null if `statistic` is null."""
     alpha_spent: float
-    """Probability of a false alarm that this series of looks has used so far."""
+    """Probability of a false alarm that this series of tests has used so far."""
     term_start: str
-    """Start of the term. Its looks share the error probability. A new term begins after a year, with
+    """Start of the term. Its tests share the error probability. A new term begins after a year, with
     another model, and with an alarm that is acknowledged with `renew`.
     """
     number: int
@@ -3612,7 +3612,7 @@ class Look(Record):
     """The compared groups. Null unless the family is `selection` or `group_calibration`."""
 
 class LookEstimate(Record):
-    """A metric with its 95 % confidence interval, which holds for this period alone, not for all looks
+    """A metric with its 95 % confidence interval, which holds for this period alone, not for all tests
     together.
     """
 
@@ -3689,7 +3689,7 @@ class LookWindow(Record):
     drop: float
     """Value of the reference minus the value of the window."""
     drop_low: float
-    """Lower limit. The limits hold for all windows of all looks of the term together."""
+    """Lower limit. The limits hold for all windows of all tests of the term together."""
     drop_high: float
     """Upper limit."""
     inflation: float | None
@@ -4305,7 +4305,7 @@ class MonitoredGroups(Record):
     """Which decision is favourable to the entity. Its rates are compared between groups."""
 
 class MonitoredPeriod(Record):
-    """A period with its looks."""
+    """A period with its scheduled tests."""
 
     start: str
     """Start of the period, which is included."""
@@ -4320,7 +4320,7 @@ class MonitoredPeriod(Record):
     versions: list[LookVersion]
     """Decisions by model and threshold, the most frequent first, at most 20."""
     looks: list[Look]
-    """The looks that have been made."""
+    """The scheduled tests of this period so far, one for each family."""
 
 class MonotoneProof(Record):
     """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
@@ -5797,7 +5797,7 @@ class ShadowComparison(Record):
     difference: float
     """Difference over all compared decisions."""
     low: float
-    """Lower limit. The limits hold for all looks together, with 95 % confidence."""
+    """Lower limit. The limits hold for all tests together, with 95 % confidence."""
     high: float
     """Upper limit."""
     winner: Literal['challenger', 'champion'] | None

@@ -1,4 +1,4 @@
-"""Sequential monitoring of a ranker in production: tests that keep their error rate over repeated looks.
+"""Sequential monitoring of a ranker in production: tests that keep their error rate over interim tests (looks).
 
 Pure statistics: arrays in, frozen dataclasses of numbers out. docs/monitoring.md explains which assumptions each test
 has, and how often it errs in simulations. All functions raise `InvalidData` for arrays of different lengths or with

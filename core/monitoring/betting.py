@@ -45,7 +45,7 @@ _MOST_LOG = 700.0  # of a capital: exp overflows above
 
 @dataclass(frozen=True)
 class BettingLook:
-    """The result of one look of a test by betting.
+    """The result of one interim test by betting.
 
     Attributes
     ----------
@@ -60,11 +60,11 @@ class BettingLook:
     """
 
     period: int
-    """The look is made at the end of this period, from 1."""
+    """The interim test is made at the end of this period, from 1."""
     e_value: float
     """The capital. Under H₀, the probability that it ever reaches 1 / α is at most α."""
     alarm: bool
-    """Whether it has reached 1 / α at this look or an earlier one."""
+    """Whether it has reached 1 / α at this interim test or an earlier one."""
     first: int
     """First period of the most successful bettor: the change probably began then."""
     observed: float | None
@@ -73,7 +73,7 @@ class BettingLook:
 
 @dataclass(frozen=True)
 class BettingMonitor:
-    """The looks of a test by betting so far.
+    """The results of a test by betting so far.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class BettingMonitor:
     looks: tuple[BettingLook, ...]
     """In the order of time."""
     alarm: BettingLook | None
-    """The first look with an alarm."""
+    """The first interim test with an alarm."""
 
 
 def monitor_rate(
@@ -117,7 +117,7 @@ def monitor_rate(
     Returns
     -------
     BettingMonitor
-        The looks after `since`.
+        The interim tests after `since`.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _bet(
     alpha: float,
     since: int,
 ) -> BettingMonitor:
-    """Return the looks of bets that begin in every planned period.
+    """Return the interim tests of bets that begin in every planned period.
 
     gains: (n_periods, n_bets), log of the factor by which each bet multiplies its capital; expected: events under H₀.
     """

@@ -43,7 +43,7 @@ def measure_selection_ratio(
     sample_weight: ArrayLike | None = None,
     entity: ArrayLike | None = None,
 ) -> Measurement | None:
-    """Measure the logarithm of the ratio of two groups' selection rates on the rows of one look.
+    """Measure the logarithm of the ratio of two groups' selection rates on the rows of one interim test.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def measure_calibration_difference(
     sample_weight: ArrayLike | None = None,
     entity: ArrayLike | None = None,
 ) -> Measurement | None:
-    """Measure the difference of two groups' levels of the calibration on the rows of one look.
+    """Measure the difference of two groups' levels of the calibration on the rows of one interim test.
 
     Parameters
     ----------
@@ -184,13 +184,13 @@ def monitor_differences(
     tolerance: float = 0.0,
     since: int = 0,
 ) -> WindowMonitor:
-    """Test at each look whether two groups differ by more than a tolerance, in either direction.
+    """Test at the end of each period whether two groups differ by more than a tolerance, in either direction.
 
     Parameters
     ----------
     looks : sequence of Measurement
-        The looks, from `measure_selection_ratio` or `measure_calibration_difference`, each with at least 50 positives
-        and 50 negatives.
+        The interim tests, from `measure_selection_ratio` or `measure_calibration_difference`, each with at least 50
+        positives and 50 negatives.
     planned, alpha, since
         As for `monitor_windows`.
     tolerance : float >= 0

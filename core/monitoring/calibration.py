@@ -76,7 +76,7 @@ class CalibrationMeasurement:
 
 @dataclass(frozen=True)
 class CalibrationMonitor:
-    """The looks at level and slope so far.
+    """The tests of level and slope so far.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class CalibrationMonitor:
     level: WindowMonitor
     """Shifts of the level."""
     slope: WindowMonitor | None
-    """Shifts of the slope; None if the reference or a look has none."""
+    """Shifts of the slope; None if the reference or an interim test has none."""
 
 
 def measure_calibration(
@@ -101,7 +101,7 @@ def measure_calibration(
     sample_weight: ArrayLike | None = None,
     entity: ArrayLike | None = None,
 ) -> CalibrationMeasurement:
-    """Measure level and slope of the calibration on the rows of one look.
+    """Measure level and slope of the calibration on the rows of one interim test.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def measure_calibration(
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights, such as 1 / propensity.
     entity : array_like of int, shape (n_samples,), optional
-        Number of the entity (customer, patient) of each row, equal in all looks. None: all rows are independent.
+        Number of the entity (customer, patient) of each row, the same in all periods. None: all rows are independent.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def monitor_calibration(
     tolerance: float = 0.0,
     since: int = 0,
 ) -> CalibrationMonitor:
-    """Test at each look whether the level or the slope of the calibration has shifted.
+    """Test at the end of each period whether the level or the slope of the calibration has shifted.
 
     An alarm does not always mean that the ranking is worse: a change of the prevalence raises an alarm as well,
     correctly.
@@ -282,7 +282,7 @@ def monitor_calibration(
     reference : CalibrationMeasurement
         The reference, with the variance of the calibration: from `calibration_reference`.
     looks : sequence of CalibrationMeasurement
-        The matured looks, each with at least 50 rows of both classes.
+        The matured interim tests, each with at least 50 rows of both classes.
     planned, alpha
         As for `monitor_rate`.
     tolerance : float >= 0

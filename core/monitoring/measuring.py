@@ -40,7 +40,7 @@ from core.metrics.window import check_rate
 from core.monitoring.recurrence import sketch_of
 
 MIN_POSITIVES = 50
-"""Minimum number of positives, and of negatives, in a look: with fewer, the variance of an area is too uncertain."""
+"""Minimum number of positives, and of negatives, in an interim test: fewer would make its variance too uncertain."""
 
 MAX_PERIODS = 400
 """Maximum number of periods in a plan: a year of days. The run time of a monitor grows with its square."""
@@ -155,7 +155,7 @@ def measure_look(
     sample_weight: ArrayLike | None = None,
     entity: ArrayLike | None = None,
 ) -> Measurement:
-    """Measure the AUC or partial AUC of the rows of one look, to be stored instead of the rows.
+    """Measure the AUC or partial AUC of the rows of one interim test, to be stored instead of the rows.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def measure_look(
 def measure_rate(
     event: ArrayLike, bound: float, *, first: int, last: int, entity: ArrayLike
 ) -> Measurement | None:
-    """Measure a rate of events on the rows of one look, where entities recur.
+    """Measure a rate of events on the rows of one interim test, where entities recur.
 
     Parameters
     ----------
@@ -324,12 +324,12 @@ def measure_periods(
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together, such as those of a customer, also in different periods.
     since : int
-        Looks begin after this period, as in `monitor_windows`; rows up to it are left out.
+        Interim tests begin after this period, as in `monitor_windows`; rows up to it are left out.
 
     Returns
     -------
     list of Measurement
-        One per look, in the order of time; periods at the end with too few rows are left out.
+        One per interim test, in the order of time; periods at the end with too few rows are left out.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def rows_by_look(
     group: ArrayLike | None,
     since: int = 0,
 ) -> Iterator[tuple[int, int, EvaluatedRows, NDArray[np.uint64] | None]]:
-    """Yield the first and last period of each look, its checked rows, and the number of each of their groups.
+    """Yield the first and last period of each interim test, its checked rows, and the number of each of their groups.
 
     Periods are merged until their effective numbers of rows (or groups) of both classes are `MIN_POSITIVES`.
     InvalidData, InvalidParameter: as `measure_periods`.

@@ -71,14 +71,14 @@ _MOST = 1e15  # further rows: more is "never"
 
 @dataclass(frozen=True)
 class PairedLook:
-    """The comparison of two models after some look.
+    """The comparison of two models after an interim test.
 
     Attributes
     ----------
     rows, positives : int
         Rows so far, and positives among them.
     difference, low, high : float
-        The challenger's metric minus the champion's, over all rows so far, with limits that hold for all looks at once.
+        The challenger's metric minus the champion's, over all rows so far, with limits that hold for all tests at once.
 
     Examples
     --------
@@ -90,16 +90,16 @@ class PairedLook:
     """
 
     period: int
-    """Last period of the look, from 1."""
+    """Last period of the interim test, from 1."""
     rows: int
     positives: int
     difference: float
     low: float
     high: float
     winner: Literal["challenger", "champion"] | None
-    """The better model, once the limits exclude 0 at this look or an earlier one."""
+    """The better model, once the limits exclude 0 at this interim test or an earlier one."""
     equivalent: bool
-    """Whether the limits are within the tolerance, at this look or an earlier one."""
+    """Whether the limits are within the tolerance, at this interim test or an earlier one."""
     further_rows: int | None
     """Rows with outcomes that are still needed until the half-width of the limits is the tolerance; 0 once there is a
     winner or the models are equivalent. None if that is out of reach."""
@@ -117,7 +117,7 @@ def compare_by_period(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> list[PairedLook]:
-    """Compare two models on the same rows after each period; the limits hold at any number of looks.
+    """Compare two models on the same rows after each period; the limits hold at any number of interim tests.
 
     Periods with fewer than 50 positives or negatives are merged with the next.
 
@@ -137,7 +137,7 @@ def compare_by_period(
     Returns
     -------
     list of PairedLook
-        One per look, in the order of time. O(n log n).
+        One per interim test, in the order of time. O(n log n).
 
     Examples
     --------
@@ -168,12 +168,12 @@ def compare_by_period(
 
 @dataclass(frozen=True)
 class PairedMeasurement:
-    """The difference of two models on the rows of one look. Store it instead of the rows.
+    """The difference of two models on the rows of one interim test. Store it instead of the rows.
 
     Attributes
     ----------
     rows, positives : int
-        Rows of the look, and positives among them.
+        Rows of the interim test, and positives among them.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class PairedMeasurement:
     """
 
     last: int
-    """Last period of the look."""
+    """Last period of the interim test."""
     difference: float
     """The challenger's metric minus the champion's."""
     variance: float
@@ -206,7 +206,7 @@ def measure_pair(
     sample_weight: ArrayLike | None = None,
     entity: ArrayLike | None = None,
 ) -> PairedMeasurement:
-    """Measure the difference of two models on the rows of one look.
+    """Measure the difference of two models on the rows of one interim test.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def measure_pair(
     champion, challenger, metric
         As for `compare_by_period`.
     last : int
-        Last period of the look.
+        Last period of the interim test.
 
     Returns
     -------
@@ -262,7 +262,7 @@ def _measured(
 def compare_measurements(
     looks: Sequence[PairedMeasurement], *, tolerance: float = 0.01, alpha: float = 0.05
 ) -> list[PairedLook]:
-    """Compare two models by the differences of their looks; see `compare_by_period`.
+    """Compare two models by the differences of their interim tests; see `compare_by_period`.
 
     Parameters
     ----------

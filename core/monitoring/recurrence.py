@@ -64,12 +64,12 @@ def _mix(entity: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def recurrence_of(sketches: Sequence[bytes]) -> float:
-    """Compute the mean correlation of the values of consecutive looks.
+    """Compute the mean correlation of the values of consecutive interim tests.
 
     Parameters
     ----------
     sketches : sequence of bytes
-        `by_entity` of each look, in the order of time.
+        `by_entity` of each interim test, in the order of time.
 
     Returns
     -------

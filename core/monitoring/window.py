@@ -70,7 +70,7 @@ PLANNING_PATHS = 1 << 13
 """The same for the smallest detectable fall, which needs only two digits."""
 
 MAX_WINDOW = 100
-"""Maximum number of looks in a window. Their mean is nearly exact compared with the validation; memory is bounded."""
+"""Maximum number of interim tests in a window. Compared with the validation, their mean is nearly exact."""
 
 RANKING_ALPHA = 0.02
 """The share of the ranking in a budget of .05; see `budget`."""
@@ -82,15 +82,15 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Look:
-    """The result of one look of a window monitor.
+    """The result of one interim test.
 
     Attributes
     ----------
     first, last : int
         The periods of the window with the greatest standardised fall.
     drop, drop_low, drop_high : float
-        Value of the validation minus the value of the window, with limits that hold for all windows of all looks at
-        once, with probability 1 − 2 α (1 − α for `change="shift"`). A negative drop is a rise.
+        Value of the validation minus the value of the window, with limits that hold for all windows of all interim
+        tests at once, with probability 1 − 2 α (1 − α for `change="shift"`). A negative drop is a rise.
 
     Examples
     --------
@@ -102,9 +102,9 @@ class Look:
     """
 
     period: int
-    """Last period of the look, from 1."""
+    """Last period of the interim test, from 1."""
     value: float
-    """The metric at this look alone."""
+    """The metric at this interim test alone."""
     statistic: float
     """T_t, the greatest standardised fall over all windows that end here."""
     critical_value: float
@@ -119,7 +119,7 @@ class Look:
     drop_low: float
     drop_high: float
     alpha_spent: float
-    """Probability of a false alarm up to and including this look."""
+    """Probability of a false alarm up to and including this interim test."""
     inflation: float = 1.0
     """Variance of the window's value over what it would be if each period had other entities; 1 without recurring
     ones."""
@@ -127,7 +127,7 @@ class Look:
 
 @dataclass(frozen=True)
 class WindowMonitor:
-    """The looks of a window monitor so far.
+    """The interim tests of a window monitor so far.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class WindowMonitor:
     looks: tuple[Look, ...]
     """In the order of time."""
     alarm: Look | None
-    """The first look with an alarm."""
+    """The first interim test with an alarm."""
 
 
 Change = Literal["fall", "rise", "shift"]
@@ -155,18 +155,18 @@ def monitor_windows(
     since: int = 0,
     change: Change = "fall",
 ) -> WindowMonitor:
-    """Test at each look whether a metric has changed; one error rate covers all looks.
+    """Test at the end of each period whether a metric has changed; one error rate covers all of these interim tests.
 
-    Adding periods never changes the answers of earlier looks. O(planned² · n_paths): about .2 s for 52 weeks and 7 s
-    for 365 days, .4 and 10 s if entities recur. Answers for the same input are cached.
+    Adding periods never changes the answers of earlier interim tests. O(planned² · n_paths): .2 s for 52 weeks and
+    7 s for 365 days, .4 and 10 s if entities recur. Answers for the same input are cached.
 
     Parameters
     ----------
     validation : Measurement
         The reference. Its variance is that of all that was estimated there.
     periods : sequence of Measurement
-        The matured looks, as `measure_look` and `measure_periods` return them, each with at least 50 rows of both
-        classes.
+        The matured interim tests, as `measure_look` and `measure_periods` return them, each with at least 50 rows of
+        both classes.
     planned : int
         Number of periods of the plan, at most 400; 52 for a year of weeks.
     alpha : float in (0, 0.5)
@@ -183,13 +183,13 @@ def monitor_windows(
     Returns
     -------
     WindowMonitor
-        The looks after `since`.
+        The interim tests after `since`.
 
     Raises
     ------
     InvalidData
-        Periods overlap, are not in order or beyond the plan, a look has fewer than 50 rows of a class, or a value that
-        may fall or rise is not in [0, 1].
+        Periods overlap, are not in order or beyond the plan, an interim test has fewer than 50 rows of a class, or a
+        value that may fall or rise is not in [0, 1].
 
     Examples
     --------
@@ -297,7 +297,7 @@ class DetectableDrop:
     within: int
     """Number of periods after the fall within which the alarm comes."""
     periods_per_look: int
-    """Number of periods that are merged so that a look has 50 positives and 50 negatives."""
+    """Number of periods that are merged so that an interim test has 50 positives and 50 negatives."""
 
 
 def smallest_detectable_drop(
@@ -336,7 +336,7 @@ def smallest_detectable_drop(
     within : int, optional
         Number of periods within which it is to be found. Default: all planned.
     recurrence : float in [0, 1)
-        Correlation of the values of two looks, because the same entities come back; see `recurrence_of`.
+        Correlation of the values of two interim tests, because the same entities come back; see `recurrence_of`.
 
     Returns
     -------
@@ -346,7 +346,7 @@ def smallest_detectable_drop(
     Raises
     ------
     InvalidParameter
-        A parameter is out of range, or the plan has too few rows for a single look.
+        A parameter is out of range, or the plan has too few rows for a single interim test.
 
     Examples
     --------
@@ -367,7 +367,7 @@ def smallest_detectable_drop(
     of_value = max(validation.value * (1.0 - validation.value), _ROUNDING)
 
     def least(drop: float, part: float) -> float:
-        """The fall that is found, with looks that have part of the variance that they have after a fall of `drop`."""
+        """The fall that is found, if the tests have part of the variance that they have after a fall of `drop`."""
         after = min(1.0, max(0.0, validation.value - drop))
         scale = part * max(1.0, after * (1.0 - after) / of_value)
         scaled = tuple(scale * each for each in plan[0])
@@ -479,7 +479,7 @@ def _check_looks(periods: Sequence[Measurement], planned: int, since: int) -> li
             )
         if each.weight < MIN_POSITIVES * (1.0 - _ROUNDING):
             raise InvalidData(
-                f"a look must have at least {MIN_POSITIVES} positives and {MIN_POSITIVES} negatives, got "
+                f"an interim test must have at least {MIN_POSITIVES} positives and {MIN_POSITIVES} negatives, got "
                 f"{each.positives:g} and {each.negatives:g} in periods {each.first} to {each.last}"
             )
         last = each.last
@@ -530,7 +530,7 @@ def _critical_values(
     n_paths: int,
     factor: bytes | None = None,
 ) -> tuple[float, ...]:
-    """Return c_t of each look.
+    """Return c_t of each interim test.
 
     shared: variance of the validation; variances, weights: of each look; parts: of the plan that has passed at each
     look, increasing, in (0, 1]; alpha: probability of an alarm in the whole plan; factor: of the looks' covariance

@@ -213,6 +213,18 @@ class Query:
     """How the title of its entry begins."""
     within: int = 1
     """The entry is to be among so many first results."""
+    is_always_asked: bool = False
+    """Also if it is short."""
+
+
+ASKED = {
+    "sso": "Sign in with your identity provider",
+    "gdpr": "Erase, keep, hold",
+    "delete customer data": "Erase, keep, hold",
+    "fairness": "Groups, amounts and costs",
+    "webhooks": "Webhooks (",
+}
+"""What readers ask in words that the page does not use, and how the title of that page begins."""
 
 
 def queries(
@@ -227,6 +239,7 @@ def queries(
     The search matches the beginnings of words in any order. So other results may come before an entry whose name is a
     single word, or the beginning of another name. Words of up to five letters are left out.
     """
+    yield from (Query(text, title, 1, is_always_asked=True) for text, title in ASKED.items())
     yield from (Query(name, name) for name in settings)
     if "errors/" in pages:
         yield from (
@@ -260,7 +273,7 @@ def search(folder: Path, asked: Iterable[Query], ask: Ask | None = None) -> Iter
     titles = {
         item["location"]: _words(re.sub(r"<[^>]+>", "", item["title"])) for item in index["items"]
     }
-    by_text = {each.text: each for each in asked if len(each.text) > 5}
+    by_text = {each.text: each for each in asked if each.is_always_asked or len(each.text) > 5}
     for text, locations in (ask or ask_node)(folder, [*by_text]).items():
         query = by_text[text]
         own = _words(query.title)

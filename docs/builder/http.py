@@ -19,7 +19,7 @@ END_OF_A_JOB = """
 - **Webhooks.** The service sends an event to your URL: see [Webhooks](../../webhooks.md).
 - **Poll.** Read the job with [`GET /v1/jobs/{job_id}`](jobs.md#read_job) and the header `Prefer: wait=30`.
   The service holds the response until the job has ended, at most that many seconds.
-- **Server-sent events.** Follow [`GET /v1/jobs/{job_id}/events`](jobs.md#read_events) with the header
+- **Server-sent events.** Follow [`GET /v1/jobs/{job_id}/events`](jobs.md#read_job_events) with the header
   `Accept: text/event-stream`. Each event of the job arrives when it happens.
 """
 

@@ -12,13 +12,14 @@ from typing import Any
 _NAV = re.compile(r"^nav = \[$.*?^\]$\n", re.MULTILINE | re.DOTALL)
 
 
-def configuration(text: str, target: Path) -> str:
-    """Return the configuration of the build: zensical.toml with a navigation of the pages in `target`.
+def configuration(text: str, target: Path, version: str = "") -> str:
+    """Return the configuration of the build: zensical.toml with the version and a navigation of the pages in `target`.
 
     In its navigation, `folder/*` is one entry for each page of a folder but its index.
     """
     given = tomllib.loads(text)["project"]["nav"]
-    return _NAV.sub(lambda _: f"nav = {_toml([*_existing(given, target)])}\n", text, count=1)
+    found = _NAV.sub(lambda _: f"nav = {_toml([*_existing(given, target)])}\n", text, count=1)
+    return found.replace("{version}", version)
 
 
 def _existing(entries: Iterable[Any], target: Path) -> Iterator[dict[str, Any]]:

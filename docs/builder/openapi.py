@@ -18,19 +18,45 @@ SHARED = f"{HTTP}types.md"
 ALGORITHMS = f"{HTTP}algorithms.md"
 
 PARTS = {
-    "model-aliases": ("Model aliases", r"/(aliases(/.*)?|deleted-aliases)$"),
-    "model-explanations": (
-        "Model explanations",
-        r"/(importance|partial-dependence|variable-dependence|structure|scorecard(/cutoff|/rounding)?|bins|points|letters"
-        r"|margins|bounds)$",
-    ),
     "model-quality": (
         "Model quality",
+        "models",
         r"/(metrics|roc|operating-points?|metric-estimates|gains|curves/\{kind\}|baselines|leaderboard"
-        r"|out-of-fold|checks|plot|report)$",
+        r"|out-of-fold|checks|groups|plot|report)$",
+    ),
+    "model-explanations": (
+        "Model explanations",
+        "models",
+        r"/(importance|partial-dependence|variable-dependence|structure|scorecard(/cutoff|/rounding)?|bins|points|letters"
+        r"|margins|bounds|reason-codes)$",
     ),
 }
-"""Further pages of the tag `models`: title, and the paths of their routes."""
+"""Further pages of a tag: title, the tag, and the paths of their routes. The tag's own page has its other routes."""
+
+ORDER = """
+score_rows score_row explain_rows rank_rows score_points write_letters preview_letters
+create_batch_score list_batch_scores read_batch_score read_batch_score_result
+upload_dataset list_datasets read_dataset preview_dataset profile_dataset validate_table delete_dataset
+read_table_again validate_reading create_version list_versions validate_version refresh_dataset validate_refresh
+open_upload put_part add_files close_upload list_uploads read_upload delete_upload
+submit_job read_job list_jobs read_job_events cancel_job retry_job validate_job
+list_models read_model read_artifact delete_model import_model
+read_metrics read_roc read_checks read_operating_point read_operating_points read_gains read_list_curve
+read_groups read_baselines read_metric_estimates read_report read_plot
+read_importance read_partial_dependence read_variable_dependence read_structure read_scorecard
+put_alias read_alias list_aliases preview_alias delete_alias restore_alias list_alias_revisions
+put_alias_protection create_alias_request list_alias_requests read_alias_request approve_alias_request
+create_evaluation read_evaluation list_evaluations
+create_comparison read_comparison list_comparisons
+put_feedback read_feedback create_decisions create_outcomes read_monitor list_alarms read_alarm acknowledge_alarm
+read_shadow read_cohorts read_decision list_decision_files read_decision_file
+create_erasure read_erasure list_erasures
+list_trash restore_trash_item delete_trash_item
+create_webhook ping_webhook list_webhooks read_webhook update_webhook delete_webhook
+create_key list_keys read_key rotate_key revoke_key read_me
+read_usage
+"""
+"""Operations in the order of their use, first on their page. The others follow, in the order of their paths."""
 
 VALUES: Json = {
     "ref": "churn@champion",
@@ -102,8 +128,10 @@ class Api:
 
     @cached_property
     def routes(self) -> list[Route]:
-        """All operations, in the order of their tags and then of their paths."""
+        """All operations, in the order of their tags and pages, and then of their use."""
         tags = [tag["name"] for tag in self.root["tags"]]
+        pages = [f"{HTTP}{name}.md" for name in PARTS]
+        rank = {name: k for k, name in enumerate(ORDER.split())}
         order = {"post": 0, "get": 1, "put": 2, "patch": 3, "delete": 4}
         found = [
             Route(method, path, operation, _page_of(path, operation["tags"][0]))
@@ -112,13 +140,19 @@ class Api:
         ]
         return sorted(
             found,
-            key=lambda each: (tags.index(each.operation["tags"][0]), each.path, order[each.method]),
+            key=lambda each: (
+                tags.index(each.operation["tags"][0]),
+                pages.index(each.page) if each.page in pages else -1,
+                rank.get(each.anchor, len(rank)),
+                each.path,
+                order[each.method],
+            ),
         )
 
     @cached_property
     def pages(self) -> dict[str, tuple[str, str]]:
         """Title and description of each page with routes, in their order."""
-        of_parts = {f"{HTTP}{name}.md": title for name, (title, _) in PARTS.items()}
+        of_parts = {f"{HTTP}{name}.md": title for name, (title, *_) in PARTS.items()}
         found: dict[str, tuple[str, str]] = {}
         for tag in self.root["tags"]:
             for route in self.routes:
@@ -346,10 +380,9 @@ _IDS = {
 
 
 def _page_of(path: str, tag: str) -> str:
-    if tag == "models":
-        for name, (_, pattern) in PARTS.items():
-            if re.search(pattern, path):
-                return f"{HTTP}{name}.md"
+    for name, (_, owner, pattern) in PARTS.items():
+        if tag == owner and re.search(pattern, path):
+            return f"{HTTP}{name}.md"
     return f"{HTTP}{tag}.md"
 
 

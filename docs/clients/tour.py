@@ -12,15 +12,16 @@ from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
+from client.api.aliases import put_alias
 from client.api.datasets import list_datasets, upload_dataset
 from client.api.evaluations import create_evaluation
 from client.api.jobs import list_jobs, read_job, submit_job
-from client.api.models import list_models, put_alias, read_metrics
+from client.api.models import list_models, read_metrics
 from client.api.scoring import (
     create_batch_score,
     explain_rows,
     rank_rows,
-    read_result,
+    read_batch_score_result,
     score_row,
     score_rows,
 )
@@ -172,7 +173,7 @@ form = RowsForm(
 )
 batch = expect(create_batch_score.sync(client=client, body=form, prefer=WAIT), BatchScore)
 assert batch.status is BatchScoreStatus.READY, batch.error
-assert http.request(**read_result._get_kwargs(batch.id)).content.startswith(b"PAR1")
+assert http.request(**read_batch_score_result._get_kwargs(batch.id)).content.startswith(b"PAR1")
 
 judged = expect(
     create_evaluation.sync(

@@ -245,7 +245,7 @@ def list_alarms(
 
 
 class Reference(str, Enum):
-    """What later looks are compared with."""
+    """What later tests are compared with."""
 
     KEEP = "keep"
     RENEW = "renew"
