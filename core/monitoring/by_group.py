@@ -184,7 +184,7 @@ def monitor_differences(
     tolerance: float = 0.0,
     since: int = 0,
 ) -> WindowMonitor:
-    """Test at the end of each period whether two groups differ by more than a tolerance, in either direction.
+    """Test after each period whether two groups differ by more than a tolerance, in either direction.
 
     Parameters
     ----------

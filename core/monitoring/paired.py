@@ -117,7 +117,7 @@ def compare_by_period(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> list[PairedLook]:
-    """Compare two models on the same rows after each period; the limits hold at any number of interim tests.
+    """Compare two models on the same rows after each period; the limits hold for any number of tests.
 
     Periods with fewer than 50 positives or negatives are merged with the next.
 

@@ -155,7 +155,7 @@ def monitor_windows(
     since: int = 0,
     change: Change = "fall",
 ) -> WindowMonitor:
-    """Test at the end of each period whether a metric has changed; one error rate covers all of these interim tests.
+    """Test after each period whether a metric has changed; one error rate covers all interim tests.
 
     Adding periods never changes the answers of earlier interim tests. O(planned² · n_paths): .2 s for 52 weeks and
     7 s for 365 days, .4 and 10 s if entities recur. Answers for the same input are cached.
