@@ -1876,7 +1876,9 @@ class Drift(Record):
     """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
 
 class DriftedModel(Record):
-    """A model whose newest evaluation found a significant change since its validation."""
+    """A model whose newest evaluation, of one alias or of all, found a significant change since its
+    validation.
+    """
 
     evaluation_id: str
     """Id of the evaluation."""
@@ -1886,6 +1888,8 @@ class DriftedModel(Record):
     """Name of the model."""
     model_version: int
     """Version of the model."""
+    alias: str | None
+    """Alias that the evaluation was requested for. Null: for the version."""
     dataset_id: str
     """Id of the dataset."""
     dataset_name: str
@@ -2327,6 +2331,8 @@ class Evaluation(Record):
     """Name of the model."""
     model_version: int
     """Version of the model."""
+    alias: str | None = None
+    """The alias that the request named. Null if it named the version."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
     """Kind of the dataset."""
     group_by: str | None = None
@@ -2398,11 +2404,9 @@ class EvaluationCutoff(Record):
     threshold: float | None
     """Lowest score that is flagged. Null: no row is flagged."""
     source: Literal['at', 'alias', 'objective']
-    """`at`: the request. `alias`: the guarantee of the alias at the time of the request. `objective`: the
+    """`at`: the request. `alias`: the cutoff of the alias at the time of the request. `objective`: the
     model's objective `tpr`.
     """
-    alias: str | None
-    """The alias. Null if the cutoff does not come from an alias."""
 
 class EvaluationGains(Record):
     """The gains table of a model on the rows of an evaluation."""
@@ -3491,7 +3495,7 @@ class ListedModel(Record):
     """
 
 class LiveAlias(Record):
-    """An alias, the fraction of rows it is expected to flag, and the last evaluation of its model."""
+    """An alias, the fraction of rows it is expected to flag, and its last evaluation."""
 
     name: str
     """Name of the models."""
@@ -3508,7 +3512,9 @@ class LiveAlias(Record):
     memo: StoredMemo | None
     """Why the alias was last moved. Null if no memo was given."""
     evaluation_id: str | None
-    """Id of the model's newest evaluation, if its rows were new to the model. Null if there is none."""
+    """Id of the newest evaluation that was requested for this alias, or for its version without an alias,
+    if its rows were new to the model. Null if there is none.
+    """
     evaluated_at: str | None
     """Time of that evaluation. Null if there is none."""
     changed: bool | None
@@ -4546,9 +4552,10 @@ class Overview(Record):
     failed_next: str | None
     """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
     drifted: list[DriftedModel]
-    """Models that changed significantly according to their newest ready evaluation: those that nobody has
-    acknowledged first, and then the most recently evaluated first. If the model was recalibrated
-    afterwards, changes of its probabilities and of the fraction of positives do not count.
+    """Models that changed significantly according to the newest ready evaluation of the version or of an
+    alias: those that nobody has acknowledged first, and then the most recently evaluated first. If the
+    model was recalibrated afterwards, changes of its probabilities and of the fraction of positives do
+    not count.
     """
     has_more_drifted: bool
     """True if there are more such models than `limit`."""
