@@ -3614,6 +3614,10 @@ class Look(Record):
     """All metrics of the period, given with the AUC. Null for other families."""
     shifted: list[ShiftedColumn] | None
     """Columns that have shifted. Null unless the family is `unlabelled`."""
+    psi: dict[str, float] | None
+    """Population stability index by column, the largest changes of important columns first, at most 100.
+    Null unless the family is `unlabelled`.
+    """
     groups: list[ComparedGroup] | None
     """The compared groups. Null unless the family is `selection` or `group_calibration`."""
 
@@ -3680,6 +3684,10 @@ class LookVersion(Record):
     """Number of positive outcomes."""
     flagged: int
     """Number of flagged decisions."""
+    flagged_known: int
+    """Number of flagged decisions that were to be reviewed and have an outcome."""
+    flagged_positives: int
+    """Number of positives among these."""
     explored: int
     """Number of decisions that were chosen at random for review."""
 
