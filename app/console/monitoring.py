@@ -12,13 +12,13 @@ from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
 from rankwright.types import (
-    AliasMonitor,
     AliasShadow,
     Interval,
     Look,
     LookVersion,
     Metrics,
     MonitoredPeriod,
+    OutcomeRule,
 )
 from starlette.responses import Response
 
@@ -97,9 +97,9 @@ async def _show_monitor(
     day = _day(page)
     at = None if day is None else datetime.combine(day + timedelta(days=1), time(), UTC)
     found = await page.client.models.monitor(name, alias_segment(alias), as_of=at)
-    periods = [_period(each, found) for each in found.periods]
+    periods = [period_row(each, found.outcome) for each in found.periods]
     validation = await _validation(page, periods)
-    months = _months(periods)
+    months = by_month(periods)
     return page.show(
         "alias_monitor.html",
         200 if problem is None else problem["status"],
@@ -110,7 +110,7 @@ async def _show_monitor(
         settings=settings,
         found=found,
         as_of=None if day is None else day.isoformat(),
-        newest=_newest(periods),
+        newest=newest_looks(periods),
         months=_with_gaps(months),
         columns=_by_column(months),
         chart=_chart(periods[::-1], validation),
@@ -261,7 +261,7 @@ class Month(NamedTuple):
         return [version for each in periods for version in each.of.versions]
 
 
-def _months(periods: Sequence[PeriodRow]) -> list[Month]:
+def by_month(periods: Sequence[PeriodRow]) -> list[Month]:
     """Newest first, as the periods."""
     grouped = groupby(periods, key=lambda each: each.first_day[:7])
     return [Month(name, list(own)) for name, own in grouped]
@@ -314,7 +314,7 @@ def _by_column(months: Sequence[Month]) -> ColumnTable | None:
     return ColumnTable([name for name, _ in found], rows, len(names) - len(rows))
 
 
-def _newest(periods: Sequence[PeriodRow]) -> list[Look]:
+def newest_looks(periods: Sequence[PeriodRow]) -> list[Look]:
     """Return the newest look of each family: the newest test, or if there was none, the newest reason."""
     found: dict[str, Look] = {}
     for each in periods:
@@ -325,15 +325,16 @@ def _newest(periods: Sequence[PeriodRow]) -> list[Look]:
     return [found[family] for family in FAMILIES if family in found]
 
 
-def _period(of: MonitoredPeriod, monitor: AliasMonitor) -> PeriodRow:
+def period_row(of: MonitoredPeriod, outcome: OutcomeRule | None) -> PeriodRow:
+    """`outcome` is the rule of the monitor."""
     looks: dict[str, Look] = {each.family: each for each in of.looks}
     known = positives = final_at = None
     if "ranking" in looks:
         known = sum(each.known for each in of.versions)
         positives = sum(each.positives for each in of.versions)
-    elif monitor.outcome is not None:
+    elif outcome is not None:
         end = datetime.fromisoformat(of.end)
-        final_at = (end + timedelta(days=monitor.outcome.horizon_days)).date().isoformat()
+        final_at = (end + timedelta(days=outcome.horizon_days)).date().isoformat()
     return PeriodRow(of, looks, known, positives, final_at)
 
 

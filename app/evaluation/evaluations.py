@@ -101,8 +101,10 @@ _GROUPS_FILE = "evaluation.groups"
 
 
 class EvaluationSpec(TypedDict):
-    """`independent` is false if the model has seen rows of the dataset; see `seen`. `alias` is the one that the request named,
-    and `alias_threshold` its threshold at that time; None: no row is flagged.
+    """`independent` is false if the model has seen rows of the dataset; see `seen`.
+
+    `alias` is the one that the request named, and `alias_threshold` its threshold at that time; None: no row is
+    flagged.
     """
 
     evaluation_id: str

@@ -290,6 +290,7 @@ class DetectableDrop(Resource):
         description="Number of periods that are tested together, so that there are 50 rows of each class. Null if "
         "`rows` is null."
     )
+    words: Words
     validation_positives: float = Field(description="Effective number of positive validation rows.")
     validation_negatives: float = Field(description="Effective number of negative validation rows.")
 
