@@ -1836,6 +1836,8 @@ class DetectableDrop(Record):
     """Number of periods that are tested together, so that there are 50 rows of each class. Null if `rows`
     is null.
     """
+    words: str
+    """The result in one sentence."""
     validation_positives: float
     """Effective number of positive validation rows."""
     validation_negatives: float
@@ -5634,8 +5636,16 @@ class Scorecard(Record):
     """Points at which the odds are `base_odds`, as requested."""
     base_odds: float
     """Odds at `base_score`, as requested: number of negatives to one positive."""
+    calibrated_odds: float | None
+    """Odds at `base_score` by the calibration that the model uses: number of negatives to one positive.
+    Null without one, and if its probability is 0 or 1.
+    """
     base_points: float
     """Points of a row whose values all add nothing."""
+    lowest: float | None
+    """No row has fewer points. Null if a number has points per unit, and if the scorecard is not complete."""
+    highest: float | None
+    """No row has more points. Null like `lowest`."""
     complete: bool
     """False if the score has parts that the attributes do not show: pairs of features, or too many terms."""
     characteristics: list[ScorecardCharacteristic]
