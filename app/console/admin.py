@@ -232,7 +232,7 @@ def count_entries(entries: Sequence[AuditEntry], keys: Mapping[str, str]) -> str
     """Say what the entries are, and by how many."""
     if not entries:
         return ""
-    counts = Counter(each.outcome for each in entries)
+    counts = Counter[str](each.outcome for each in entries)
     said = [
         f"{counts[name]} {one if counts[name] == 1 else more}"
         for name, (one, more) in COUNTED.items()

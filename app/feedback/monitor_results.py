@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from app.feedback import monitor_repository as repository
 from app.feedback.look_words import say_detectable
@@ -216,7 +216,7 @@ def _detectable(
             power=POWER,
         )
         odds = math.exp(shift)
-    numbers = {
+    numbers: dict[str, Any] = {
         "drop": drop,
         "floor": floor,
         "odds": odds,
