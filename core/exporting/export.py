@@ -1,6 +1,6 @@
 """`export_model`: a ranker as a file for another runtime."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -10,16 +10,21 @@ from core.base.ranker import Ranker
 from core.errors import InvalidParameter, NotExportable
 from core.probability import Calibration
 
+from .onnx_graph import write_onnx
 from .program import Unsupported, program_of
 from .python_file import write_python
 from .sql_query import write_sql
 
-Format = Literal["python", "sql"]
+Format = Literal["onnx", "python", "sql"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def export_model(
-    ranker: Ranker, format: Format, *, calibration: Calibration | None = None
+    ranker: Ranker,
+    format: Format,
+    *,
+    calibration: Calibration | None = None,
+    rows: Any = None,
 ) -> bytes:
     """Return a fitted ranker as a file that scores without this library.
 
@@ -27,27 +32,30 @@ def export_model(
     ----------
     ranker : Ranker
         Stumps, trees, a scorecard, a linear model, an additive model, ranking trees, or imported trees.
-    format : {"python", "sql"}
+    format : {"onnx", "python", "sql"}
+        "onnx": a graph of doubles for onnxruntime 1.23 and later; needs the packages `onnx` and `onnxruntime`.
         "python": a file without dependencies, with a function `score` of a dict. "sql": one SELECT for SQLite,
         PostgreSQL and DuckDB, for up to 1,920 leaves and columns.
     calibration : Calibration, optional
-        Maps scores to probabilities, which the Python file returns, too.
+        Maps scores to probabilities, which ONNX and the Python file return, too.
+    rows : array or table of shape (n_samples, n_features), optional
+        Rows that onnxruntime must score as the ranker does. 500 rows of the ranker's own thresholds are always tried.
 
     Returns
     -------
     bytes
-        UTF-8 text.
+        For ONNX the model, else UTF-8 text.
 
     Raises
     ------
     NotExportable
-        The message names the algorithm, the format and the reason.
+        The message names the algorithm, the format and the reason, such as two rows that onnxruntime orders otherwise.
     InvalidParameter
         The ranker is not fitted, or there is no such format.
 
     Notes
     -----
-    The scores of the Python file are those of `decision_function`, bit for bit; those of the query agree to 1e-9. Both
+    The scores of the Python file are those of `decision_function`, bit for bit; those of the others agree to 1e-9. All
     take texts for the categories: one that the ranker does not know counts as missing.
 
     Examples
@@ -66,6 +74,9 @@ def export_model(
     check_is_fitted(ranker)
     try:
         program = program_of(ranker)
+        if format == "onnx":
+            own = None if rows is None else ranker.checked_rows(rows)
+            return write_onnx(program, ranker, calibration, own)
         return write_sql(program) if format == "sql" else write_python(program, calibration)
     except Unsupported as reason:
         name = algorithm_of(ranker) or type(ranker).__name__

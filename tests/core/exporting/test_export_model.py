@@ -228,6 +228,63 @@ def test_the_python_file_returns_probabilities(calibration: Calibration, tmp_pat
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+def run_onnx(file: bytes, table: pd.DataFrame) -> list[np.ndarray]:
+    """Return what onnxruntime computes of the columns by name; a missing text is a word that no model knows."""
+    session = pytest.importorskip("onnxruntime").InferenceSession(file)
+    columns = {
+        name: table[name].fillna(np.nan if kind == np.float64 else "?!").to_numpy()[:, None]
+        for name, kind in table.dtypes.items()
+    }
+    return [found[:, 0] for found in session.run(None, columns)]
+
+
+@pytest.mark.parametrize("name", [*EXPORTED, *IMPORTS])
+def test_onnxruntime_gives_the_rankers_scores(name: str) -> None:
+    pytest.importorskip("onnx")
+    ranker = read_import(name) if name in IMPORTS else fitted(name)
+    table = rows_for(ranker, stored(name)[1] if name in IMPORTS else ROWS.table)
+    expected = ranker.decision_function(table)
+    (found,) = run_onnx(export_model(ranker, "onnx", rows=table), table)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    if name in IMPORTS and ranker.is_float32_:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("calibration", CALIBRATIONS, ids=lambda each: each.method)
+def test_the_second_output_of_onnx_is_the_probability(calibration: Calibration) -> None:
+    pytest.importorskip("onnx")
+    ranker = fitted("logistic")
+    table = rows_for(ranker, ROWS.table)
+    _, found = run_onnx(export_model(ranker, "onnx", calibration=calibration), table)
+    expected = calibration.probability(ranker.decision_function(table))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_columns_named_as_outputs_are_inputs() -> None:
+    pytest.importorskip("onnx")
+    table = pd.DataFrame({"score": np.arange(40.0), "Concat_0": np.arange(40.0) % 7})
+    ranker = RankBoost(n_rounds=9).fit(table, table["score"] % 3 == 0)
+    (found,) = run_onnx(export_model(ranker, "onnx"), table)
+    np.testing.assert_allclose(found, ranker.decision_function(table), rtol=1e-9)
+
+
+def test_a_runtime_that_swaps_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    run = runtime.InferenceSession.run
+
+    def swap(*given: Any) -> list[np.ndarray]:
+        (scores,) = run(*given)
+        scores[[3, 5]] = scores[[5, 3]]
+        return [scores]
+
+    monkeypatch.setattr(runtime.InferenceSession, "run", swap)
+    with pytest.raises(
+        NotExportable, match=r"pairs of neighbours are swapped.*rows 5 and \d+, \d+ and 3$"
+    ):
+        export_model(fitted("logistic"), "onnx", rows=ROWS.table[list(NAMES.values())])
+
+
 @pytest.mark.parametrize(("depth", "n_leaves", "n_trees"), [(31, 32, 60), (5, 32, 60), (1, 2, 960)])
 def test_the_largest_queries_run(depth: int, n_leaves: int, n_trees: int, run_query: Run) -> None:
     ranker = import_model(trees_of(depth, n_leaves, n_trees))
@@ -275,7 +332,7 @@ def trees_of(depth: int, n_leaves: int, n_trees: int) -> bytes:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_algorithms_are_refused_by_name(name: str) -> None:
-    for format in ("python", "sql"):
+    for format in ("onnx", "python", "sql"):
         with pytest.raises(NotExportable) as refused:
             export_model(fitted(name), format)
         assert format in str(refused.value)
