@@ -430,6 +430,10 @@ class Artifact(Record):
     """SHA-256 of the file."""
     bytes: int
     """Size of the file in bytes."""
+    not_exportable: dict[str, str]
+    """For each format of `…/artifact` that cannot hold the model: why not. A model can also be too large
+    for a format.
+    """
 
 class AuditEntry(Record):
     """One entry of the audit log."""

@@ -1,6 +1,6 @@
 """`export_model`: a ranker as a file for another runtime."""
 
-from typing import Any, Literal, get_args
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -10,13 +10,11 @@ from core.base.ranker import Ranker
 from core.errors import InvalidParameter, NotExportable
 from core.probability import Calibration
 
+from .formats import Format, why_not
 from .onnx_graph import write_onnx
 from .program import Unsupported, program_of
 from .python_file import write_python
 from .sql_query import write_sql
-
-Format = Literal["onnx", "python", "sql"]
-FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def export_model(
@@ -72,12 +70,15 @@ def export_model(
     check_value("format", Format, format)
     check_value("calibration", Calibration | None, calibration)
     check_is_fitted(ranker)
+    algorithm = algorithm_of(ranker)
     try:
+        if reason := why_not(algorithm, ranker.get_parameters(), format):
+            raise Unsupported(reason)
         program = program_of(ranker)
         if format == "onnx":
             own = None if rows is None else ranker.checked_rows(rows)
             return write_onnx(program, ranker, calibration, own)
         return write_sql(program) if format == "sql" else write_python(program, calibration)
     except Unsupported as reason:
-        name = algorithm_of(ranker) or type(ranker).__name__
+        name = algorithm or type(ranker).__name__
         raise NotExportable(f"{name} cannot be exported as {format}: {reason}") from None

@@ -35,13 +35,9 @@ def write_onnx(
     program: Program, ranker: Ranker, calibration: Calibration | None, rows: Floats | None
 ) -> bytes:
     """Return the model; Unsupported if onnxruntime does not agree on `rows` and on rows drawn from the program."""
-    try:
-        import onnx
-        import onnxruntime
-    except ImportError as error:
-        raise Unsupported(
-            f"{error.name} is not installed: pip install 'rankwright-server[onnx]'"
-        ) from None
+    import onnx
+    import onnxruntime
+
     if not all(column.name for column in program.columns):
         raise Unsupported("an input of ONNX must have a name, and one column has none")
     model = _Graph(program).build(calibration)

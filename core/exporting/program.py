@@ -26,6 +26,8 @@ from core.treerank.forest import TreeRankForest, rank_leaves
 from core.treerank.tree import RankingTree
 from core.treerank.treerank import TreeRank
 
+from .formats import CROSSED
+
 MAX_LEAVES = 1_000_000
 """Most leaves of a program: a file of more would take gigabytes while it is written."""
 
@@ -117,7 +119,7 @@ class Unsupported(Exception):
 
 
 def program_of(ranker: Ranker) -> Program:
-    """Return the program of a fitted ranker; Unsupported says why it has none."""
+    """Return the program of a fitted ranker of which `why_not` says nothing; Unsupported says why it has none."""
     names = [ranker._feature_name(j) for j in range(ranker.n_features_in_)]
     columns = [Column(*each) for each in zip(names, ranker.categories_, strict=True)]
     if isinstance(ranker, ImportedTrees):
@@ -131,14 +133,13 @@ def program_of(ranker: Ranker) -> Program:
         ensemble, intercept = ranker.ensemble_, ranker._algorithm_intercept
         if isinstance(ensemble, CrossedTreeSum):
             if ensemble.crosses.n_columns:
-                raise Unsupported(_CROSSED)
+                raise Unsupported(CROSSED)
             ensemble = ensemble.trees
         if isinstance(ensemble, TreeSum):
             return _of_trees(ensemble, intercept, columns)
-        if isinstance(ensemble, StumpSum):
-            terms = _of_steps(ensemble.steps, columns)
-            return Program(columns, terms, intercept + ensemble.constant)
-        raise Unsupported(f"its weak rankers are {ensemble.type}; {_ALGORITHMS}")
+        assert isinstance(ensemble, StumpSum)  # by the rules of `why_not`
+        terms = _of_steps(ensemble.steps, columns)
+        return Program(columns, terms, intercept + ensemble.constant)
     if isinstance(ranker, Additive):
         return Program(columns, _of_shapes(ranker._shapes, columns), ranker.offset_)
     if isinstance(ranker, Scorecard):
@@ -148,11 +149,10 @@ def program_of(ranker: Ranker) -> Program:
         return Program(columns, terms, end=ranker.intercept_)
     if isinstance(ranker, TreeRank):
         return _of_ranking_trees([ranker.tree_], [ranker._leaf_scores], columns)
-    if isinstance(ranker, TreeRankForest):
-        ranks = [rank_leaves(tree, ranker.order) for tree in ranker.trees_]
-        program = _of_ranking_trees(ranker.trees_, ranks, columns)
-        return replace(program, divisor=float(len(ranks)), end=ranker.intercept_)
-    raise Unsupported(f"only {_ALGORITHMS}")
+    assert isinstance(ranker, TreeRankForest)
+    ranks = [rank_leaves(tree, ranker.order) for tree in ranker.trees_]
+    program = _of_ranking_trees(ranker.trees_, ranks, columns)
+    return replace(program, divisor=float(len(ranks)), end=ranker.intercept_)
 
 
 def _check_size(n_leaves: int) -> None:
@@ -216,9 +216,7 @@ def _of_ranking_trees(
     rules: list[Tree] = []
     terms: list[Tree | Line] = []
     for tree, of_leaves in zip(trees, values, strict=True):
-        if not isinstance(tree.rules, CutRules):
-            kind = tree.rules.kind
-            raise Unsupported(f"its nodes are split by {kind}; splitter must be leafrank or axis")
+        assert isinstance(tree.rules, CutRules)
         number = tree.leaf_number.tolist()
         inside = np.cumsum(~tree.is_leaf) - 1
         place = np.where(tree.is_leaf, ~tree.leaf_number, inside).tolist()
@@ -330,10 +328,9 @@ def _of_scorecard(ranker: Scorecard, columns: list[Column]) -> list[Tree | Line]
 def _of_line(feature_map: FeatureMap, w: Floats, columns: list[Column]) -> list[Tree | Line]:
     if isinstance(feature_map, CrossedCoordinates):
         if feature_map.crosses.n_columns:
-            raise Unsupported(_CROSSED)
+            raise Unsupported(CROSSED)
         feature_map = feature_map.coordinates
-    if not isinstance(feature_map, Coordinates):
-        raise Unsupported("its columns are mapped; feature_map must be None")
+    assert isinstance(feature_map, Coordinates)
     effects = feature_map.unfold(w)
     limits = find_clip_limits(effects, feature_map.n_categories).tolist()
     terms: list[Tree | Line] = []

@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 
+from .formats import FLOAT32_SUM
 from .program import Column, Line, Program, Split, Tree, Unsupported
 
 MAX_SIZE = 60 * 32
@@ -26,7 +27,7 @@ SELECT "rows".*,
 
 def write_sql(program: Program) -> bytes:
     if program.is_float32:
-        raise Unsupported("its sum is rounded to float32 after each tree, which no query can do")
+        raise Unsupported(FLOAT32_SUM)
     size = program.count_leaves() + len(program.lines)
     if size > MAX_SIZE:
         raise Unsupported(
