@@ -49,7 +49,9 @@ def export_model(
     NotExportable
         The message names the algorithm, the format and the reason, such as two rows that onnxruntime orders otherwise.
     InvalidParameter
-        The ranker is not fitted, or there is no such format.
+        There is no such format.
+    NotFittedError
+        The ranker is not fitted.
 
     Notes
     -----

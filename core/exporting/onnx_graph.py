@@ -231,6 +231,9 @@ class _Graph:
             ints["leaf_targetids"] += [0 if as_sum else n_targets] * len(values)
             weights += values
             n_targets += 1
+        attributes: dict[str, Any] = {**ints}
+        if members:
+            attributes["membership_values"] = _tensor(members)
         return self.op(
             "TreeEnsemble",
             x,
@@ -240,8 +243,7 @@ class _Graph:
             nodes_modes=_tensor(modes, np.uint8),
             nodes_splits=_tensor(cuts),
             leaf_weights=_tensor(weights),
-            **({"membership_values": _tensor(members)} if members else {}),
-            **ints,
+            **attributes,
         )
 
     def calibrate(self, score: str, calibration: Calibration) -> str:
@@ -275,10 +277,10 @@ class _Graph:
         tree = step_tree([Column("score", None)], 0, cuts, list(range(n + 1)), 0)
         ways = [[row[j] for row in starts] for j in range(4)]
         found = self.trees(score, [(tree, way) for way in ways])
-        knot, height, slope, limit = (
+        start, height, rate, limit = (
             self.op("Gather", found, self.constant([j], np.int64), axis=1) for j in range(4)
         )
-        rise = self.op("Mul", self.op("Sub", score, knot), slope)
+        rise = self.op("Mul", self.op("Sub", score, start), rate)
         return self.op("Min", self.op("Add", height, rise), limit, name="probability")
 
 

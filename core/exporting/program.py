@@ -14,7 +14,7 @@ from core.boosting.additive_shapes import Shapes
 from core.boosting.booster import Booster
 from core.boosting.stumps import StepFunctions, StumpSum
 from core.boosting.tree_sum import CrossedTreeSum, TreeSum
-from core.coding.categories import unpack
+from core.coding.categories import Words, unpack
 from core.forest.random_forest import RandomForest
 from core.importing.ranker import ImportedTrees
 from core.linear.crossed import CrossedCoordinates
@@ -55,16 +55,6 @@ class Tree(NamedTuple):
 
     splits: list[Split]
     values: list[float]
-
-    def depth(self) -> int:
-        depth = [0] * (len(self.splits) + 1)
-        deepest = 0
-        for node, split in enumerate(self.splits):  # children come after their parents
-            for child in (split.above, split.below):
-                deepest = max(deepest, depth[node] + 1)
-                if child >= 0:
-                    depth[child] = depth[node] + 1
-        return deepest
 
 
 class Line(NamedTuple):
@@ -193,7 +183,7 @@ def _of_trees(ensemble: TreeSum, intercept: float, columns: list[Column]) -> Pro
 
 
 def _member_reader(
-    words: Floats, columns: list[Column]
+    words: Words, columns: list[Column]
 ) -> Callable[[int, int], tuple[int, ...] | None]:
     """Return a function of a feature and the first word of its set; splits often share a set."""
     known: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -380,8 +370,8 @@ def step_tree(
         cut = math.nan if members else thresholds[middle - 1]
         above = tuple(sorted(code for group in members[middle:stop] for code in group))
         splits.append(Split(feature, cut, above if members else None, False, 0, 0))
-        ends = {"above": grow(middle, stop), "below": grow(first, middle)}
-        splits[node] = splits[node]._replace(**ends)
+        above_end, below_end = grow(middle, stop), grow(first, middle)
+        splits[node] = splits[node]._replace(above=above_end, below=below_end)
         return node
 
     grow(0, len(values))

@@ -7,16 +7,13 @@ as NULL. So `x <= MAX` is true for numbers only.
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .formats import FLOAT32_SUM
 from .program import Column, Line, Program, Split, Tree, Unsupported
 
 MAX_SIZE = 60 * 32
 """Most leaves and lines: DuckDB plans a query of more for seconds."""
-
-MAX_NESTED = 18
-"""Most CASEs within each other. SQLite's parser takes 23 of them, and fewer within the parentheses of a long sum."""
 
 _HEAD = """\
 -- A ranker that rankwright has exported, for SQLite, PostgreSQL and DuckDB. Write the name of your table in the last
@@ -51,12 +48,26 @@ def write_sql(program: Program) -> bytes:
 class _Writer:
     def __init__(self, program: Program) -> None:
         self.columns, self.rules = program.columns, program.rules
-        self.rule_depth = max((rule.depth() for rule in self.rules), default=0)
 
     def tree(self, tree: Tree) -> str:
-        if tree.depth() + self.rule_depth > MAX_NESTED:
-            return "CASE" + "".join(self._paths(tree)) + " END"
-        return self._nested(tree, 0 if tree.splits else -1)
+        """Nest the smaller child of each split: SQLite takes 23 CASEs within each other, and these are log2(leaves)."""
+        n_leaves = [1] * len(tree.splits)
+        for node in range(len(tree.splits) - 1, -1, -1):  # children come after their parents
+            ends = tree.splits[node].above, tree.splits[node].below
+            n_leaves[node] = sum(n_leaves[child] if child >= 0 else 1 for child in ends)
+
+        def write(node: int) -> str:
+            cases = []
+            while node >= 0:
+                condition, first, second = self._test(tree.splits[node])
+                if first >= 0 and n_leaves[first] > (n_leaves[second] if second >= 0 else 1):
+                    condition, first, second = f"({condition}) IS NOT TRUE", second, first
+                cases.append(f" WHEN {condition} THEN {write(first)}")
+                node = second
+            value = _double(tree.values[~node])
+            return f"CASE{''.join(cases)} ELSE {value} END" if cases else value
+
+        return write(0 if tree.splits else -1)
 
     def line(self, line: Line) -> str:
         """The limits are part of the cases, so that no difference overflows: PostgreSQL raises an error then."""
@@ -70,34 +81,8 @@ class _Writer:
         text += f" WHEN {x} <= {_double(high)} THEN ({x} - {_double(line.center)}) * {_double(line.slope)}"
         return f"{text} WHEN {x} <= {_MAX} THEN {_double(end)} ELSE {_double(line.missing)} END"
 
-    def _nested(self, tree: Tree, node: int) -> str:
-        if node < 0:
-            return _double(tree.values[~node])
-        condition, first, second = self._test(tree.splits[node])
-        if condition is None:
-            return self._nested(tree, second)
-        then = self._nested(tree, first)
-        return f"CASE WHEN {condition} THEN {then} ELSE {self._nested(tree, second)} END"
-
-    def _paths(self, tree: Tree) -> Iterator[str]:
-        """Yield a WHEN for each leaf. Rows that meet a condition have ended in one above, so none is negated."""
-        waiting: list[tuple[int, tuple[str, ...]]] = [(0, ())]
-        while waiting:
-            node, path = waiting.pop()
-            if node < 0:
-                value = _double(tree.values[~node])
-                yield f" WHEN {' AND '.join(path)} THEN {value}" if path else f" ELSE {value}"
-                continue
-            condition, first, second = self._test(tree.splits[node])
-            waiting.append((second, path))
-            if condition is not None:
-                waiting.append((first, (*path, condition)))
-
-    def _test(self, split: Split) -> tuple[str | None, int, int]:
-        """Return a condition, the child of the rows that meet it, and that of all others, missing values included.
-
-        No condition: no row meets it.
-        """
+    def _test(self, split: Split) -> tuple[str, int, int]:
+        """Return a condition, the child of the rows that meet it, and that of all others, missing values included."""
         x = self._read(split.feature)
         ends = split.above, split.below
         if split.missing_above:
@@ -108,9 +93,9 @@ class _Writer:
             texts = [
                 _text(word) for k, word in enumerate(words) if (k in chosen) != split.missing_above
             ]
-            return f"{x} IN ({', '.join(texts)})" if texts else None, *ends
+            return f"{x} IN ({', '.join(texts)})" if texts else _NEVER, *ends
         if split.missing_above and split.threshold == -math.inf:
-            return None, *ends
+            return _NEVER, *ends
         bounds = [f"{x} <= {_double(split.threshold)}"]
         if not split.missing_above:
             bounds = [f"{x} <= {_MAX}"]
@@ -144,6 +129,7 @@ def _double(value: float) -> str:
     return f"CAST({digits if 'e' in digits else digits + 'e0'} AS DOUBLE PRECISION)"
 
 
+_NEVER = "1 = 0"
 _MAX = _double(sys.float_info.max)
 
 

@@ -13,7 +13,12 @@ from core.version import VERSION
 from tests.app.live_service import NAMES, STRANGER, Service, table
 from tests.sentences import Sentences
 
-ROWS = [[0.3, -1.2, 0.4], [-0.5, 0.9, None], [2.0, None, -0.1], [None, None, None]]
+ROWS: list[list[float | None]] = [
+    [0.3, -1.2, 0.4],
+    [-0.5, 0.9, None],
+    [2.0, None, -0.1],
+    [None, None, None],
+]
 
 
 @pytest.fixture(scope="module")
