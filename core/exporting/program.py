@@ -28,8 +28,8 @@ from core.treerank.treerank import TreeRank
 
 from .formats import CROSSED
 
-MAX_LEAVES = 1_000_000
-"""Most leaves of a program: a file of more would take gigabytes while it is written."""
+MAX_LEAVES = 250_000
+"""Most leaves of a program: an export of more would take longer than ten seconds."""
 
 _ALGORITHMS = "stumps, trees, scorecards, linear models and ranking trees can be exported"
 
