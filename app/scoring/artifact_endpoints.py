@@ -65,7 +65,7 @@ async def read_artifact(
         ArtifactFormat,
         Query(
             description="`safetensors`: the stored file, which `core.load` reads. Its ETag is its SHA-256. The others "
-            "score without this service: `onnx` is a model for onnxruntime 1.23 or later, `python` a file without "
+            "score without this service: `onnx` is a model for onnxruntime 1.24 or later, `python` a file without "
             "dependencies, and `sql` a query for SQLite, PostgreSQL and DuckDB."
         ),
     ] = "safetensors",

@@ -1860,7 +1860,7 @@ def read_alias_request_evidence(alias_request_id: str, /, **fields: Unpack[ReadA
     return ApiRequest.of("GET", f"/v1/alias-requests/{segment(alias_request_id)}/evidence", json_of, {**fields})
 
 class ReadArtifact(TypedDict, total=False):
-    format: Annotated[Literal["safetensors", "onnx", "python", "sql"] | str | None, '`safetensors`: the stored file, which `core.load` reads. Its ETag is its SHA-256. The others score without this service: `onnx` is a model for onnxruntime 1.23 or later, `python` a file without dependencies, and `sql` a query for SQLite, PostgreSQL and DuckDB.']
+    format: Annotated[Literal["safetensors", "onnx", "python", "sql"] | str | None, '`safetensors`: the stored file, which `core.load` reads. Its ETag is its SHA-256. The others score without this service: `onnx` is a model for onnxruntime 1.24 or later, `python` a file without dependencies, and `sql` a query for SQLite, PostgreSQL and DuckDB.']
 
 @keywords(ReadArtifact)
 def read_artifact(ref: str, /, **fields: Unpack[ReadArtifact]) -> ApiRequest[bytes]:

@@ -31,7 +31,7 @@ def export_model(
     ranker : Ranker
         Stumps, trees, a scorecard, a linear model, an additive model, ranking trees, or imported trees.
     format : {"onnx", "python", "sql"}
-        "onnx": a graph of doubles for onnxruntime 1.23 and later; needs the packages `onnx` and `onnxruntime`.
+        "onnx": a graph of doubles for onnxruntime 1.24 and later; needs the packages `onnx` and `onnxruntime`.
         "python": a file without dependencies, with a function `score` of a dict. "sql": one SELECT for SQLite,
         PostgreSQL and DuckDB, for up to 1,920 leaves and columns.
     calibration : Calibration, optional

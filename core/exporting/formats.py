@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -54,7 +55,11 @@ def why_not(algorithm: str | None, parameters: Mapping[str, Any], format: Format
             return f"{name} must be {' or '.join(map(str, values))}, got {given}"
     if format == "sql" and str(parameters.get("source")).startswith("XGBoost"):
         return FLOAT32_SUM
-    needed = ("onnx", "onnxruntime") if format == "onnx" else ()
-    if any(importlib.util.find_spec(package) is None for package in needed):
+    if format == "onnx" and not _has_onnx():
         return "the packages are not installed: pip install 'rankwright-server[onnx]'"
     return None
+
+
+@cache
+def _has_onnx() -> bool:
+    return all(importlib.util.find_spec(package) for package in ("onnx", "onnxruntime"))

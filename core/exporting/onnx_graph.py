@@ -19,8 +19,9 @@ from core.version import VERSION
 
 from .program import Column, Program, Split, Tree, Unsupported, step_tree
 
-MIN_RUNTIME = "1.23"
-"""onnxruntime 1.22 answers set membership wrongly, without an error, and earlier ones lack `TreeEnsemble`."""
+MIN_RUNTIME = "1.24"
+"""Earlier versions answer set membership wrongly without an error (1.23 where a missing value is above), or lack
+`TreeEnsemble`."""
 
 TOLERANCE = 1e-9
 """Greatest difference of a score, absolute below 1 and relative above."""
@@ -214,7 +215,8 @@ class _Graph:
         for tree, values in trees:
             node, leaf = len(modes), len(weights)
             ints["tree_roots"].append(node)
-            for split in tree.splits or [Split(first, 0.0, None, False, -1, -1)]:
+            own = values if tree.splits else [*values, *values]  # each leaf must have one parent
+            for split in tree.splits or [Split(first, 0.0, None, False, -1, -2)]:
                 chosen = split.members or ()
                 modes.append(_MEMBER if chosen else _GREATER)
                 cuts.append(math.inf if split.members == () else split.threshold)
@@ -228,8 +230,8 @@ class _Graph:
                     ints[f"nodes_{side}nodeids"].append(
                         leaf + ~child if child < 0 else node + child
                     )
-            ints["leaf_targetids"] += [0 if as_sum else n_targets] * len(values)
-            weights += values
+            ints["leaf_targetids"] += [0 if as_sum else n_targets] * len(own)
+            weights += own
             n_targets += 1
         attributes: dict[str, Any] = {**ints}
         if members:

@@ -230,9 +230,16 @@ def test_the_python_file_returns_probabilities(calibration: Calibration, tmp_pat
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+def skip_without_onnx() -> Any:
+    """Return onnxruntime."""
+    pytest.importorskip("onnx")
+    return pytest.importorskip("onnxruntime")
+
+
 def run_onnx(file: bytes, table: pd.DataFrame) -> list[np.ndarray]:
     """Return what onnxruntime computes of the columns by name; a missing text is a word that no model knows."""
-    session = pytest.importorskip("onnxruntime").InferenceSession(file)
+    session = skip_without_onnx().InferenceSession(file)
+    assert session.get_modelmeta().custom_metadata_map["onnxruntime"] == ">=1.24"
     columns = {
         name: table[name].fillna(np.nan if kind == np.float64 else "?!").to_numpy()[:, None]
         for name, kind in table.dtypes.items()
@@ -242,7 +249,7 @@ def run_onnx(file: bytes, table: pd.DataFrame) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("name", [*EXPORTED, *IMPORTS])
 def test_onnxruntime_gives_the_rankers_scores(name: str) -> None:
-    pytest.importorskip("onnx")
+    skip_without_onnx()
     ranker = read_import(name) if name in IMPORTS else fitted(name)
     table = rows_for(ranker, stored(name)[1] if name in IMPORTS else ROWS.table)
     expected = ranker.decision_function(table)
@@ -254,7 +261,7 @@ def test_onnxruntime_gives_the_rankers_scores(name: str) -> None:
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS, ids=lambda each: each.method)
 def test_the_second_output_of_onnx_is_the_probability(calibration: Calibration) -> None:
-    pytest.importorskip("onnx")
+    skip_without_onnx()
     ranker = fitted("logistic")
     table = rows_for(ranker, ROWS.table)
     _, found = run_onnx(export_model(ranker, "onnx", calibration=calibration), table)
@@ -263,7 +270,7 @@ def test_the_second_output_of_onnx_is_the_probability(calibration: Calibration) 
 
 
 def test_columns_named_as_outputs_are_inputs() -> None:
-    pytest.importorskip("onnx")
+    skip_without_onnx()
     table = pd.DataFrame({"score": np.arange(40.0), "Concat_0": np.arange(40.0) % 7})
     ranker = RankBoost(n_rounds=9).fit(table, table["score"] % 3 == 0)
     (found,) = run_onnx(export_model(ranker, "onnx"), table)
@@ -271,8 +278,7 @@ def test_columns_named_as_outputs_are_inputs() -> None:
 
 
 def test_a_runtime_that_swaps_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnx")
+    runtime = skip_without_onnx()
     run = runtime.InferenceSession.run
 
     def swap(*given: Any) -> list[np.ndarray]:
