@@ -63,6 +63,7 @@ from app.preload import preload
 from app.reports import alias_request_endpoints, promotion_endpoints
 from app.reports import endpoints as reports
 from app.schedules import endpoints as schedules
+from app.scoring import artifact_endpoints as artifacts
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
@@ -195,6 +196,7 @@ def create_app(settings: Settings) -> Service:
         training.jobs_router,
         jobs.router,
         *models.ROUTERS,
+        artifacts.router,
         interpretation.router,
         scorecards.router,
         training.validation_router,

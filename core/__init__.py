@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .boosting.rankboost import CoordinateRankBoost, RankBoost
     from .boosting.smooth_margin_rank import SmoothMarginRank
     from .ensemble import RankAverage
+    from .exporting.export import export_model
     from .forest.random_forest import RandomForest
     from .importing.ranker import ImportedTrees
     from .importing.reading import import_model

@@ -83,8 +83,7 @@ def save(ranker: Ranker) -> bytes:
     >>> type(data)
     <class 'bytes'>
     """
-    others = (name for name, other in _OTHERS.items() if type(ranker) is other)
-    algorithm = next(others, None) or name_of(ranker)
+    algorithm = algorithm_of(ranker)
     if algorithm is None:
         known = ", ".join(ALGORITHMS)
         raise ArtifactError(
@@ -105,6 +104,12 @@ def save(ranker: Ranker) -> bytes:
     data = to_safetensors(arrays, {_KEY: _to_json(header)})
     _check_header_length(int.from_bytes(data[:_LENGTH_BYTES], "little"))
     return data
+
+
+def algorithm_of(ranker: Ranker) -> str | None:
+    """Return the name of a ranker's exact class in artifacts; None if it has none."""
+    others = (name for name, other in _OTHERS.items() if type(ranker) is other)
+    return next(others, None) or name_of(ranker)
 
 
 def load(data: bytes) -> Ranker:

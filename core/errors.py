@@ -47,5 +47,11 @@ class InvalidModelFile(CoreError):
     code = "invalid_model_file"
 
 
+class NotExportable(CoreError):
+    """A ranker cannot be written in a format: the format cannot hold its score, or it is too large."""
+
+    code = "not_exportable"
+
+
 class ShardsLost(RuntimeError):
     """Shards of a fit, or the processes that hold them, were lost or changed: no input is at fault."""

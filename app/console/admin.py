@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -40,6 +42,14 @@ KEY_FIELDS = {
     "expires_in_seconds": FieldLabel("days", "Lifetime in days"),
 }
 """The fields of the form for a key, by the member of the request that each one fills."""
+COUNTED = {
+    "done": ("change", "changes"),
+    "denied": ("denied request", "denied requests"),
+    "read": ("read or download", "reads and downloads"),
+}
+"""Kinds of audit entries: one, and several."""
+MAX_ENTRIES = 50
+"""Entries of the audit log on a page."""
 OUTCOMES = {"done": "Changes", "denied": "Denied requests", "read": "Reads and downloads"}
 AUDIT_FIELDS = {
     "principal": FieldLabel("principal", "Person or key"),
@@ -63,6 +73,10 @@ ABOUT = {
     "/v1/comparisons": "Comparisons",
     "/v1/batch-scores": "Batch scores",
     "/v1/outcomes": "Outcomes",
+    "/v1/alarms": "Alarms",
+    "/v1/alias-requests": "Approvals",
+    "/v1/erasures": "Erasures",
+    "/v1/holds": "Legal holds",
     "/v1/keys": "Keys",
     "/v1/schedules": "Schedules",
     "/v1/webhooks": "Webhooks",
@@ -182,26 +196,53 @@ async def list_audit(page: PageDep) -> Response:
             resource=asked["resource"],
             created_after=_day(asked["since"], "since"),
             created_before=_day(asked["until"], "until", timedelta(days=1)),
-            limit=100,
+            limit=MAX_ENTRIES,
             after=page.asked("after"),
         )
     except ProblemError as error:
         if error.status != 422:
             raise
         problem = error.problem
+    names = {each.id: each.name for each in keys.data}
     return page.show_form(
         "audit.html",
         problem,
         AUDIT_FIELDS,
         found=found,
+        counted=count_entries(found.data, names),
+        author=partial(author_of, keys=names),
         **describe_filters("/console/audit", asked),
-        keys={each.id: each.name for each in keys.data},
+        keys=names,
         about=ABOUT,
         command_line=COMMAND_LINE,
         outcomes=OUTCOMES,
         change=change,
         place_of=_place_of,
     )
+
+
+def author_of(entry: AuditEntry, keys: Mapping[str, str]) -> str:
+    """Return who did it; `keys` are names by id."""
+    if known := entry.author or keys.get(entry.key_id or "") or entry.key_id:
+        return known
+    return "the command line" if entry.action.startswith("rankwright ") else "the service"
+
+
+def count_entries(entries: Sequence[AuditEntry], keys: Mapping[str, str]) -> str:
+    """Say what the entries are, and by how many."""
+    if not entries:
+        return ""
+    counts = Counter[str](each.outcome for each in entries)
+    said = [
+        f"{counts[name]} {one if counts[name] == 1 else more}"
+        for name, (one, more) in COUNTED.items()
+        if counts[name]
+    ]
+    authors = list(dict.fromkeys(author_of(each, keys) for each in entries))
+    by = authors[0] if len(authors) == 1 else f"{len(authors)} people, keys and services"
+    first, last = entries[-1].created_at[:10], entries[0].created_at[:10]
+    when = f"on {first}" if first == last else f"from {first} to {last}"
+    return f"{', '.join(said)} by {by} {when} (UTC)."
 
 
 @router.get("/audit/export")

@@ -94,7 +94,7 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
         names=names,
         gone=gone,
         capacity=capacity,
-        first=None if capacity is None else _first_rows(capacity, names, found.level),
+        first=None if capacity is None else say_first_rows(capacity, names, found.level),
         settings=await _differing(page, [each for each in names if each not in gone]),
         near=charts.square(_near(drawn, share, found.dataset_name), 440) if drawn else None,
         windows=windows,
@@ -120,15 +120,26 @@ def _capacity(review: str, rows: str) -> dict[str, int | str] | None:
     return {name: int(text) if _DIGITS.fullmatch(text) else text for name, text in entered.items()}
 
 
-def _first_rows(found: ComparedAtCapacity, names: Mapping[str, str], level: float) -> str:
+def say_first_rows(found: ComparedAtCapacity, names: Mapping[str, str], level: float) -> str:
     """Say which model finds the most positives within the review capacity."""
     best = max(found.values, key=lambda each: each.value or 0.0)
     capacity = f"If you can review {found.review:,} of {found.rows:,} rows"
-    equal = [each for each in found.values if count(each.value) == count(best.value)]
+    most = best.value or 0.0
+    # Neither may the numbers look the same, nor their difference look like 0.
+    equal = [
+        each
+        for each in found.values
+        if count(each.value) == count(most) or count(most - (each.value or 0.0)) == "0"
+    ]
     if len(equal) > 1:
         named = [names[each.model_id] for each in equal]
         listed = f"{', '.join(named[:-1])} and {named[-1]}"
-        return f"{capacity}, {listed} find equally many positives: {count(best.value)} each."
+        least = count(min(each.value or 0.0 for each in equal))
+        if least != count(most):
+            return (
+                f"{capacity}, {listed} find about equally many positives: {least} to {count(most)}."
+            )
+        return f"{capacity}, {listed} find equally many positives: {least} each."
     pair = min(
         (each for each in found.differences if best.model_id in (each.first, each.second)),
         key=lambda each: abs(each.value),

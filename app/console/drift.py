@@ -183,9 +183,10 @@ async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
     if planned is None or at is None:
         return None
     now, rows = _flagged(metrics, drift, at), 1000.0
-    if cutoff.alias is not None:
-        rows = await _rows(page, found, cutoff.alias) or rows
-    name = f"The cutoff of {found.model_name}@{cutoff.alias}" if cutoff.alias else "The cutoff"
+    name = "The cutoff"
+    if cutoff.source == "alias" and found.alias is not None:
+        rows = await _rows(page, found, found.alias) or rows
+        name = f"The cutoff of {found.model_name}@{found.alias}"
     low, high = (percent(end, 0) for end in (at.tpr.low, at.tpr.high))
     return (
         f"{name} was planned to flag {planned * rows:,.0f} of {rows:,.0f} rows and now flags {now * rows:,.0f}. It "

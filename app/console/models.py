@@ -51,6 +51,9 @@ DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
     "roc.csv": ("roc", {"format": "csv", "band": "pointwise"}),
     "out-of-fold.csv": ("out-of-fold", {"format": "csv"}),
     "artifact": ("artifact", {}),
+    "onnx": ("artifact", {"format": "onnx"}),
+    "python": ("artifact", {"format": "python"}),
+    "sql": ("artifact", {"format": "sql"}),
     "structure.json": ("structure", {}),
     "tree.svg": ("structure", {"format": "svg"}),
 }
@@ -373,4 +376,4 @@ async def download(page: PageDep, ref: str, name: str) -> Response:
         drawing = await page.client.models[ref].download(part, format="svg")
         headers = {"Content-Security-Policy": POLICY + "; sandbox", "Cache-Control": "no-cache"}
         return Response(drawing, media_type="image/svg+xml", headers=headers)
-    return page.api.stream("GET", at("/v1/models", ref, part), query=asked)
+    return page.download(at("/v1/models", ref, part), **asked)

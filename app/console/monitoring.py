@@ -12,12 +12,13 @@ from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
 from rankwright.types import (
-    AliasMonitor,
     AliasShadow,
     Interval,
     Look,
+    LookVersion,
     Metrics,
     MonitoredPeriod,
+    OutcomeRule,
 )
 from starlette.responses import Response
 
@@ -40,6 +41,8 @@ MAX_MODELS = 5
 """Models whose validation is drawn: each is a request."""
 DRAWN = 60
 """Periods of the chart."""
+MONTHS, COLUMNS = 12, 20
+"""Months and columns of the table of PSI."""
 FAMILIES: Mapping[str, str] = {
     "unlabelled": "Drift of scores and columns",
     "ranking": "AUC",
@@ -57,6 +60,8 @@ STATUSES: Mapping[str, tuple[str, str]] = {
     "not_tested": ("", "not tested"),
 }
 """Results of a look: the class of the badge, and its words."""
+TESTS = ("passed", "alarm")
+"""Results of looks that have tested something."""
 POPULATIONS: Mapping[str, str] = {
     "all": "all decisions",
     "flagged": "flagged decisions only",
@@ -92,8 +97,9 @@ async def _show_monitor(
     day = _day(page)
     at = None if day is None else datetime.combine(day + timedelta(days=1), time(), UTC)
     found = await page.client.models.monitor(name, alias_segment(alias), as_of=at)
-    periods = [_period(each, found) for each in found.periods]
+    periods = [period_row(each, found.outcome) for each in found.periods]
     validation = await _validation(page, periods)
+    months = by_month(periods)
     return page.show(
         "alias_monitor.html",
         200 if problem is None else problem["status"],
@@ -104,10 +110,13 @@ async def _show_monitor(
         settings=settings,
         found=found,
         as_of=None if day is None else day.isoformat(),
-        periods=_with_gaps(periods),
+        newest=newest_looks(periods),
+        months=_with_gaps(months),
+        columns=_by_column(months),
         chart=_chart(periods[::-1], validation),
         families=FAMILIES,
         statuses=STATUSES,
+        tests=TESTS,
         populations=POPULATIONS,
         models=await _names(page, name),
         problem=problem,
@@ -150,7 +159,7 @@ class PeriodRow(NamedTuple):
         return self.looks.get("ranking")
 
     @property
-    def pending(self) -> int | None:
+    def missing(self) -> int | None:
         """Decisions without an outcome, once outcomes are final."""
         if self.known is None:
             return None
@@ -166,35 +175,166 @@ class PeriodRow(NamedTuple):
         return end.date().isoformat()
 
 
+class Fraction(NamedTuple):
+    """A count of decisions, and of those it is compared with."""
+
+    part: int
+    whole: int
+
+    @property
+    def value(self) -> float | None:
+        return self.part / self.whole if self.whole else None
+
+
+class Month(NamedTuple):
+    """The periods that begin in a month, newest first."""
+
+    name: str
+    periods: Sequence[PeriodRow]
+
+    @property
+    def decisions(self) -> int:
+        return sum(each.of.decisions for each in self.periods)
+
+    @property
+    def lost(self) -> int:
+        return sum(each.of.lost for each in self.periods)
+
+    @property
+    def mature(self) -> Sequence[PeriodRow]:
+        """Periods whose outcomes are final."""
+        return [each for each in self.periods if each.known is not None]
+
+    @property
+    def flagged(self) -> Fraction:
+        """Of the decisions that had a threshold."""
+        own = [each for each in self._versions(self.periods) if each.threshold is not None]
+        return Fraction(sum(each.flagged for each in own), sum(each.rows for each in own))
+
+    @property
+    def positives(self) -> Fraction:
+        """Of the decisions with an outcome."""
+        own = self._versions(self.mature)
+        return Fraction(sum(each.positives for each in own), sum(each.known for each in own))
+
+    @property
+    def precision(self) -> Fraction:
+        """Positives of the flagged decisions with an outcome that was looked for."""
+        own = self._versions(self.mature)
+        of = sum(each.flagged_known for each in own)
+        return Fraction(sum(each.flagged_positives for each in own), of)
+
+    @property
+    def aucs(self) -> Sequence[float]:
+        """In ascending order."""
+        looks = [each.ranking for each in self.periods]
+        return sorted(each.value for each in looks if each is not None and each.value is not None)
+
+    @property
+    def psi(self) -> float | None:
+        """The greatest PSI of the score in a period."""
+        looks = [each.looks.get("unlabelled") for each in self.periods]
+        return max((each.value for each in looks if each and each.value is not None), default=None)
+
+    @property
+    def alarms(self) -> Sequence[str]:
+        """Families with an alarm."""
+        return [name for name in FAMILIES if "alarm" in self._statuses(name)]
+
+    @property
+    def is_tested(self) -> bool:
+        return any("passed" in self._statuses(name) for name in FAMILIES)
+
+    def column_psi(self) -> dict[str, float]:
+        """Return the greatest PSI of each column in a period."""
+        found: dict[str, float] = {}
+        for each in self.periods:
+            look = each.looks.get("unlabelled")
+            for name, psi in ((look and look.psi) or {}).items():
+                found[name] = max(psi, found.get(name, psi))
+        return found
+
+    def _statuses(self, family: str) -> set[str]:
+        return {each.looks[family].status for each in self.periods if family in each.looks}
+
+    def _versions(self, periods: Sequence[PeriodRow]) -> list[LookVersion]:
+        return [version for each in periods for version in each.of.versions]
+
+
+def by_month(periods: Sequence[PeriodRow]) -> list[Month]:
+    """Newest first, as the periods."""
+    grouped = groupby(periods, key=lambda each: each.first_day[:7])
+    return [Month(name, list(own)) for name, own in grouped]
+
+
 class Gap(NamedTuple):
-    """Neighbouring periods without decisions: their first and last day, and their number."""
+    """Neighbouring months without decisions: the first and the last."""
 
-    first_day: str
-    last_day: str
-    periods: int
+    first: str
+    last: str
 
 
-def _with_gaps(periods: Sequence[PeriodRow]) -> list[PeriodRow | Gap]:
+def _with_gaps(months: Sequence[Month]) -> list[Month | Gap]:
     """Newest first; one `Gap` replaces several neighbours without decisions."""
-    found: list[PeriodRow | Gap] = []
-    for empty, group in groupby(periods, key=lambda each: not each.of.decisions):
+    found: list[Month | Gap] = []
+    for empty, group in groupby(months, key=lambda each: not each.decisions):
         own = list(group)
         if empty and len(own) > 1:
-            found.append(Gap(own[-1].first_day, own[0].last_day, len(own)))
+            found.append(Gap(own[-1].name, own[0].name))
         else:
             found += own
     return found
 
 
-def _period(of: MonitoredPeriod, monitor: AliasMonitor) -> PeriodRow:
+class ColumnRow(NamedTuple):
+    """The PSI of a column in each month, oldest first; None if it was not compared."""
+
+    name: str
+    psi: Sequence[float | None]
+
+
+class ColumnTable(NamedTuple):
+    months: Sequence[str]
+    rows: Sequence[ColumnRow]
+    left_out: int
+
+
+def _by_column(months: Sequence[Month]) -> ColumnTable | None:
+    """Return the columns with the greatest PSI first; None if no column was compared. `months` are newest first."""
+    compared = [(each.name, psi) for each in months if (psi := each.column_psi())]
+    found = compared[MONTHS - 1 :: -1]
+    greatest: dict[str, float] = {}
+    for _, psi in found:
+        for column, value in psi.items():
+            greatest[column] = max(value, greatest.get(column, value))
+    names = sorted(greatest, key=lambda name: -greatest[name])
+    rows = [ColumnRow(name, [psi.get(name) for _, psi in found]) for name in names[:COLUMNS]]
+    if not rows:
+        return None
+    return ColumnTable([name for name, _ in found], rows, len(names) - len(rows))
+
+
+def newest_looks(periods: Sequence[PeriodRow]) -> list[Look]:
+    """Return the newest look of each family: the newest test, or if there was none, the newest reason."""
+    found: dict[str, Look] = {}
+    for each in periods:
+        for family, look in each.looks.items():
+            known = found.get(family)
+            if known is None or (known.status not in TESTS and look.status in TESTS):
+                found[family] = look
+    return [found[family] for family in FAMILIES if family in found]
+
+
+def period_row(of: MonitoredPeriod, outcome: OutcomeRule | None) -> PeriodRow:
+    """`outcome` is the rule of the monitor."""
     looks: dict[str, Look] = {each.family: each for each in of.looks}
     known = positives = final_at = None
     if "ranking" in looks:
         known = sum(each.known for each in of.versions)
         positives = sum(each.positives for each in of.versions)
-    elif monitor.outcome is not None:
+    elif outcome is not None:
         end = datetime.fromisoformat(of.end)
-        final_at = (end + timedelta(days=monitor.outcome.horizon_days)).date().isoformat()
+        final_at = (end + timedelta(days=outcome.horizon_days)).date().isoformat()
     return PeriodRow(of, looks, known, positives, final_at)
 
 

@@ -100,22 +100,20 @@ _CALIBRATED_HERE = (
 _GROUPS_FILE = "evaluation.groups"
 
 
-class AliasThreshold(TypedDict):
-    """The threshold of an alias at the time of the request; None: no row is flagged."""
-
-    alias: str
-    threshold: float | None
-
-
 class EvaluationSpec(TypedDict):
-    """`independent` is false if the model has seen rows of the dataset; see `seen`."""
+    """`independent` is false if the model has seen rows of the dataset; see `seen`.
+
+    `alias` is the one that the request named, and `alias_threshold` its threshold at that time; None: no row is
+    flagged.
+    """
 
     evaluation_id: str
     independent: bool
     dataset: DatasetLineage
     seen: NotRequired[Seen]
+    alias: NotRequired[str]
     at: NotRequired[dict[str, float]]
-    alias_cutoff: NotRequired[AliasThreshold]
+    alias_threshold: NotRequired[float | None]
     grouping: NotRequired[Grouping]
     protected: NotRequired[list[Grouping]]
     amounts: NotRequired[AmountSpec]
@@ -163,13 +161,12 @@ def submit(
         "seen": seen,
         "dataset": lineage_of(dataset),
     }
+    if "@" in request.model:
+        spec["alias"] = request.model.rpartition("@")[2]
     if request.at is not None:
         spec["at"] = request.at.model_dump(exclude_none=True)
     elif cutoff is not None:
-        spec["alias_cutoff"] = {
-            "alias": request.model.rpartition("@")[2],
-            "threshold": cutoff["threshold"],
-        }
+        spec["alias_threshold"] = cutoff["threshold"]
     if (grouping := grouping_of(dataset, request)) is not None:
         spec["grouping"] = grouping
     if protected := groupings_of_protected(dataset, request):
@@ -248,10 +245,10 @@ def _threshold(
     session: Session, model: Model, spec: EvaluationSpec
 ) -> tuple[float | None, list[str]]:
     """Return the threshold for the rates, and warnings about it."""
-    at, of_alias = spec.get("at"), spec.get("alias_cutoff")
+    at, has_alias = spec.get("at"), "alias_threshold" in spec
     if at is not None and "threshold" in at:
         return at["threshold"], []
-    if at is None and of_alias is None:
+    if at is None and not has_alias:
         point = operating_points.objective_point(
             operating_points.find_objective_curves(session, model)
         )
@@ -266,8 +263,7 @@ def _threshold(
         return operating_points.point_on(
             curves.curve_on(session, model, VALIDATION), **at
         ).threshold, warnings
-    assert of_alias is not None
-    threshold = of_alias["threshold"]
+    threshold = spec["alias_threshold"]
     return (math.inf if threshold is None else threshold), warnings
 
 
@@ -526,7 +522,7 @@ def find_groups(
     elif point is not None:
         own = point["threshold"]
         source: threshold_groups.ThresholdSource = "request" if "at" in spec else "objective"
-        if "alias_cutoff" in spec:
+        if "alias_threshold" in spec:
             source = "alias"
         chosen = (math.inf if own is None else own), source
     else:

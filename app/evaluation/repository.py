@@ -14,12 +14,14 @@ from app.platform.tables import (
     Comparison,
     ComparisonModel,
     Evaluation,
+    Job,
     Measurement,
     Model,
 )
 
 # Built once: SQLAlchemy takes longer to build an alias than SQLite to run a statement with it.
 _FIRST, _SECOND = aliased(ComparisonModel), aliased(ComparisonModel)
+_ALIAS = Job.spec["alias"].as_string()  # of evaluations
 
 
 def insert_models(session: Session, comparison_id: str, models: Sequence[Json]) -> None:
@@ -50,47 +52,63 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
     return session.scalars(statement).all()
 
 
-def _ranked_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
-    """Rank the owner's ready evaluations by model: the newest has `place` 1."""
-    place = func.row_number().over(
-        partition_by=Evaluation.model_id,
-        order_by=(Evaluation.created_at.desc(), Evaluation.id.desc()),
+def _newest_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
+    """Select the newest ready evaluation of each model and alias that requests named.
+
+    One that was requested without an alias replaces the earlier ones of all aliases.
+    """
+    alias = _ALIAS.label("alias")
+    newest_first = Evaluation.created_at.desc(), Evaluation.id.desc()
+    place = func.row_number().over(partition_by=(Evaluation.model_id, alias), order_by=newest_first)
+    of_version = func.max(case((alias.is_(None), Evaluation.created_at))).over(
+        partition_by=Evaluation.model_id
     )
     # Metrics are written as the job succeeds.
     ready = Evaluation.readable_by(owner), Evaluation.measured.has()
-    return select(Evaluation.id, place.label("place")).where(*ready, *conditions).subquery()
+    ranked = (
+        select(Evaluation.id, Evaluation.created_at, alias, place.label("place"))
+        .add_columns(func.coalesce(of_version, 0.0).label("of_version"))
+        .join(Evaluation.job)
+        .where(*ready, *conditions)
+        .subquery()
+    )
+    return (
+        select(ranked.c.id, ranked.c.alias)
+        .where(ranked.c.place == 1, ranked.c.created_at >= ranked.c.of_version)
+        .subquery()
+    )
 
 
 def newest_of_models(
     session: Session, owner: str, model_ids: Collection[str]
-) -> Sequence[Evaluation]:
-    """Return the newest ready one of each model."""
-    ready = _ranked_ready(owner, Evaluation.model_id.in_(model_ids))
+) -> dict[tuple[str, str | None], Evaluation]:
+    """Return the newest ready ones by id of the model and alias; None: the request named no alias."""
+    ready = _newest_ready(owner, Evaluation.model_id.in_(model_ids))
     statement = (
-        select(Evaluation)
+        select(ready.c.alias, Evaluation)
         .join(ready, ready.c.id == Evaluation.id)
-        .where(ready.c.place == 1)
         .options(joinedload(Evaluation.job))
     )
-    return session.scalars(statement).all()
+    return {(each.model_id, alias): each for alias, each in session.execute(statement)}
 
 
 def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
-    """Return models whose newest ready evaluation found a change: first those that nobody has acknowledged, then the
-    newest.
+    """Return models with an alias whose newest ready evaluation found a change: first those that nobody has
+    acknowledged, then the newest.
 
     Each has the members of `operations.overview.DriftedModel`, and the stored `drift` if the model was recalibrated
     after the evaluation and this was not undone, otherwise None. Deleted models are left out.
     """
     tested = Measurement.metrics[("calibration", "version")].as_integer()
     recalibrated = Model.calibration_version > tested
-    ready = _ranked_ready(owner)
+    ready = _newest_ready(owner)
     statement = (
         select(
             Evaluation.id.label("evaluation_id"),
             Evaluation.model_id,
             Evaluation.model_name,
             Evaluation.model_version,
+            ready.c.alias,
             Evaluation.dataset_id,
             Evaluation.dataset_name,
             Evaluation.created_at,
@@ -106,8 +124,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
         .join(Measurement, Measurement.id == Evaluation.id)
         .join(Model, Model.id == Evaluation.model_id)
         .outerjoin(Acknowledgement, Acknowledgement.evaluation_id == Evaluation.id)
-        .where(ready.c.place == 1, Evaluation.drift["changed"].as_boolean())
-        .where(Model.readable_by(owner))
+        .where(Model.readable_by(owner), Evaluation.drift["changed"].as_boolean())
         .order_by(
             Acknowledgement.at.is_not(None), Evaluation.created_at.desc(), Evaluation.id.desc()
         )

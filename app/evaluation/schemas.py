@@ -90,11 +90,8 @@ class EvaluationCutoff(Resource):
 
     threshold: LowestFlagged
     source: Annotated[str, one_of(("at", "alias", "objective"))] = Field(
-        description="`at`: the request. `alias`: the guarantee of the alias at the time of the request. "
+        description="`at`: the request. `alias`: the cutoff of the alias at the time of the request. "
         "`objective`: the model's objective `tpr`."
-    )
-    alias: str | None = Field(
-        description="The alias. Null if the cutoff does not come from an alias."
     )
 
 
@@ -654,6 +651,10 @@ class Evaluation(_OnDataset):
     model_id: ModelId
     model_name: str = Field(description="Name of the model.")
     model_version: int = Field(description="Version of the model.")
+    alias: str | None = Field(
+        default=None,
+        description="The alias that the request named. Null if it named the version.",
+    )
     kind: Kind = Field(description="Kind of the dataset.")
     group_by: str | None = Field(
         default=None, description="The column that defines the groups. Null if none was requested."
@@ -716,12 +717,12 @@ def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
     point = (row.metrics or {}).get("operating_point")
     if point is None:
         return None
-    spec, alias, source = row.job.spec, None, "objective"
+    spec, source = row.job.spec, "objective"
     if "at" in spec:
         source = "at"
-    elif guaranteed := spec.get("alias_cutoff"):
-        source, alias = "alias", guaranteed["alias"]
-    return EvaluationCutoff(threshold=point["threshold"], source=source, alias=alias)
+    elif "alias_threshold" in spec:
+        source = "alias"
+    return EvaluationCutoff(threshold=point["threshold"], source=source)
 
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
@@ -732,6 +733,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
         status=status_of(row),
         error=row.job.error,
         metrics=None if row.metrics is None else _METRICS[row.kind].model_validate(metrics),
+        alias=spec.get("alias"),
         group_by=grouping.get("column"),
         at=spec.get("at"),
         cutoff=_cutoff_of(row),

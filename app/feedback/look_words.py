@@ -177,6 +177,37 @@ def _say_missing(found: Json) -> str:
     return ""
 
 
+def say_detectable(period: PeriodKind, found: Mapping[str, Any]) -> str:
+    """Say which fall of the AUC the monitor finds, and with which probability. `found` is a `DetectableDrop`."""
+    likely = f"with {100.0 * found['power']:.0f} % probability"
+    rows, drop, together = found["rows"], found["drop"], found["periods_per_look"]
+    if rows is None:
+        said = (
+            "The smallest detectable drop of the AUC is known after the first period with outcomes."
+        )
+    else:
+        of = "no drop" if drop is None else "a lasting drop"
+        size = "" if drop is None else f" of {drop:.3f}"
+        said = (
+            f"With {rows:,.0f} decisions with outcomes per {period}, {of} of the AUC{size} raises an alarm within a "
+            f"year {likely}."
+        )
+        if drop is not None and together > 1:
+            said += f" There are few positives, so {together} periods are tested together."
+    if found["floor"] is not None:
+        said += (
+            f" With unlimited decisions, a lasting drop of {found['floor']:.3f} raises an alarm {likely}, and a "
+            f"smaller one with less: the validation has {found['validation_positives']:,.0f} positives and "
+            f"{found['validation_negatives']:,.0f} negatives."
+        )
+    if found["odds"] is not None:
+        said += (
+            f" With unlimited decisions, a lasting change of the odds of a positive by a factor of {found['odds']:.2f} "
+            f"or its inverse raises an alarm of the calibration {likely}."
+        )
+    return said
+
+
 def say_comparison(found: Json) -> str:
     """Return the result of a comparison with the shadow model in words."""
     low, high = found["low"], found["high"]

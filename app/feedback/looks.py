@@ -64,6 +64,10 @@ class LookVersion(TypedDict):
     """Number of positive outcomes."""
     flagged: int
     """Number of flagged decisions."""
+    flagged_known: int
+    """Number of flagged decisions that were to be reviewed and have an outcome."""
+    flagged_positives: int
+    """Number of positives among these."""
     explored: int
     """Number of decisions that were chosen at random for review."""
 
@@ -157,9 +161,11 @@ def versions_of(rows: PeriodRows) -> list[LookVersion]:
     """The most frequent first."""
     keys = np.stack([rows.model.astype(np.float64), np.nan_to_num(rows.threshold, nan=np.inf)])
     distinct, place = np.unique(keys, axis=1, return_inverse=True)
+    reviewed = (rows.flag == 1) & (rows.label != UNKNOWN) & to_review(rows, chances(rows))
     found: list[LookVersion] = []
     for i in np.argsort(-np.bincount(place.ravel(), minlength=distinct.shape[1]), kind="stable"):
-        own = rows.take(place.ravel() == i)
+        mine = place.ravel() == i
+        own, of_flagged = rows.take(mine), rows.label[mine & reviewed]
         threshold = float(distinct[1, i])
         found.append(
             {
@@ -169,6 +175,8 @@ def versions_of(rows: PeriodRows) -> list[LookVersion]:
                 "known": int(np.count_nonzero(own.label != UNKNOWN)),
                 "positives": int(np.count_nonzero(own.label == 1)),
                 "flagged": int(np.count_nonzero(own.flag == 1)),
+                "flagged_known": of_flagged.size,
+                "flagged_positives": int(np.count_nonzero(of_flagged == 1)),
                 "explored": int(np.count_nonzero(own.explored)),
             }
         )
@@ -201,6 +209,11 @@ def chances(rows: PeriodRows) -> npt.NDArray[np.float64]:
     return np.clip(found, 0.0, 1.0)
 
 
+def to_review(rows: PeriodRows, chance: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Return which outcomes are looked for. Whether others become known may depend on them."""
+    return (chance >= 1.0) | (rows.explored & (chance > 0.0))
+
+
 class Selected(TypedDict):
     """Rows that tests use, with weights, and those without outcome; `population` is how many they represent."""
 
@@ -227,7 +240,7 @@ def select(rows: PeriodRows) -> tuple[Selected, Json]:
         propensity=chance,
         keep=rows.keep,
     )
-    to_know = (chance >= 1.0) | (rows.explored & (chance > 0.0))
+    to_know = to_review(rows, chance)
     used = known & to_know
     weight = rows.weight / np.where(used, chance * rows.keep, 1.0)
     for side in (rows.flag == 1, rows.flag != 1):  # each side counts as much as its decisions do
@@ -763,7 +776,7 @@ def look_at_drift(
     found["details"] = {
         "versions": list(versions),
         "shifted": [] if drift is None else _shifted(drift),
-        "summary": None if drift is None else drift["summary"],
+        "psi": {} if drift is None else _psi(drift),
     }
     found["state"] = {"accepted": sorted(accepted)}
     if drift is None:
@@ -779,6 +792,11 @@ def look_at_drift(
         return {**found, "status": "waiting", "reason": drift["reason"]}
     is_new = bool(set(moved) - accepted)
     return {**found, "status": "alarm" if is_new else "passed", "alpha_spent": spent}
+
+
+def _psi(drift: Json) -> dict[str, float]:
+    """Return the PSI of the listed columns that have one."""
+    return {each["name"]: each["psi"]["value"] for each in drift["features"] if each["psi"]}
 
 
 def _shifted(drift: Json) -> list[Json]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from app.feedback import monitor_repository as repository
+from app.feedback.look_words import say_detectable
 from app.feedback.looks import (
     CALIBRATION,
     RANKING,
@@ -215,16 +216,19 @@ def _detectable(
             power=POWER,
         )
         odds = math.exp(shift)
-    return DetectableDrop(
-        drop=drop,
-        floor=floor,
-        odds=odds,
-        power=POWER,
-        rows=rows,
-        periods_per_look=None if found is None or rows is None else found.periods_per_look * days,
-        validation_positives=validation.positives,
-        validation_negatives=validation.negatives,
-    )
+    numbers: dict[str, Any] = {
+        "drop": drop,
+        "floor": floor,
+        "odds": odds,
+        "power": POWER,
+        "rows": rows,
+        "periods_per_look": None
+        if found is None or rows is None
+        else found.periods_per_look * days,
+        "validation_positives": validation.positives,
+        "validation_negatives": validation.negatives,
+    }
+    return DetectableDrop(**numbers, words=say_detectable(monitor["period"], numbers))
 
 
 def read_shadow(session: Session, owner: str, name: str, alias: str) -> AliasShadow:

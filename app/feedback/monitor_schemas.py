@@ -228,6 +228,10 @@ class Look(Resource):
     shifted: list[ShiftedColumn] | None = Field(
         description="Columns that have shifted. Null unless the family is `unlabelled`."
     )
+    psi: dict[str, float] | None = Field(
+        description="Population stability index by column, the largest changes of important columns first, at most "
+        "100. Null unless the family is `unlabelled`."
+    )
     groups: list[ComparedGroup] | None = Field(
         description="The compared groups. Null unless the family is `selection` or `group_calibration`."
     )
@@ -288,6 +292,7 @@ class DetectableDrop(Resource):
         description="Number of periods that are tested together, so that there are 50 rows of each class. Null if "
         "`rows` is null."
     )
+    words: Words
     validation_positives: float = Field(description="Effective number of positive validation rows.")
     validation_negatives: float = Field(description="Effective number of negative validation rows.")
 
@@ -492,9 +497,9 @@ def alarm_of(row: AlarmRow) -> Alarm:
 def look_of(row: MonitorLook) -> Look:
     found: dict[str, Any] = row.found
     details = found["details"]
-    shifted = None
+    shifted = psi = None
     if row.family == "unlabelled":
-        shifted = details.get("shifted") or []
+        shifted, psi = details.get("shifted") or [], details.get("psi", {})
     members = {name: found[name] for name in Look.model_fields if name in found}
     return Look.from_row(
         row,
@@ -504,5 +509,6 @@ def look_of(row: MonitorLook) -> Look:
         missing=details.get("missing"),
         metrics=details.get("metrics"),
         shifted=shifted,
+        psi=psi,
         groups=details.get("groups"),
     )

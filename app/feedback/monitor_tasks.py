@@ -450,7 +450,7 @@ class _Maker:
             found = looking.without_decisions(period, "psi", before)
             return {
                 **found,
-                "details": {"versions": [], "shifted": [], "summary": None} | counts,
+                "details": {"versions": [], "shifted": [], "psi": {}} | counts,
             }
         own = looking.rows_of_model(rows, model_id)
         acknowledged = self._acknowledged(UNLABELLED)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.models import repository
-from app.models.row_order import NO_TIME, TOO_DEPENDENT, Bins, RowOrder, SampledRows, thin
+from app.models.row_order import NO_TIME, Bins, RowOrder, SampledRows, say_dependent, thin
 from app.platform.documents import ColumnProfile, TableProfile
 from app.platform.sql import Json, Session
 from app.platform.tables import Model
@@ -233,7 +233,7 @@ def _depend(
         new = rows.dependence(bins, n_bins, ordered=ordered, worth=worth)
         covariance, degrees = profile["covariance"], profile["degrees"]
         if new is None or covariance is None or degrees is None:
-            return None, TOO_DEPENDENT
+            return None, say_dependent(len(bins) if new is None else of["rows"])
         old = _at_least(np.array(covariance), np.array(profile["masses"]), worth)
         return (SerialDependence(old, degrees), new), None
     alike = profile["alike"] or rows.are_alike(bins, n_bins, ordered=ordered)

@@ -1,4 +1,4 @@
-"""/v1/models: list, read, download and delete."""
+"""/v1/models: list, read and delete."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.access.authentication import GuardedRoute, needs, records_reads
+from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
-from app.http.responses import StoredFile, etag_matches, json_response
+from app.http.responses import json_response
 from app.models import calibrations, included, row_costs
 from app.models import metrics as model_metrics
 from app.models import service as models
-from app.models.artifacts import artifact_of
 from app.models.curve_endpoints import (
     BandParameter,
     CurveForm,
@@ -114,37 +113,6 @@ def delete_model(
     """
     context.db.writing(models.delete, caller.owner, ref)
     forget(caller.owner, ref)
-
-
-@router.get(
-    "/{ref}/artifact",
-    response_class=StoredFile,
-    summary="Download the model",
-    responses={
-        200: {
-            "description": "A safetensors file; `core.load` reads it.",
-            "content": {
-                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
-            },
-        },
-        304: {"description": "The file has not changed since the caller's copy."},
-    },
-)
-@needs("read")
-@records_reads
-def read_artifact(ref: str, request: Request, context: ContextDep, caller: CallerDep) -> Response:
-    """Return the file of the model. The ETag is its SHA-256."""
-    model = context.db.reading(models.find, caller.owner, ref)
-    tag = f'"{model.artifact_sha256}"'
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    if etag_matches(request.headers.get("if-none-match"), tag):
-        return Response(status_code=304, headers=headers)
-    return StoredFile(
-        context.blobs.fetch(artifact_of(model)),
-        headers=headers | {"X-Content-SHA256": model.artifact_sha256},
-        media_type="application/octet-stream",
-        filename=f"{model.name}-{model.version}.safetensors",
-    )
 
 
 _COSTS = tuple(each.name for each in fields(CostTerms))

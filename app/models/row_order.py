@@ -32,6 +32,7 @@ TOO_DEPENDENT = (
     "neighbouring rows in time are similar over such long stretches that, however many there are, they count as fewer "
     "than 20 independent rows or three independent stretches; a trend or a break among them has this effect, too"
 )
+_FEW = 60  # rows, of which independent ones may look dependent
 NO_TIME = (
     "neighbouring rows are similar, so they are not independent, and no complete time column "
     "orders them as a series"
@@ -185,6 +186,13 @@ class SampledRows:
         if self._grouped:
             return False
         return order_matters(bins, n_bins, ordered=ordered, stratum=self._stratum)
+
+
+def say_dependent(rows: float) -> str:
+    """Say why a series of so many rows has no test."""
+    if rows < _FEW:
+        return f"{rows:.0f} rows are too few to tell how similar neighbouring rows in time are"
+    return TOO_DEPENDENT
 
 
 def thin(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -35,6 +35,7 @@ from app.platform.documents import (
     Search,
 )
 from app.platform.tables import Model as ModelRow
+from core.exporting.formats import FORMATS, why_not
 
 if TYPE_CHECKING:
     from core import metrics
@@ -64,6 +65,10 @@ class Artifact(Resource):
 
     sha256: str = Field(description="SHA-256 of the file.")
     bytes: int = Field(description="Size of the file in bytes.")
+    not_exportable: dict[str, str] = Field(
+        description="For each format of `…/artifact` that cannot hold the model: why not. A model can also be too "
+        "large for a format."
+    )
 
 
 class ModelSummary(Resource):
@@ -208,7 +213,15 @@ def model_of(
         dialect=passed_on(row.table_dialect) or None,
         operating_point=point,
         imported=imported_from(row),
-        artifact={"sha256": row.artifact_sha256, "bytes": row.artifact_bytes},
+        artifact={
+            "sha256": row.artifact_sha256,
+            "bytes": row.artifact_bytes,
+            "not_exportable": {
+                format: reason
+                for format in FORMATS
+                if (reason := why_not(row.algorithm, row.parameters, format)) is not None
+            },
+        },
         included=None,
     )
 

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from app.models import repository
 from app.models.column_drift import no_test
-from app.models.row_order import NO_TIME, TOO_DEPENDENT, scores_alike
+from app.models.row_order import NO_TIME, say_dependent, scores_alike
 from app.models.service import VALIDATION
 from app.platform.sql import Json, Session
 from app.platform.tables import DatasetKind, Model
@@ -137,7 +137,7 @@ def compare_scores(
     if of_folds and _tied_pairs(scores) > MOST_TIED:
         return found | no_test(shift.distance, TIED_FOLDS)
     if shift.psi is None:
-        return found | no_test(shift.distance, TOO_DEPENDENT)
+        return found | no_test(shift.distance, say_dependent(len(scores)))
     if not by_time and not grouped and scores_alike(scores, stratum):
         return found | no_test(shift.distance, NO_TIME)
     return found | {"psi": shift.psi._asdict()}

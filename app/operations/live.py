@@ -24,7 +24,7 @@ NextStep = Literal["evaluate", "recalibrate", "retrain", "compare"]
 
 
 class LiveAlias(Resource):
-    """An alias, the fraction of rows it is expected to flag, and the last evaluation of its model."""
+    """An alias, the fraction of rows it is expected to flag, and its last evaluation."""
 
     name: str = Field(description="Name of the models.")
     alias: str = Field(description="The alias, such as `live`.")
@@ -38,8 +38,8 @@ class LiveAlias(Resource):
         description="Why the alias was last moved. Null if no memo was given."
     )
     evaluation_id: str | None = Field(
-        description="Id of the model's newest evaluation, if its rows were new to the model. Null if there is "
-        "none."
+        description="Id of the newest evaluation that was requested for this alias, or for its version without "
+        "an alias, if its rows were new to the model. Null if there is none."
     )
     evaluated_at: Timestamp | None = Field(
         description="Time of that evaluation. Null if there is none."
@@ -80,8 +80,8 @@ def list_live(
     ids = [model.id for _, model in found]
     metrics = model_rows.areas_of(session, ids, VALIDATION)
     checked = {
-        each.model_id: each
-        for each in repository.newest_of_models(session, owner, ids)
+        of: each
+        for of, each in repository.newest_of_models(session, owner, ids).items()
         if each.drift is not None and seen_of(each) == "new"
     }
     calibrated = model_rows.last_calibrated(session, ids)
@@ -90,7 +90,8 @@ def list_live(
     live = []
     for alias, model in found:
         state = states[alias.name, alias.alias]
-        evaluation, drift, recalibrated_at = checked.get(model.id), None, None
+        evaluation = checked.get((model.id, alias.alias)) or checked.get((model.id, None))
+        drift = recalibrated_at = None
         if evaluation is not None:
             drift = evaluation.drift or {}
             of_model = fits.get(model.id, {})

@@ -35,12 +35,15 @@ MAX_LIMIT = 200
 
 
 class DriftedModel(Resource):
-    """A model whose newest evaluation found a significant change since its validation."""
+    """A model whose newest evaluation, of one alias or of all, found a significant change since its validation."""
 
     evaluation_id: EvaluationId
     model_id: ModelId
     model_name: str = Field(description="Name of the model.")
     model_version: int = Field(description="Version of the model.")
+    alias: str | None = Field(
+        description="Alias that the evaluation was requested for. Null: for the version."
+    )
     dataset_id: DatasetId
     dataset_name: str = Field(description="Name of the dataset.")
     summary: str = Field(description="What changed, in one sentence.")
@@ -86,7 +89,8 @@ class Overview(Resource):
         "failures."
     )
     drifted: list[DriftedModel] = Field(
-        description="Models that changed significantly according to their newest ready evaluation: those that nobody "
+        description="Models that changed significantly according to the newest ready evaluation of the version or of "
+        "an alias: those that nobody "
         "has acknowledged first, and then the most recently evaluated first. If the model was recalibrated afterwards, "
         "changes of its probabilities and of the fraction of positives do not count."
     )

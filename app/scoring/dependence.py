@@ -113,6 +113,15 @@ def find_rows(
     return DependenceInput(model, part, columns, sample.rows, stored)
 
 
+def find_kept(session: Session, model: Model) -> DependenceInput | None:
+    """Return the held-out rows that are kept, or else the training rows; None if none are."""
+    parts: tuple[DataPart, ...] = ("validation", "train")
+    for part in parts:
+        if model_repository.find_sample(session, model.id, part) is not None:
+            return find_rows(session, model, part)
+    return None
+
+
 def read_rows(input: DependenceInput, blobs: BlobStore) -> tuple[Floats, Floats]:
     """Raises BlobMissing and BlobDamaged."""
     sample = input.sample

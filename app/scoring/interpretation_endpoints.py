@@ -191,8 +191,9 @@ async def read_scorecard(
     def work() -> Scorecard:
         model = context.db.reading(models.find, caller.owner, ref)
         scorecards.check_log_odds(model.algorithm)
-        structure = scoring.structure(cache.serve(model))
-        return scorecards.make_scorecard(model.id, structure, scale)
+        served = cache.serve(model)
+        structure = scoring.structure(served)
+        return scorecards.make_scorecard(model.id, structure, scale, served.calibration)
 
     return await context.compute(caller.owner, work)
 

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
+import numpy as np
 from fastapi import Depends, Query
 from pydantic import Field
 
 from app.http.schemas import ModelId, Resource, one_of
+from app.models.calibrations import ServedCalibration
 from app.platform.errors import NotFound
 
 Json = Mapping[str, Any]
@@ -122,7 +124,16 @@ class Scorecard(Resource):
     base_odds: float = Field(
         description="Odds at `base_score`, as requested: number of negatives to one positive."
     )
+    calibrated_odds: float | None = Field(
+        description="Odds at `base_score` by the calibration that the model uses: number of negatives to one positive. "
+        "Null without one, and if its probability is 0 or 1."
+    )
     base_points: float = Field(description="Points of a row whose values all add nothing.")
+    lowest: float | None = Field(
+        description="No row has fewer points. Null if a number has points per unit, and if the scorecard is not "
+        "complete."
+    )
+    highest: float | None = Field(description="No row has more points. Null like `lowest`.")
     complete: bool = Field(
         description="False if the score has parts that the attributes do not show: pairs of features, or too many "
         "terms."
@@ -142,8 +153,10 @@ def check_log_odds(algorithm: str) -> None:
         )
 
 
-def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:
-    """The algorithm is one of `LOG_ODDS`."""
+def make_scorecard(
+    model_id: str, structure: Json, scale: Scale, calibration: ServedCalibration | None = None
+) -> Scorecard:
+    """The algorithm is one of `LOG_ODDS`. `calibration` is the model's."""
     if structure["type"] == "linear":
         terms = structure["terms"]
         found = list(_linear(terms, scale))
@@ -157,6 +170,11 @@ def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:
         offset, found = structure["offset"], list(_additive(structure["features"], scale))
     pairs = structure.get("pairs", [])
     complete = not pairs and structure.get("n_terms", 0) <= len(structure.get("terms", ()))
+    base_points = scale.base_points(offset)
+    lowest = highest = None
+    if complete and all(each.span is not None for each in found):
+        points = [[0.0, *(one.points for one in each.attributes)] for each in found]
+        lowest, highest = (base_points + math.fsum(map(end, points)) for end in (min, max))
     found.sort(key=lambda each: (each.span is None, -(each.span or 0.0), each.name))
     found += [
         ScorecardCharacteristic(name=" × ".join(each["features"]), span=None, attributes=[])
@@ -165,10 +183,21 @@ def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:
     return Scorecard(
         model_id=model_id,
         **vars(scale),
-        base_points=scale.base_points(offset),
+        calibrated_odds=_calibrated_odds(scale, calibration),
+        base_points=base_points,
+        lowest=lowest,
+        highest=highest,
         complete=complete,
         characteristics=found,
     )
+
+
+def _calibrated_odds(scale: Scale, found: ServedCalibration | None) -> float | None:
+    if found is None:
+        return None
+    # the score of a row with `base_score` points
+    (probability,) = found.calibration.probability(np.array([-math.log(scale.base_odds)])).tolist()
+    return (1.0 - probability) / probability if 0.0 < probability < 1.0 else None
 
 
 def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:

@@ -1872,10 +1872,15 @@ def read_alias_request_evidence(alias_request_id: str, /, **fields: Unpack[ReadA
     """
     return ApiRequest.of("GET", f"/v1/alias-requests/{segment(alias_request_id)}/evidence", json_of, {**fields})
 
-def read_artifact(ref: str, /) -> ApiRequest[bytes]:
+class ReadArtifact(TypedDict, total=False):
+    format: Annotated[Literal["safetensors", "onnx", "python", "sql"] | str | None, '`safetensors`: the stored file, which `core.load` reads. Its ETag is its SHA-256. The others score without this service: `onnx` is a model for onnxruntime 1.24 or later, `python` a file without dependencies, and `sql` a query for SQLite, PostgreSQL and DuckDB.']
+
+@keywords(ReadArtifact)
+def read_artifact(ref: str, /, **fields: Unpack[ReadArtifact]) -> ApiRequest[bytes]:
     """Download the model.
 
-    Return the file of the model. The ETag is its SHA-256.
+    Return the model as a file. Returns 422 `not_exportable` if the format cannot hold the scores of the model, and
+    429 if other computations take too long.
 
     Scope: `read`.
 
@@ -1884,7 +1889,7 @@ def read_artifact(ref: str, /) -> ApiRequest[bytes]:
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
     """
-    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/artifact", bytes_of)
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/artifact", bytes_of, {**fields})
 
 def read_baselines(ref: str, /) -> ApiRequest[types.Baselines]:
     """Read the comparison with baselines.

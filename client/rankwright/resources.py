@@ -1272,6 +1272,27 @@ class _ModelOperations(ApiObject):
         read = _picture_of if what == "plot" else bytes_of
         return (yield from self._download(ApiRequest("GET", path, query, read=read), to))
 
+    @operation
+    def export(
+        self, /, format: str, to: str | os.PathLike[str] | BinaryIO | None = None
+    ) -> Steps[bytes]:
+        """Return the model as a file that scores without the service.
+
+        Parameters
+        ----------
+        format : {"onnx", "python", "sql"}
+            A model for onnxruntime, a Python file without dependencies, or a query for SQLite, PostgreSQL and DuckDB.
+        to : path or binary file, optional
+            Where to write it. Default: return the bytes.
+
+        Returns
+        -------
+        bytes
+            The file; empty if it was written to `to`.
+        """
+        request = api.read_artifact(self.ref, format=format)
+        return (yield from self._download(request, to))
+
 
 class _Picture(bytes):
     """The bytes of an SVG or a PNG, which a notebook shows."""

@@ -430,6 +430,10 @@ class Artifact(Record):
     """SHA-256 of the file."""
     bytes: int
     """Size of the file in bytes."""
+    not_exportable: dict[str, str]
+    """For each format of `…/artifact` that cannot hold the model: why not. A model can also be too large
+    for a format.
+    """
 
 class AuditEntry(Record):
     """One entry of the audit log."""
@@ -1836,6 +1840,8 @@ class DetectableDrop(Record):
     """Number of periods that are tested together, so that there are 50 rows of each class. Null if `rows`
     is null.
     """
+    words: str
+    """The result in one sentence."""
     validation_positives: float
     """Effective number of positive validation rows."""
     validation_negatives: float
@@ -1876,7 +1882,9 @@ class Drift(Record):
     """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
 
 class DriftedModel(Record):
-    """A model whose newest evaluation found a significant change since its validation."""
+    """A model whose newest evaluation, of one alias or of all, found a significant change since its
+    validation.
+    """
 
     evaluation_id: str
     """Id of the evaluation."""
@@ -1886,6 +1894,8 @@ class DriftedModel(Record):
     """Name of the model."""
     model_version: int
     """Version of the model."""
+    alias: str | None
+    """Alias that the evaluation was requested for. Null: for the version."""
     dataset_id: str
     """Id of the dataset."""
     dataset_name: str
@@ -2327,6 +2337,8 @@ class Evaluation(Record):
     """Name of the model."""
     model_version: int
     """Version of the model."""
+    alias: str | None = None
+    """The alias that the request named. Null if it named the version."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
     """Kind of the dataset."""
     group_by: str | None = None
@@ -2398,11 +2410,9 @@ class EvaluationCutoff(Record):
     threshold: float | None
     """Lowest score that is flagged. Null: no row is flagged."""
     source: Literal['at', 'alias', 'objective']
-    """`at`: the request. `alias`: the guarantee of the alias at the time of the request. `objective`: the
+    """`at`: the request. `alias`: the cutoff of the alias at the time of the request. `objective`: the
     model's objective `tpr`.
     """
-    alias: str | None
-    """The alias. Null if the cutoff does not come from an alias."""
 
 class EvaluationGains(Record):
     """The gains table of a model on the rows of an evaluation."""
@@ -3491,7 +3501,7 @@ class ListedModel(Record):
     """
 
 class LiveAlias(Record):
-    """An alias, the fraction of rows it is expected to flag, and the last evaluation of its model."""
+    """An alias, the fraction of rows it is expected to flag, and its last evaluation."""
 
     name: str
     """Name of the models."""
@@ -3508,7 +3518,9 @@ class LiveAlias(Record):
     memo: StoredMemo | None
     """Why the alias was last moved. Null if no memo was given."""
     evaluation_id: str | None
-    """Id of the model's newest evaluation, if its rows were new to the model. Null if there is none."""
+    """Id of the newest evaluation that was requested for this alias, or for its version without an alias,
+    if its rows were new to the model. Null if there is none.
+    """
     evaluated_at: str | None
     """Time of that evaluation. Null if there is none."""
     changed: bool | None
@@ -3608,6 +3620,10 @@ class Look(Record):
     """All metrics of the period, given with the AUC. Null for other families."""
     shifted: list[ShiftedColumn] | None
     """Columns that have shifted. Null unless the family is `unlabelled`."""
+    psi: dict[str, float] | None
+    """Population stability index by column, the largest changes of important columns first, at most 100.
+    Null unless the family is `unlabelled`.
+    """
     groups: list[ComparedGroup] | None
     """The compared groups. Null unless the family is `selection` or `group_calibration`."""
 
@@ -3674,6 +3690,10 @@ class LookVersion(Record):
     """Number of positive outcomes."""
     flagged: int
     """Number of flagged decisions."""
+    flagged_known: int
+    """Number of flagged decisions that were to be reviewed and have an outcome."""
+    flagged_positives: int
+    """Number of positives among these."""
     explored: int
     """Number of decisions that were chosen at random for review."""
 
@@ -4546,9 +4566,10 @@ class Overview(Record):
     failed_next: str | None
     """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
     drifted: list[DriftedModel]
-    """Models that changed significantly according to their newest ready evaluation: those that nobody has
-    acknowledged first, and then the most recently evaluated first. If the model was recalibrated
-    afterwards, changes of its probabilities and of the fraction of positives do not count.
+    """Models that changed significantly according to the newest ready evaluation of the version or of an
+    alias: those that nobody has acknowledged first, and then the most recently evaluated first. If the
+    model was recalibrated afterwards, changes of its probabilities and of the fraction of positives do
+    not count.
     """
     has_more_drifted: bool
     """True if there are more such models than `limit`."""
@@ -5619,8 +5640,16 @@ class Scorecard(Record):
     """Points at which the odds are `base_odds`, as requested."""
     base_odds: float
     """Odds at `base_score`, as requested: number of negatives to one positive."""
+    calibrated_odds: float | None
+    """Odds at `base_score` by the calibration that the model uses: number of negatives to one positive.
+    Null without one, and if its probability is 0 or 1.
+    """
     base_points: float
     """Points of a row whose values all add nothing."""
+    lowest: float | None
+    """No row has fewer points. Null if a number has points per unit, and if the scorecard is not complete."""
+    highest: float | None
+    """No row has more points. Null like `lowest`."""
     complete: bool
     """False if the score has parts that the attributes do not show: pairs of features, or too many terms."""
     characteristics: list[ScorecardCharacteristic]

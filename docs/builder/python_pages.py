@@ -35,7 +35,11 @@ def python_pages() -> tuple[Pages, Names]:
         **_estimators(names),
         f"{PYTHON}artifacts.md": [
             *_functions(
-                names, f"{PYTHON}artifacts.md", "Save, load and import", "core", _is_function
+                names,
+                f"{PYTHON}artifacts.md",
+                "Save, load, import and export",
+                "core",
+                _is_function,
             )
         ],
         **_metrics(names),
@@ -213,7 +217,9 @@ def _index(names: Names) -> Iterator[str]:
         (to("client/errors.md", "Errors"), "What calls of the client raise"),
         (to("estimators/index.md", "`core`: estimators"), "Rankers to fit in your own process"),
         (
-            to("artifacts.md", "`core.save`, `core.load`, `core.import_model`"),
+            to(
+                "artifacts.md", "`core.save`, `core.load`, `core.import_model`, `core.export_model`"
+            ),
             "Store a ranker, and load it; import a model of LightGBM or XGBoost",
         ),
         (to("metrics/index.md", "`core.metrics`"), "ROC curves, areas, intervals, cutoffs, costs"),

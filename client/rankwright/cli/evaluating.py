@@ -556,9 +556,9 @@ def _roc(evaluation: Evaluation, metrics: types.EvaluatedCurve, title: str) -> P
     legend += [shown_pauc(area) for area in metrics.pauc]
     if (cutoff := metrics.operating_point) is not None:
         evaluated = evaluation.data.cutoff
-        of_alias = (
-            "" if evaluated is None or evaluated.alias is None else f" of alias {evaluated.alias}"
-        )
+        of_alias = ""
+        if evaluated is not None and evaluated.source == "alias":
+            of_alias = f" of alias {evaluation.data.alias}"
         legend.append(
             f"threshold{of_alias} {_cutoff(cutoff.threshold)}: TPR {shown_interval(cutoff.tpr)} "
             f"at FPR {shown_interval(cutoff.fpr)}"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 BAR_WIDTH = 40
 
-models = typer.Typer(no_args_is_help=True, help="Import models of LightGBM and XGBoost.")
+models = typer.Typer(no_args_is_help=True, help="Import and export models.")
 
 
 @models.command("import")
@@ -113,6 +113,25 @@ def _json(text: str | None) -> Any:
         raise CommandFailed(
             f"--categories must be JSON, or @ and a file with it: {error}"
         ) from error
+
+
+EXPORTS = {"onnx": "onnx", "python": "python", "py": "python", "sql": "sql"}
+
+
+@models.command("export")
+@asks(json=None)
+def export(
+    client: Service,
+    model: Model,
+    *,
+    format: Annotated[
+        str | None,
+        typer.Option(help="onnx, python or sql. Default: by the extension of the file."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
+) -> None:
+    """Write a model as a file that scores without the service."""
+    _write(output, client.models[model].export(_format(format, output, EXPORTS, "")))
 
 
 @asks()

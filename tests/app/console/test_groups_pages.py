@@ -66,7 +66,7 @@ def test_the_table_moves_with_the_slider(
     window.check()
     window.check_width()
     window.open(f"/console/evaluations/{evaluation}")
-    window.settle()
+    page.get_by_text("Groups at a threshold").click()
     expect(page.locator("#groups table")).to_have_count(2)
     window.check_width()
 
@@ -100,7 +100,7 @@ def test_the_pages_without_scripts(
     page = ours.read(f"/console/evaluations/{evaluation}")
     for of in found["protected"]:
         names = [{"auc": "AUC", "pauc": "partial AUC"}.get(each["of"]) for each in of["tests"]]
-        said = page.partition(f"<h2>By {of['column']}</h2>")[2].partition("<details")[0]
+        said = page.partition(f"<h3>By {of['column']}</h3>")[2].partition("<details")[0]
         differs = any(each["differs"] for each in of["tests"])
         assert all(name in said for name in names if name) or differs
         assert "significant difference between" not in said

@@ -831,6 +831,8 @@ def test_downloads(world: World, ours: Browser) -> None:
         ("report.md", "text/markdown"),
         ("roc.csv", "text/csv"),
         ("artifact", "application/octet-stream"),
+        ("python", "text/x-python"),
+        ("sql", "application/sql"),
         ("structure.json", "application/json"),
     ):
         answer = ours.get(f"{world.page}/download/{name}")
@@ -840,6 +842,16 @@ def test_downloads(world: World, ours: Browser) -> None:
     assert ours.get(f"{world.page}/download/artifact").content == direct
     for name in ("nothing", "out-of-fold.csv"):
         assert ours.get(f"{world.page}/download/{name}").status_code == 404
+
+
+def test_a_format_that_cannot_hold_the_model_says_why(world: World, ours: Browser) -> None:
+    page = f"/console/models/{world.train(name='order', algorithm={'name': 'martirank'})}"
+    history = ours.read(f"{page}/history")
+    assert history.count("not available: only stumps, trees") == 3
+    assert f"{page}/download/sql" not in history
+    refused = ours.get(f"{page}/download/sql")
+    assert refused.status_code == 422
+    assert "martirank cannot be exported as sql" in text_of(refused)
 
 
 def test_rows_by_a_plain_form(world: World, ours: Browser) -> None:

@@ -301,6 +301,50 @@ def test_the_challenger_leads_to_the_move_of_the_alias(
         ours.read(f"/console/monitoring/nothing/live{page}", 404)
 
 
+def test_the_monitor_shows_rates_and_psi_by_month(
+    fallen: Service, reviewed: Service, ours: PlainBrowser
+) -> None:
+    for name in ("m", "r"):
+        address = f"/v1/models/{name}/aliases/live/monitor"
+        found = fallen.client(fallen.key()).get(address).json()
+        months: dict[str, list[Any]] = {}
+        for each in found["periods"]:
+            if each["decisions"]:
+                months.setdefault(each["start"][:7], []).append(each)
+        assert len(months) > 1
+        text = ours.read(f"/console/monitoring/{name}/live")
+        rows = re.findall(r'<tr><th scope="row">(\d{4}-\d\d)</th>(.*?)</tr>', text, re.DOTALL)
+        assert [month for month, _ in rows] == list(months)
+        for month, row in rows:
+            versions = [version for each in months[month] for version in each["versions"]]
+            looks = {
+                family: [
+                    look
+                    for each in months[month]
+                    for look in each["looks"]
+                    if look["family"] == family
+                ]
+                for family in ("unlabelled", "ranking")
+            }
+
+            def total(name: str, of: list[Any] = versions) -> int:
+                return sum(each[name] for each in of)
+
+            cells = dict(re.findall(r'data-head="([^"]+)">(.*?)</td>', row, re.DOTALL))
+            assert cells["Decisions"] == f"{total('rows'):,}"
+            assert cells["Flagged"] == f"{100 * total('flagged') / total('rows'):.1f} %"
+            assert f"{total('positives'):,} of {total('known'):,}" in cells["Positives"]
+            precise = f"{total('flagged_positives'):,} of {total('flagged_known'):,}"
+            assert precise in cells["Precision"]
+            psi = max(each["value"] for each in looks["unlabelled"])
+            assert cells["PSI"] == f"{psi:.3f}"
+            alarms = [each for each in looks["ranking"] if each["status"] == "alarm"]
+            assert ("AUC: alarm" in cells["Tests"]) is bool(alarms)
+        # Each look has the PSI of every recorded column.
+        by_column = [each["psi"] for each in looks["unlabelled"]]
+        assert all(set(each) == {"a", "b", "word"} for each in by_column), by_column
+
+
 def test_the_monitor_on_an_earlier_day(fallen: Service, ours: PlainBrowser) -> None:
     assert "alarm" in ours.read(PAGES)
     text = ours.read(f"{PAGES}?as_of=2025-01-01")

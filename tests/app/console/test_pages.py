@@ -10,9 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from playwright.sync_api import expect
+from rankwright.types import AuditEntry
 from sqlalchemy import insert, update
 
 from app.access import service as keys
+from app.console.admin import author_of, count_entries
 from app.console.rendering import number as spelled
 from app.jobs import execution, queue
 from app.platform.ids import new_id
@@ -244,7 +246,7 @@ def test_an_evaluation_by_groups(world: World) -> None:
     world.service.work()
     page = browser.read(f"/console/evaluations/{made['id']}")
     groups = world.client.get(f"/v1/evaluations/{made['id']}").json()["groups"]
-    assert "<h2>By region</h2>" in page
+    assert "<h3>By region</h3>" in page
     assert "Requested cutoff" in page
     assert "&lt;b&gt;n&lt;/b&gt;" in page
     assert "<em>no value</em>" in page
@@ -637,6 +639,10 @@ def test_the_audit_log_is_read_in_sentences_and_searched(world: World) -> None:
     assert "Revoked the key" in found[1]
     assert f"/v1/keys/{made}" in found[1]
     assert len(rows("?about=datasets")) == 2
+    assert api.post("/v1/erasures", json={"id": "customer 1"}).status_code == 202
+    (erased,) = rows("?about=/v1/erasures")
+    assert "Requested the erasure of an entity" in erased
+    assert rows("?about=/v1/alarms") == []
     (found,) = (rows(f"?about=datasets&resource={dataset_id}"),)
     assert len(found) == 1
     assert f'href="/console/datasets/{dataset_id}"' in found[0]
@@ -645,7 +651,7 @@ def test_the_audit_log_is_read_in_sentences_and_searched(world: World) -> None:
     assert "Read rows of the dataset" in plain.read("/console/audit?outcome=read&principal=test")
     assert plain.read("/console/audit/export") == ""  # nothing is sealed here
     assert '<p class="empty">' in plain.read("/console/audit?until=2020-01-31")
-    assert plain.read("/console/audit?since=2020-01-31&outcome=done").count("<tr>") == 6
+    assert plain.read("/console/audit?since=2020-01-31&outcome=done").count("<tr>") == 7
     for query, words in (
         ("since=soon", "“From (UTC)” must be a day such as 2026-01-31"),
         ("until=9999-12-31", "“To (UTC)” must be a day"),
@@ -1109,3 +1115,32 @@ class TestLists:
         ):
             assert nothing in browser.read(f"/console/{place}?search=nothing-has-this")
             assert 'value="chur"' in browser.read(f"/console/{place}?search=chur")
+
+
+@pytest.mark.parametrize(
+    ("entries", "counted"),
+    [
+        ([], ""),
+        (
+            [("done", "Ann", None, "PUT /v1/models", "2026-05-02")],
+            "1 change by Ann on 2026-05-02 (UTC).",
+        ),
+        (
+            [
+                ("read", None, None, "rankwright audit", "2026-05-03"),
+                ("denied", None, "key_1", "PUT /v1/models", "2026-05-02"),
+                ("done", None, None, "monitor", "2026-05-02"),
+                ("done", "Ann", None, "PUT /v1/models", "2026-05-01"),
+            ],
+            "2 changes, 1 denied request, 1 read or download by 4 people, keys and services from 2026-05-01 to "
+            "2026-05-03 (UTC).",
+        ),
+    ],
+)
+def test_audit_entries_are_counted(entries: list[tuple[Any, ...]], counted: str) -> None:
+    names = ("outcome", "author", "key_id", "action", "created_at")
+    found = [AuditEntry.from_json(dict(zip(names, each, strict=True))) for each in entries]
+    assert count_entries(found, {"key_1": "nightly"}) == counted
+    authors = [author_of(each, {"key_1": "nightly"}) for each in found]
+    if len(authors) == 4:
+        assert authors == ["the command line", "nightly", "the service", "Ann"]

@@ -34,6 +34,36 @@ def drifted_table() -> str:
     return "\n".join([head, *moved])
 
 
+def test_an_evaluation_of_an_alias_says_nothing_about_other_aliases(
+    service_on_both: Service,
+) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    model_id = service.train(client, service.upload(client, table(600)))["output"]["id"]
+    for alias in ("north", "south"):
+        client.put(f"/v1/models/churn/aliases/{alias}", json={"model_id": model_id})
+    later = service.upload(client, drifted_table(), name="later")
+    alike = service.upload(client, table(600, seed=9), name="alike")
+
+    def found() -> tuple[dict[str, Any], list[Any]]:
+        overview = client.get("/v1/overview").json()
+        marked = {each["alias"]: each["changed"] for each in overview["live"]}
+        return marked, [each["alias"] for each in overview["drifted"]]
+
+    first = evaluate(service, client, "churn@north", later)
+    assert client.get(f"/v1/evaluations/{first}").json()["alias"] == "north"
+    assert found() == ({"north": True, "south": None}, ["north"])
+    evaluate(service, client, "churn@south", alike)
+    assert found() == ({"north": True, "south": False}, ["north"])
+    # An evaluation of the version is about all its aliases, until one is evaluated again.
+    evaluate(service, client, model_id, later)
+    assert found() == ({"north": True, "south": True}, [None])
+    evaluate(service, client, "churn@south", alike)
+    assert found() == ({"north": True, "south": False}, [None])
+    evaluate(service, client, "churn:1", alike)
+    assert found() == ({"north": False, "south": False}, [])
+
+
 def test_an_alarm_is_acknowledged_until_the_next_evaluation(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key(name="Ann"))

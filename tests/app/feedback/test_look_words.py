@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.feedback.look_words import say_comparison, say_look
+from app.feedback.look_words import say_comparison, say_detectable, say_look
 
 
 def compared(low: float, high: float, further: int | None, **more: Any) -> str:
@@ -23,6 +23,37 @@ def test_a_comparison_that_is_precise_but_undecided_asks_for_no_rows() -> None:
     assert "needs" not in compared(-0.3, 0.5, None)
     assert "challenger is better" in compared(0.01, 0.05, 0, winner="challenger")
     assert "±" not in compared(-0.004, 0.004, 0, equivalent=True)
+
+
+DETECTABLE = {
+    "drop": 0.038,
+    "floor": 0.019,
+    "odds": 1.25,
+    "power": 0.8,
+    "rows": 2_000.0,
+    "periods_per_look": 3,
+    "validation_positives": 1_000.0,
+    "validation_negatives": 9_000.0,
+}
+
+
+def test_a_detectable_drop_has_its_probability() -> None:
+    said = say_detectable("week", DETECTABLE)
+    for number in ("0.038", "0.019", "1.25", "2,000", "1,000 positives", "3 periods"):
+        assert number in said
+    assert said.count("80 %") == 3
+    # Nothing is claimed beyond what was measured.
+    alone = say_detectable("week", {**DETECTABLE, "periods_per_look": 1, "odds": None})
+    assert "together" not in alone
+    assert "odds" not in alone
+    assert alone.count("80 %") == 2
+    unknown = {**DETECTABLE, "rows": None, "drop": None, "periods_per_look": None}
+    first = say_detectable("month", unknown | {"floor": None, "odds": None})
+    assert "%" not in first
+    assert "0.019" in say_detectable("month", unknown)
+    # Found with less than the probability is not "never found".
+    none = say_detectable("week", {**DETECTABLE, "drop": None, "floor": None, "odds": None})
+    assert "no drop of the AUC raises an alarm within a year with 80 % probability" in none
 
 
 def calibration(tested: str, status: str, reference: float = 0.0) -> str:

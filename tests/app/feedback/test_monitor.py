@@ -509,6 +509,42 @@ def test_equal_models_have_no_winner(bench: Workbench, world: World) -> None:
     assert found.swap is None
 
 
+def test_a_challenger_is_compared_on_recorded_decisions_once(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world(rows=2000)
+    text = table(draw(np.random.default_rng(2), 1000))
+    dataset = bench.ready(text, label="y", positive="1", name="other")
+    logistic = {"name": "logistic"}
+    first, second = (
+        bench.work_on(dataset, name="m", algorithm=logistic).model_id for _ in range(2)
+    )
+    simulator.put_settings(feedback())
+    age_datasets(bench.db)
+    for number in range(1, 4):
+        simulator.week(number, 600)
+    look(bench)
+    assert looks(bench.db, "shadow") == []
+
+    # Set after the decisions and their tests: the recorded weeks are compared, and no test is made again.
+    simulator.put_settings(feedback(shadow=first))
+    others = [each.looked_at for each in looks(bench.db, "ranking")]
+    look(bench)
+    made = looks(bench.db, "shadow")[:3]
+    assert [each.found["details"]["challenger_id"] for each in made] == [first] * 3
+    assert [each.looked_at for each in looks(bench.db, "ranking")][: len(others)] == others
+    found = bench.db.reading(monitor_results.read_shadow, OWNER, "m", "live")
+    assert found.comparison is not None
+    assert found.comparison.rows == 1800
+
+    # Another one may have been chosen for what these weeks showed.
+    simulator.put_settings(feedback(shadow=second))
+    look(bench)
+    again = looks(bench.db, "shadow")[:3]
+    assert [each.looked_at for each in again] == [each.looked_at for each in made]
+    assert [each.found for each in again] == [each.found for each in made]
+
+
 @pytest.mark.parametrize("with_ids", [True, False])
 def test_the_same_customers_every_week(bench: Workbench, world: World, *, with_ids: bool) -> None:
     """60 customers with 20 decisions each are 60 observations, every week the same ones."""

@@ -94,15 +94,41 @@ def test_the_points_of_a_row_add_up_to_its_score(
         for purpose in ("car", "house", None)
     ]
     scores = client.post(f"{model}/score", json={"rows": rows}).json()["scores"]
+    has_range = algorithm["name"] != "logistic"  # its numbers have points per unit
+    assert (card["lowest"] is not None, card["highest"] is not None) == (has_range, has_range)
     for row, score in zip(rows, scores, strict=True):
         expected = 500.0 - 40.0 / math.log(2) * (math.log(20.0) + score)
         assert points_of(card, row) == pytest.approx(expected)
+        assert not has_range or card["lowest"] - 1e-6 <= expected <= card["highest"] + 1e-6
     for each in card["characteristics"]:
         for one in each["attributes"]:
             assert one["odds_ratio"] == pytest.approx(math.exp(one["weight"]))
             assert one["points"] == pytest.approx(-40.0 / math.log(2) * one["weight"])
     usual = client.get(f"{model}/scorecard").json()
     assert (usual["pdo"], usual["base_score"], usual["base_odds"]) == (20, 600, 50)
+
+
+def test_the_odds_of_the_scale_are_compared_with_the_calibration(
+    small: Service, client: httpx.Client, dataset: str
+) -> None:
+    model = train(small, client, dataset, name="scorecard")
+    rows = [{"amount": amount, "purpose": "car"} for amount in (4.0, 10.0, 17.5)]
+    found = client.post(f"{model}/score", json={"rows": rows}).json()
+    for score, p in zip(found["scores"], found["probabilities"], strict=True):
+        scale = {"base_odds": math.exp(-score)}  # the base score is the points of this row
+        card = client.get(f"{model}/scorecard", params=scale).json()
+        assert card["calibrated_odds"] == pytest.approx((1.0 - p) / p)
+    body = {"method": "none"}
+    job = small.train(
+        client,
+        dataset,
+        name="card",
+        baselines=None,
+        algorithm={"name": "scorecard"},
+        validation=body,
+    )
+    card = client.get(f"/v1/models/{job['output']['id']}/scorecard").json()
+    assert card["calibrated_odds"] is None
 
 
 def test_pairs_are_named_and_make_it_incomplete(

@@ -1,0 +1,65 @@
+"""The formats of exported models, and which algorithms they can hold."""
+
+import importlib.util
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+Format = Literal["onnx", "python", "sql"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+FLOAT32_SUM = "its sum is rounded to float32 after each tree, which no query can do"
+CROSSED = "its scores depend on crosses of columns; crosses must be 0"
+
+_ALGORITHMS = (
+    *(
+        "rankboost",
+        "coordinate_rankboost",
+        "smooth_margin_rank",
+        "adaboost",
+        "aucboost",
+        "logitboost",
+        "lambdamart",
+    ),
+    *(
+        "random_forest",
+        "imported_trees",
+        "additive",
+        "scorecard",
+        "treerank",
+        "treerank_forest",
+        "logistic",
+    ),
+    *("auc_svm", "pauc_svm", "pauc_svm_dc", "top_push", "p_norm_push", "asymmetric_svm"),
+)
+_REQUIRED: Mapping[str, tuple[Any, ...]] = MappingProxyType(
+    {"weak_ranker": ("stump", "tree"), "feature_map": (None,)}
+)
+"""Values that a parameter must have."""
+
+
+def why_not(algorithm: str | None, parameters: Mapping[str, Any], format: Format) -> str | None:
+    """Return why a format cannot hold the rankers of an algorithm with these parameters; None if it may.
+
+    A ranker that it may hold can still be too large, or have crosses. `source` is the library of an imported model.
+    """
+    if algorithm not in _ALGORITHMS:
+        return "only stumps, trees, scorecards, linear models and ranking trees can be exported"
+    required = dict(_REQUIRED)
+    if algorithm == "treerank":
+        required["splitter"] = "leafrank", "axis"
+    for name, values in required.items():
+        given = parameters.get(name, values[0])
+        if not any(given is value or given == value for value in values):
+            return f"{name} must be {' or '.join(map(str, values))}, got {given}"
+    if format == "sql" and str(parameters.get("source")).startswith("XGBoost"):
+        return FLOAT32_SUM
+    if format == "onnx" and not _has_onnx():
+        return "the packages are not installed: pip install 'rankwright-server[onnx]'"
+    return None
+
+
+@cache
+def _has_onnx() -> bool:
+    return all(importlib.util.find_spec(package) for package in ("onnx", "onnxruntime"))

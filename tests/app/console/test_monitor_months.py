@@ -1,0 +1,104 @@
+"""The rows of the monitor's page: what a month's periods say together, and what cannot be known yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankwright.types import MonitoredPeriod, OutcomeRule
+
+from app.console.monitoring import Month, PeriodRow, by_month, newest_looks, period_row
+
+RULE = OutcomeRule.from_json({"horizon_days": 30.0, "silence": None})
+
+
+def version(rows: int, flagged: int, threshold: float | None = 1.0, **known: int) -> dict[str, Any]:
+    counts = {"known": 0, "positives": 0, "flagged_known": 0, "flagged_positives": 0, "explored": 0}
+    return {
+        "model_id": "mdl_1",
+        "threshold": threshold,
+        "rows": rows,
+        "flagged": flagged,
+        **counts,
+        **known,
+    }
+
+
+def look(family: str, status: str, value: float | None = None, **more: Any) -> dict[str, Any]:
+    return {"family": family, "status": status, "value": value, **more}
+
+
+def period(
+    start: str, end: str, *looks: dict[str, Any], versions: list[dict[str, Any]]
+) -> PeriodRow:
+    found = {
+        "start": f"{start}T00:00:00.000Z",
+        "end": f"{end}T00:00:00.000Z",
+        "decisions": sum(each["rows"] for each in versions),
+        "lost": 2,
+        "looks": list(looks),
+        "versions": versions,
+    }
+    return period_row(MonitoredPeriod.from_json(found), RULE)
+
+
+FINAL = version(100, 20, known=90, positives=12, flagged_known=16, flagged_positives=8)
+MAY = [
+    period(
+        "2026-05-11",
+        "2026-05-18",
+        look("unlabelled", "passed", 0.02, psi={"age": 0.3, "income": 0.01}),
+        look("ranking", "alarm", 0.7),
+        versions=[FINAL, version(50, 0, None, known=10, positives=3)],
+    ),
+    period(
+        "2026-05-04",
+        "2026-05-11",
+        look("unlabelled", "passed", 0.05, psi={"age": 0.1, "town": 0.2}),
+        look("ranking", "waiting"),
+        versions=[FINAL],
+    ),
+]
+JUNE = period(
+    "2026-06-01",
+    "2026-06-08",
+    look("unlabelled", "not_tested"),
+    versions=[version(40, 4)],
+)
+
+
+def test_the_counts_of_a_month_are_those_of_its_periods() -> None:
+    june, may = by_month([JUNE, *MAY])
+    assert (june.name, may.name) == ("2026-06", "2026-05")
+    assert (may.decisions, may.lost) == (250, 4)
+    assert may.flagged == (40, 200)  # of decisions with a threshold
+    assert may.positives == (27, 190)
+    assert may.precision == (16, 32)
+    assert may.precision.value == 0.5
+    assert may.aucs == [0.7]
+    assert may.psi == 0.05
+    assert may.column_psi() == {"age": 0.3, "income": 0.01, "town": 0.2}
+    assert (may.alarms, may.is_tested) == (["ranking"], True)
+
+
+def test_outcomes_that_are_not_final_are_not_counted() -> None:
+    (june,) = by_month([JUNE])
+    assert june.flagged.value == 0.1
+    assert june.mature == []
+    for fraction in (june.positives, june.precision):
+        assert (fraction, fraction.value) == ((0, 0), None)
+    assert (june.aucs, june.psi, june.column_psi()) == ([], None, {})
+    assert (june.alarms, june.is_tested) == ([], False)
+    assert (JUNE.missing, JUNE.final_at) == (None, "2026-07-08")
+    # A month with final and later periods: its outcomes are those of the final ones.
+    mixed = Month("2026-05", [JUNE, *MAY])
+    assert (mixed.decisions, mixed.positives) == (290, (27, 190))
+    # Final without an outcome is missing.
+    assert [each.missing for each in MAY] == [50, 10]
+
+
+def test_the_newest_test_of_each_family_is_the_conclusion() -> None:
+    found = {each.family: each.status for each in newest_looks([JUNE, *MAY])}
+    # A newer period that was not tested does not hide what the newest test found.
+    assert found == {"unlabelled": "passed", "ranking": "alarm"}
+    assert [each.status for each in newest_looks([JUNE])] == ["not_tested"]
+    assert newest_looks([]) == []
