@@ -70,59 +70,63 @@ OwnFprMax = Annotated[
 class Fit(Resource):
     """Whether a dataset can be used with a model."""
 
-    model: str = Field(description="The model, as the request named it.")
+    model: str
+    """The model, as the request named it."""
     dataset_id: DatasetId
-    fits: bool = Field(description="True if the dataset has what the model needs.")
-    reason: str | None = Field(
-        description="What the dataset lacks. Completes a sentence that starts with “the dataset”. Null if it "
-        "fits."
-    )
+    fits: bool
+    """True if the dataset has what the model needs."""
+    reason: str | None
+    """What the dataset lacks. Completes a sentence that starts with “the dataset”. Null if it fits."""
 
 
 class Fits(Resource):
     """Compatibility of models and datasets, with one entry for each pair."""
 
-    data: list[Fit] = Field(description="One entry for each pair of a model and a dataset.")
+    data: list[Fit]
+    """One entry for each pair of a model and a dataset."""
 
 
 class EvaluationCutoff(Resource):
     """The cutoff that the rows were evaluated at, and its source."""
 
     threshold: LowestFlagged
-    source: Annotated[str, one_of(("at", "alias", "objective"))] = Field(
-        description="`at`: the request. `alias`: the cutoff of the alias at the time of the request. "
-        "`objective`: the model's objective `tpr`."
-    )
+    source: Annotated[str, one_of(("at", "alias", "objective"))]
+    """`at`: the request. `alias`: the cutoff of the alias at the time of the request. `objective`: the model's
+    objective `tpr`."""
 
 
 class EvaluatedCutoff(Resource):
     """Rates on these rows at the threshold of `cutoff`."""
 
     threshold: LowestFlagged
-    fpr: Interval = Field(description="Fraction of the negatives that are flagged.")
-    tpr: Interval = Field(description="Fraction of the positives that are flagged.")
-    precision: Interval = Field(description="Fraction of the flagged rows that are positive.")
-    lift: Interval = Field(description="Precision divided by the fraction of positives.")
+    fpr: Interval
+    """Fraction of the negatives that are flagged."""
+    tpr: Interval
+    """Fraction of the positives that are flagged."""
+    precision: Interval
+    """Fraction of the flagged rows that are positive."""
+    lift: Interval
+    """Precision divided by the fraction of positives."""
 
 
 class Totals(Resource):
     """Total weight and effective number of rows of each class."""
 
-    positive: float = Field(description="Total weight of the positives.")
-    negative: float = Field(description="Total weight of the negatives.")
-    positive_effective: float = Field(
-        description="Effective number of positive rows, given the weights. With a group column: effective number "
-        "of groups."
-    )
-    negative_effective: float = Field(
-        description="Effective number of negative rows, or of groups."
-    )
+    positive: float
+    """Total weight of the positives."""
+    negative: float
+    """Total weight of the negatives."""
+    positive_effective: float
+    """Effective number of positive rows, given the weights. With a group column: effective number of groups."""
+    negative_effective: float
+    """Effective number of negative rows, or of groups."""
 
 
 class CalibrationDrift(MeasuredReliability):
     """How well the probabilities of a model's calibration match the outcomes on these rows."""
 
-    version: int = Field(description="Version of the calibration that was served.")
+    version: int
+    """Version of the calibration that was served."""
 
 
 class NetBenefit(Resource):
@@ -131,14 +135,16 @@ class NetBenefit(Resource):
     Elkin 2006). Acting on no row has a net benefit of 0.
     """
 
-    threshold: float = Field(description="Threshold probability, between 0 and 1.")
-    flagged: float = Field(description="Fraction of the rows with at least this probability.")
-    benefit: Interval = Field(description="Net benefit. Above 0: better than acting on no row.")
-    flag_all: Interval = Field(description="Net benefit of acting on every row.")
-    over_all: Interval = Field(
-        description="`benefit` minus `flag_all`, as a paired difference. Above 0: better than acting on every "
-        "row."
-    )
+    threshold: float
+    """Threshold probability, between 0 and 1."""
+    flagged: float
+    """Fraction of the rows with at least this probability."""
+    benefit: Interval
+    """Net benefit. Above 0: better than acting on no row."""
+    flag_all: Interval
+    """Net benefit of acting on every row."""
+    over_all: Interval
+    """`benefit` minus `flag_all`, as a paired difference. Above 0: better than acting on every row."""
 
 
 class EvaluatedCurve(CurveMetrics):
@@ -150,34 +156,24 @@ class EvaluatedCurve(CurveMetrics):
     ks: float | None = Field(
         default=None, description=KS + " Null for evaluations that were made before it was added."
     )
-    ks_interval: Interval | None = Field(
-        default=None,
-        description="`ks` with a confidence interval. The lower end comes from thresholds that were chosen on "
-        "other rows. Null for evaluations made before it was added.",
-    )
-    operating_point: EvaluatedCutoff | None = Field(
-        description="Rates at the threshold of `cutoff`. Null without a cutoff."
-    )
-    totals: Totals = Field(description="Weights of the two classes.")
-    groups: int | None = Field(
-        description="Number of groups. Null unless the dataset has a column of groups or queries; the intervals "
-        "then allow for correlation within a group."
-    )
-    calibration: CalibrationDrift | None = Field(
-        default=None,
-        description="How well the model's probabilities match the outcomes on these rows. Null if the model had "
-        "no calibration.",
-    )
-    decision_curve: list[NetBenefit] | None = Field(
-        default=None,
-        description="Net benefit by threshold probability: 0.01 to 0.50, then 0.55 to 0.95. Each interval covers "
-        "one threshold. The rows must have the same prevalence as those on which decisions are made. "
-        "Null if the model had no calibration, and for evaluations made before it was added.",
-    )
-    lists: ListMetrics | None = Field(
-        default=None,
-        description="Metrics within queries; all other metrics treat the rows as one list. Null without queries.",
-    )
+    ks_interval: Interval | None = None
+    """`ks` with a confidence interval. The lower end comes from thresholds that were chosen on other rows. Null for
+    evaluations made before it was added."""
+    operating_point: EvaluatedCutoff | None
+    """Rates at the threshold of `cutoff`. Null without a cutoff."""
+    totals: Totals
+    """Weights of the two classes."""
+    groups: int | None
+    """Number of groups. Null unless the dataset has a column of groups or queries; the intervals then allow for
+    correlation within a group."""
+    calibration: CalibrationDrift | None = None
+    """How well the model's probabilities match the outcomes on these rows. Null if the model had no calibration."""
+    decision_curve: list[NetBenefit] | None = None
+    """Net benefit by threshold probability: 0.01 to 0.50, then 0.55 to 0.95. Each interval covers one threshold. The
+    rows must have the same prevalence as those on which decisions are made. Null if the model had no calibration, and
+    for evaluations made before it was added."""
+    lists: ListMetrics | None = None
+    """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
 
 
 class GroupArea(GroupMetric):
@@ -192,49 +188,41 @@ class GroupCutoff(Resource):
     this choice.
     """
 
-    threshold: float | None = Field(
-        description="Lowest score that is flagged in this group. Null: no row is flagged."
-    )
-    threshold_low: float | None = Field(
-        description="Lower end of a confidence interval for the cutoff in the population. Null: the rows set no "
-        "limit."
-    )
-    threshold_high: float | None = Field(
-        description="Upper end of that interval. Null: the rows set no limit."
-    )
-    fpr: Interval = Field(description="FPR within the group.")
-    tpr: Interval = Field(description="TPR within the group.")
+    threshold: float | None
+    """Lowest score that is flagged in this group. Null: no row is flagged."""
+    threshold_low: float | None
+    """Lower end of a confidence interval for the cutoff in the population. Null: the rows set no limit."""
+    threshold_high: float | None
+    """Upper end of that interval. Null: the rows set no limit."""
+    fpr: Interval
+    """FPR within the group."""
+    tpr: Interval
+    """TPR within the group."""
 
 
 class EvaluatedGroup(Resource):
     """Counts and metrics of one group."""
 
-    value: str | None = Field(
-        description="Value of the column as text. Null: the rows without a value."
-    )
-    rows: int = Field(description="Number of rows with a weight above 0.")
+    value: str | None
+    """Value of the column as text. Null: the rows without a value."""
+    rows: int
+    """Number of rows with a weight above 0."""
     positives: Positives
     negatives: Negatives
-    auc: GroupMetric = Field(description="Area under the ROC curve within the group.")
-    pauc: list[GroupArea] = Field(description="Partial AUC within the group, over each window.")
-    tpr: GroupMetric | None = Field(
-        description="Fraction of the group's positives with a score of at least `threshold`. Null without a "
-        "cutoff."
-    )
-    fpr: GroupMetric | None = Field(
-        description="Fraction of the group's negatives with a score of at least `threshold`. Null without a "
-        "cutoff."
-    )
-    cutoff: GroupCutoff | None = Field(
-        description="The cutoff of this group. Null unless `cutoffs` was requested, or if the group has none."
-    )
-    cutoff_reason: str | None = Field(
-        description="Why no cutoff could be chosen for the group. Null otherwise."
-    )
-    calibration: GroupCalibration | None = Field(
-        default=None,
-        description="Predicted and observed positives. Null if the model had no calibration.",
-    )
+    auc: GroupMetric
+    """Area under the ROC curve within the group."""
+    pauc: list[GroupArea]
+    """Partial AUC within the group, over each window."""
+    tpr: GroupMetric | None
+    """Fraction of the group's positives with a score of at least `threshold`. Null without a cutoff."""
+    fpr: GroupMetric | None
+    """Fraction of the group's negatives with a score of at least `threshold`. Null without a cutoff."""
+    cutoff: GroupCutoff | None
+    """The cutoff of this group. Null unless `cutoffs` was requested, or if the group has none."""
+    cutoff_reason: str | None
+    """Why no cutoff could be chosen for the group. Null otherwise."""
+    calibration: GroupCalibration | None = None
+    """Predicted and observed positives. Null if the model had no calibration."""
 
 
 class CrossGroupAuc(GroupMetric):
@@ -242,12 +230,10 @@ class CrossGroupAuc(GroupMetric):
     & Zhou 2019).
     """
 
-    positives_of: str | None = Field(
-        description="Group of the positives. Null: the rows without a value."
-    )
-    negatives_of: str | None = Field(
-        description="Group of the negatives. Null: the rows without a value."
-    )
+    positives_of: str | None
+    """Group of the positives. Null: the rows without a value."""
+    negatives_of: str | None
+    """Group of the negatives. Null: the rows without a value."""
 
 
 GroupMeasure = Annotated[str, one_of(("auc", "pauc", "tpr", "fpr"))]
@@ -257,22 +243,18 @@ TestedMeasure = Annotated[str, one_of(("auc", "pauc", "tpr", "fpr", "calibration
 class GroupTest(Resource):
     """A joint test of the hypothesis that a metric is equal in all groups."""
 
-    of: TestedMeasure = Field(
-        description="The tested metric. `calibration`: whether the probabilities of all groups are off by the "
-        "same log odds."
-    )
+    of: TestedMeasure
+    """The tested metric. `calibration`: whether the probabilities of all groups are off by the same log odds."""
     fpr_min: OwnFprMin
     fpr_max: OwnFprMax
-    groups: int = Field(description="Number of groups for which the metric is available.")
-    p_value: float | None = Field(
-        description="p-value of the test. Null if the metric is available for fewer than two groups."
-    )
-    adjusted_p_value: float | None = Field(
-        description="p-value adjusted with Holm's method over all tests shown here. Null without `p_value`."
-    )
-    differs: bool | None = Field(
-        description="True if the adjusted p-value is below 1 − `level`. Null without a test."
-    )
+    groups: int
+    """Number of groups for which the metric is available."""
+    p_value: float | None
+    """p-value of the test. Null if the metric is available for fewer than two groups."""
+    adjusted_p_value: float | None
+    """p-value adjusted with Holm's method over all tests shown here. Null without `p_value`."""
+    differs: bool | None
+    """True if the adjusted p-value is below 1 − `level`. Null without a test."""
     words: Words
 
 
@@ -281,39 +263,35 @@ class WorstGroup(Interval):
     observed to be worst; the interval covers the worst group in the population.
     """
 
-    of: GroupMeasure = Field(description="The metric.")
+    of: GroupMeasure
+    """The metric."""
     fpr_min: OwnFprMin
     fpr_max: OwnFprMax
-    value_of: str | None = Field(
-        description="The group observed to be worst. Null: the rows without a value."
-    )
+    value_of: str | None
+    """The group observed to be worst. Null: the rows without a value."""
 
 
 class EvaluatedGroups(Resource):
     """Ranking metrics by group."""
 
-    column: str = Field(description="The column that defines the groups.")
-    threshold: float | None = Field(
-        description="The cutoff that all groups are evaluated at. Null without one."
-    )
-    cutoffs: Annotated[str, one_of(CUTOFFS)] | None = Field(
-        description="How the cutoffs of the groups were chosen. Null if none were requested."
-    )
-    rate: float | None = Field(
-        description="FPR or TPR that each group's cutoff is chosen for. Null without cutoffs by group."
-    )
-    note: str | None = Field(description="A caution about cutoffs by group. Null without them.")
-    groups: list[EvaluatedGroup] = Field(
-        description="The groups by ascending value; rows without a value come last."
-    )
-    xauc: list[CrossGroupAuc] = Field(
-        description="xAUC of each group's positives against each group's negatives. Within one group it is the "
-        "AUC."
-    )
-    tests: list[GroupTest] = Field(description="Tests of equality between the groups.")
-    worst: list[WorstGroup] = Field(
-        description="The worst group by each metric. Empty if fewer than two groups have metrics."
-    )
+    column: str
+    """The column that defines the groups."""
+    threshold: float | None
+    """The cutoff that all groups are evaluated at. Null without one."""
+    cutoffs: Annotated[str, one_of(CUTOFFS)] | None
+    """How the cutoffs of the groups were chosen. Null if none were requested."""
+    rate: float | None
+    """FPR or TPR that each group's cutoff is chosen for. Null without cutoffs by group."""
+    note: str | None
+    """A caution about cutoffs by group. Null without them."""
+    groups: list[EvaluatedGroup]
+    """The groups by ascending value; rows without a value come last."""
+    xauc: list[CrossGroupAuc]
+    """xAUC of each group's positives against each group's negatives. Within one group it is the AUC."""
+    tests: list[GroupTest]
+    """Tests of equality between the groups."""
+    worst: list[WorstGroup]
+    """The worst group by each metric. Empty if fewer than two groups have metrics."""
 
 
 Over = Annotated[str, one_of(("rows", "negatives", "amount_of_negatives"))]
@@ -322,79 +300,70 @@ Over = Annotated[str, one_of(("rows", "negatives", "amount_of_negatives"))]
 class ValueRecall(Interval):
     """Fraction of the positives' total amount among the flagged rows."""
 
-    share: float = Field(
-        description="Fraction of the rows, or of the negatives, that are flagged; see `over`."
-    )
-    threshold: float = Field(
-        description="Lowest score among the flagged rows. Rows tied at this score are flagged in part."
-    )
+    share: float
+    """Fraction of the rows, or of the negatives, that are flagged; see `over`."""
+    threshold: float
+    """Lowest score among the flagged rows. Rows tied at this score are flagged in part."""
 
 
 class EvaluatedValue(Resource):
     """How much of the positives' total amount the ranking captures."""
 
-    over: Over = Field(
-        description="Horizontal axis of the curve: the flagged fraction of all rows, of the negatives (FPR), or "
-        "of the negatives' amount."
-    )
-    area: Interval | None = Field(
-        description="Mean height of the curve. A random order has 0.5. Null if `reason` is set."
-    )
-    recalls: list[ValueRecall] = Field(
-        description="Captured fraction of the amount at several list sizes."
-    )
-    reason: str | None = Field(
-        description="Why the values are unavailable: all amounts of a class are 0. Null otherwise."
-    )
+    over: Over
+    """Horizontal axis of the curve: the flagged fraction of all rows, of the negatives (FPR), or of the negatives'
+    amount."""
+    area: Interval | None
+    """Mean height of the curve. A random order has 0.5. Null if `reason` is set."""
+    recalls: list[ValueRecall]
+    """Captured fraction of the amount at several list sizes."""
+    reason: str | None
+    """Why the values are unavailable: all amounts of a class are 0. Null otherwise."""
 
 
 class ValuePoint(Resource):
     """A point of the value curves."""
 
     threshold: LowestFlagged
-    rows: float = Field(description="Fraction of the rows that are flagged.")
-    negatives: float = Field(description="Fraction of the negatives that are flagged.")
-    amount_of_negatives: float | None = Field(
-        description="Fraction of the negatives' total amount that is flagged. Null if that total is 0."
-    )
-    value: float = Field(description="Fraction of the positives' total amount that is flagged.")
+    rows: float
+    """Fraction of the rows that are flagged."""
+    negatives: float
+    """Fraction of the negatives that are flagged."""
+    amount_of_negatives: float | None
+    """Fraction of the negatives' total amount that is flagged. Null if that total is 0."""
+    value: float
+    """Fraction of the positives' total amount that is flagged."""
 
 
 class DecisionCost(Resource):
     """Cost per row of a decision rule, on rows that were not used to choose it."""
 
-    flagged: float = Field(description="Fraction of the rows that are flagged.")
-    cost: Interval = Field(
-        description="Mean cost per row. Below 0 if the benefits exceed the costs."
-    )
-    saved_to_none: Interval = Field(
-        description="Cost per row of flagging no row, minus `cost`. Above 0: this rule is cheaper."
-    )
-    saved_to_all: Interval = Field(
-        description="Cost per row of flagging every row, minus `cost`. Above 0: this rule is cheaper."
-    )
+    flagged: float
+    """Fraction of the rows that are flagged."""
+    cost: Interval
+    """Mean cost per row. Below 0 if the benefits exceed the costs."""
+    saved_to_none: Interval
+    """Cost per row of flagging no row, minus `cost`. Above 0: this rule is cheaper."""
+    saved_to_all: Interval
+    """Cost per row of flagging every row, minus `cost`. Above 0: this rule is cheaper."""
 
 
 class LeastCost(Resource):
     """The cutoff with the lowest cost on these rows."""
 
     threshold: LowestFlagged
-    flagged: float = Field(description="Fraction of the rows that are flagged.")
-    in_sample: float = Field(
-        description="Mean cost per row on the rows that chose the cutoff. This is too low as an estimate for new "
-        "rows."
-    )
-    held_out: DecisionCost | None = Field(
-        description="Cost on held-out rows: each part of the rows is evaluated at the cutoff that the other parts "
-        "choose. Null if all rows belong to one group."
-    )
-    parts: int = Field(description="Number of parts that the rows were divided into.")
-    threshold_low: float | None = Field(
-        description="Lowest cutoff that a part chose. Null: no row is flagged."
-    )
-    threshold_high: float | None = Field(
-        description="Highest cutoff that a part chose. Null: no row is flagged."
-    )
+    flagged: float
+    """Fraction of the rows that are flagged."""
+    in_sample: float
+    """Mean cost per row on the rows that chose the cutoff. This is too low as an estimate for new rows."""
+    held_out: DecisionCost | None
+    """Cost on held-out rows: each part of the rows is evaluated at the cutoff that the other parts choose. Null if all
+    rows belong to one group."""
+    parts: int
+    """Number of parts that the rows were divided into."""
+    threshold_low: float | None
+    """Lowest cutoff that a part chose. Null: no row is flagged."""
+    threshold_high: float | None
+    """Highest cutoff that a part chose. Null: no row is flagged."""
 
 
 class ProbabilitySaving(Interval):
@@ -408,128 +377,114 @@ class ProbabilitySaving(Interval):
 class EvaluatedCosts(Resource):
     """Costs of errors per row."""
 
-    rows: float = Field(
-        description="Total weight of the rows. Multiply a cost per row by this for the total cost."
-    )
-    flag_none: Interval = Field(description="Mean cost per row if no row is flagged.")
-    flag_all: Interval = Field(description="Mean cost per row if every row is flagged.")
-    least: LeastCost = Field(description="The cutoff with the lowest cost.")
-    threshold: float | None = Field(
-        description="The cutoff of `at`, or of a model with the objective `tpr`. Null without one."
-    )
-    at: DecisionCost | None = Field(
-        description="Cost at `threshold`, which these rows did not choose. Null without a threshold."
-    )
-    by_probability: DecisionCost | None = Field(
-        description="Cost if each row is flagged when its probability and amount make that cheaper on average. "
-        "Null if the model has no calibration."
-    )
-    probability_saves: ProbabilitySaving | None = Field(
-        description="Saving of deciding by probability. Null if the model has no calibration."
-    )
-    note: str = Field(description="Which rows chose the cutoff, and which evaluate it.")
+    rows: float
+    """Total weight of the rows. Multiply a cost per row by this for the total cost."""
+    flag_none: Interval
+    """Mean cost per row if no row is flagged."""
+    flag_all: Interval
+    """Mean cost per row if every row is flagged."""
+    least: LeastCost
+    """The cutoff with the lowest cost."""
+    threshold: float | None
+    """The cutoff of `at`, or of a model with the objective `tpr`. Null without one."""
+    at: DecisionCost | None
+    """Cost at `threshold`, which these rows did not choose. Null without a threshold."""
+    by_probability: DecisionCost | None
+    """Cost if each row is flagged when its probability and amount make that cheaper on average. Null if the model has
+    no calibration."""
+    probability_saves: ProbabilitySaving | None
+    """Saving of deciding by probability. Null if the model has no calibration."""
+    note: str
+    """Which rows chose the cutoff, and which evaluate it."""
 
 
 class EvaluatedAmounts(Resource):
     """Metrics weighted by the amount of each row."""
 
-    column: str | None = Field(description="The column of amounts. Null if all costs are fixed.")
-    amount_of_positives: float | None = Field(
-        description="Total amount of the positives, weighted. Null without `column`."
-    )
-    effective: float | None = Field(
-        description="Effective number of positives by amount. It is small, and intervals are wide, if a few "
-        "positives make up most of the total. Null without `column`."
-    )
-    values: list[EvaluatedValue] = Field(description="Captured amount, over each horizontal axis.")
-    curve: list[ValuePoint] = Field(
-        description="Up to 100 points of the value curves. Empty in a list of evaluations."
-    )
-    costs: EvaluatedCosts | None = Field(
-        description="Costs of errors. Null if no `costs` were requested."
-    )
+    column: str | None
+    """The column of amounts. Null if all costs are fixed."""
+    amount_of_positives: float | None
+    """Total amount of the positives, weighted. Null without `column`."""
+    effective: float | None
+    """Effective number of positives by amount. It is small, and intervals are wide, if a few positives make up most of
+    the total. Null without `column`."""
+    values: list[EvaluatedValue]
+    """Captured amount, over each horizontal axis."""
+    curve: list[ValuePoint]
+    """Up to 100 points of the value curves. Empty in a list of evaluations."""
+    costs: EvaluatedCosts | None
+    """Costs of errors. Null if no `costs` were requested."""
 
 
 class EvaluatedLabels(Resource):
     """Ranking metrics of a model with several labels."""
 
-    labels: list[EvaluatedLabel] = Field(description="Metrics of each label.")
-    evaluated: int = Field(
-        description="Number of labels that have an AUC. The means are over these."
-    )
-    mean_auc: float = Field(description="Mean AUC over these labels.")
-    mean_pauc: list[MeanArea] = Field(
-        description="Mean partial AUC over these labels, for each window."
-    )
+    labels: list[EvaluatedLabel]
+    """Metrics of each label."""
+    evaluated: int
+    """Number of labels that have an AUC. The means are over these."""
+    mean_auc: float
+    """Mean AUC over these labels."""
+    mean_pauc: list[MeanArea]
+    """Mean partial AUC over these labels, for each window."""
 
 
 class AreaDrift(Resource):
     """Change of one metric between the model's validation and this dataset, as two independent samples."""
 
-    of: Annotated[str, one_of(("auc", "pauc", "pair_order", "list", "grades", "prevalence"))] = (
-        Field(
-            description="`auc`, `pauc`, `pair_order`, `list` (a metric within queries), `grades` or `prevalence`."
-        )
-    )
-    metric: str | None = Field(
-        default=None, description="Name of the metric, such as `ndcg@10`. Null for areas."
-    )
-    label: str | None = Field(
-        default=None, description="Name of the label. Null unless the model has several labels."
-    )
+    of: Annotated[str, one_of(("auc", "pauc", "pair_order", "list", "grades", "prevalence"))]
+    """`auc`, `pauc`, `pair_order`, `list` (a metric within queries), `grades` or `prevalence`."""
+    metric: str | None = None
+    """Name of the metric, such as `ndcg@10`. Null for areas."""
+    label: str | None = None
+    """Name of the label. Null unless the model has several labels."""
     fpr_min: OwnFprMin = None
     fpr_max: OwnFprMax = None
-    before: Interval = Field(description="Value on the model's validation.")
-    after: Interval = Field(description="Value on this dataset.")
-    change: Interval = Field(
-        description="`after` minus `before`, with the interval of Zou and Donner."
-    )
+    before: Interval
+    """Value on the model's validation."""
+    after: Interval
+    """Value on this dataset."""
+    change: Interval
+    """`after` minus `before`, with the interval of Zou and Donner."""
     p_value: PValue
-    adjusted_p_value: float = Field(
-        description="p-value adjusted with Holm's method over all tests of this drift."
-    )
-    changed: bool = Field(
-        description="True if the change is statistically significant by the adjusted p-value."
-    )
+    adjusted_p_value: float
+    """p-value adjusted with Holm's method over all tests of this drift."""
+    changed: bool
+    """True if the change is statistically significant by the adjusted p-value."""
     words: Words
 
 
 class ProbabilityRange(Resource):
     """A range of probabilities in which the observed fraction of positives differs from the predicted one."""
 
-    low: float = Field(description="Lower end of the range.")
-    high: float = Field(description="Upper end of the range.")
-    observed: Annotated[str, one_of(("more", "fewer"))] = Field(
-        description="`more` or `fewer` positives than predicted."
-    )
+    low: float
+    """Lower end of the range."""
+    high: float
+    """Upper end of the range."""
+    observed: Annotated[str, one_of(("more", "fewer"))]
+    """`more` or `fewer` positives than predicted."""
 
 
 class ProbabilityDrift(Interval):
     """Difference between the model's probabilities and the outcomes on this dataset."""
 
-    of: Annotated[str, one_of(("in_the_large", "slope", "shape"))] = Field(
-        description="`in_the_large`: constant error of the log odds, 0 if predicted and observed positives agree. "
-        "`slope`: slope of the log odds, 1 if the probabilities are neither too extreme nor too "
-        "moderate. `shape`: root mean square distance of the log odds from a line, 0 if no error "
-        "changes sign along the probabilities."
-    )
-    predicted: float = Field(description="Mean predicted probability.")
-    observed: float = Field(description="Observed fraction of positives.")
-    ranges: list[ProbabilityRange] | None = Field(
-        default=None,
-        description="For `shape`: where the observed fraction is outside its consistency band. Null for the "
-        "others.",
-    )
-    p_value: float = Field(
-        description="p-value of the test. It allows for the error of the calibration, which was fitted on the "
-        "validation rows; the interval covers only these rows."
-    )
-    adjusted_p_value: float = Field(
-        description="p-value adjusted with Holm's method over all tests of this drift."
-    )
-    changed: bool = Field(
-        description="True if the change is statistically significant and large enough to matter."
-    )
+    of: Annotated[str, one_of(("in_the_large", "slope", "shape"))]
+    """`in_the_large`: constant error of the log odds, 0 if predicted and observed positives agree. `slope`: slope of
+    the log odds, 1 if the probabilities are neither too extreme nor too moderate. `shape`: root mean square distance of
+    the log odds from a line, 0 if no error changes sign along the probabilities."""
+    predicted: float
+    """Mean predicted probability."""
+    observed: float
+    """Observed fraction of positives."""
+    ranges: list[ProbabilityRange] | None = None
+    """For `shape`: where the observed fraction is outside its consistency band. Null for the others."""
+    p_value: float
+    """p-value of the test. It allows for the error of the calibration, which was fitted on the validation rows; the
+    interval covers only these rows."""
+    adjusted_p_value: float
+    """p-value adjusted with Holm's method over all tests of this drift."""
+    changed: bool
+    """True if the change is statistically significant and large enough to matter."""
     words: Words
 
 
@@ -539,64 +494,61 @@ class Drift(Resource):
     no minimum effect.
     """
 
-    level: float = Field(
-        description="Confidence level of the model's intervals. The tests use 1 − `level`."
-    )
-    changed: bool = Field(
-        description="True if any test reports a change. A feature counts only if it has at least 1 % of the "
-        "importance."
-    )
-    summary: str = Field(description="The result in one sentence.")
-    areas: list[AreaDrift] = Field(description="Change of the AUC and the other ranking metrics.")
-    prevalence: AreaDrift | None = Field(
-        default=None,
-        description="Change of the fraction of positives. Null unless there is exactly one label.",
-    )
-    probabilities: list[ProbabilityDrift] = Field(
-        default=[], description="Change of the calibration. Empty if the model has no calibration."
-    )
-    features: list[FeatureDrift] = Field(
-        description="Change of up to 100 features, the most important first, by importance and size."
-    )
-    scores: list[ScoreDrift] = Field(
-        description="Change of the scores. If the scores change but the areas do not, choose new thresholds."
-    )
+    level: float
+    """Confidence level of the model's intervals. The tests use 1 − `level`."""
+    changed: bool
+    """True if any test reports a change. A feature counts only if it has at least 1 % of the importance."""
+    summary: str
+    """The result in one sentence."""
+    areas: list[AreaDrift]
+    """Change of the AUC and the other ranking metrics."""
+    prevalence: AreaDrift | None = None
+    """Change of the fraction of positives. Null unless there is exactly one label."""
+    probabilities: list[ProbabilityDrift] = Field(default=[])
+    """Change of the calibration. Empty if the model has no calibration."""
+    features: list[FeatureDrift]
+    """Change of up to 100 features, the most important first, by importance and size."""
+    scores: list[ScoreDrift]
+    """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
 
 
 class EvaluatedPeriod(Resource):
     """The AUC of the rows of one period."""
 
-    name: str = Field(
-        examples=["2026-03"],
-        description="Name, such as 2026-03, 2026-Q1, 2026 or 2020s; for a column of numbers its value.",
-    )
-    start: str | None = Field(
-        description="First day of the period, UTC. Null for a column of numbers."
-    )
-    end: str | None = Field(
-        description="First day after the period, UTC. Null for a column of numbers."
-    )
-    rows: int = Field(description="Number of rows with positive weight.")
-    positives: int = Field(description="Number of positives among them.")
-    negatives: int = Field(description="Number of negatives among them.")
-    auc: Interval | None = Field(
-        description="AUC of these rows. Null if a class has too few rows; `reason` says which."
-    )
-    reason: str | None = Field(description="Why there is no AUC. Null if there is one.")
+    name: str = Field(examples=["2026-03"])
+    """Name, such as 2026-03, 2026-Q1, 2026 or 2020s; for a column of numbers its value."""
+    start: str | None
+    """First day of the period, UTC. Null for a column of numbers."""
+    end: str | None
+    """First day after the period, UTC. Null for a column of numbers."""
+    rows: int
+    """Number of rows with positive weight."""
+    positives: int
+    """Number of positives among them."""
+    negatives: int
+    """Number of negatives among them."""
+    auc: Interval | None
+    """AUC of these rows. Null if a class has too few rows; `reason` says which."""
+    reason: str | None
+    """Why there is no AUC. Null if there is one."""
 
 
 class EvaluatedPeriods(Resource):
     """The AUC by period of the rows' time (vintages), the earliest first."""
 
-    column: str = Field(description="The column with the time of the rows.")
-    unit: Annotated[str, one_of(("month", "quarter", "year", "decade", "value"))] = Field(
-        description="Length of the periods: the shortest with at most 60 periods that have rows. `value`: each value "
-        "of a column of numbers."
-    )
-    missing: int = Field(description="Number of rows without a time. They are in no period.")
-    omitted: int = Field(description="Number of rows of periods before the last 60.")
-    reason: str | None = Field(description="Why there are no periods. Null if there are any.")
-    periods: list[EvaluatedPeriod] = Field(description="The periods that have rows.")
+    column: str
+    """The column with the time of the rows."""
+    unit: Annotated[str, one_of(("month", "quarter", "year", "decade", "value"))]
+    """Length of the periods: the shortest with at most 60 periods that have rows. `value`: each value of a column of
+    numbers."""
+    missing: int
+    """Number of rows without a time. They are in no period."""
+    omitted: int
+    """Number of rows of periods before the last 60."""
+    reason: str | None
+    """Why there are no periods. Null if there are any."""
+    periods: list[EvaluatedPeriod]
+    """The periods that have rows."""
 
 
 SEEN = Annotated[str, one_of(get_args(Seen))]
@@ -611,37 +563,36 @@ class AcknowledgementRequest(Body):
     """The reason for taking no further action on a change that an evaluation found."""
 
     reason: ReasonText = Field(
-        description="Reason, of up to 2,000 characters.",
-        examples=["Known: the campaign in March. Retraining is planned for June."],
+        examples=["Known: the campaign in March. Retraining is planned for June."]
     )
+    """Reason, of up to 2,000 characters."""
 
 
 class _OnDataset(Resource):
     """Members of an evaluation and of a comparison."""
 
-    id: str = Field(description="Id of the evaluation or of the comparison.")
+    id: str
+    """Id of the evaluation or of the comparison."""
     status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
     job_id: JobId
     dataset_id: DatasetId
-    dataset_name: str = Field(description="Name of the dataset.")
-    dataset_version: int | None = Field(
-        description="Version of the dataset. Null if it was not recorded."
-    )
-    dataset_sha256: str | None = Field(
-        description="SHA-256 of the content of that version. Null if it was not recorded."
-    )
-    windows: list[NewWindow] = Field(description="The windows of the partial AUCs.")
+    dataset_name: str
+    """Name of the dataset."""
+    dataset_version: int | None
+    """Version of the dataset. Null if it was not recorded."""
+    dataset_sha256: str | None
+    """SHA-256 of the content of that version. Null if it was not recorded."""
+    windows: list[NewWindow]
+    """The windows of the partial AUCs."""
     level: Level
-    amount: str | None = Field(
-        default=None, description="The column of amounts. Null if none was requested."
-    )
-    costs: NewCosts | None = Field(
-        default=None, description="The requested costs. Null if none were requested."
-    )
-    warnings: list[str] = Field(description="Warnings about the rows and the result.")
-    error: dict[str, Any] | None = Field(
-        description="The problem, if the job failed; otherwise null."
-    )
+    amount: str | None = None
+    """The column of amounts. Null if none was requested."""
+    costs: NewCosts | None = None
+    """The requested costs. Null if none were requested."""
+    warnings: list[str]
+    """Warnings about the rows and the result."""
+    error: dict[str, Any] | None
+    """The problem, if the job failed; otherwise null."""
     created_at: CreatedAt
 
 
@@ -649,59 +600,43 @@ class Evaluation(_OnDataset):
     """Metrics of a model on a dataset. An evaluation remains when the model or the dataset is deleted."""
 
     model_id: ModelId
-    model_name: str = Field(description="Name of the model.")
-    model_version: int = Field(description="Version of the model.")
-    alias: str | None = Field(
-        default=None,
-        description="The alias that the request named. Null if it named the version.",
-    )
-    kind: Kind = Field(description="Kind of the dataset.")
-    group_by: str | None = Field(
-        default=None, description="The column that defines the groups. Null if none was requested."
-    )
-    at: RateOrThreshold | None = Field(
-        default=None, description="The requested cutoff. Null if none was requested."
-    )
-    cutoff: EvaluationCutoff | None = Field(
-        default=None,
-        description="The cutoff that the rows were evaluated at. Null without one, and until the evaluation is "
-        "ready.",
-    )
-    cutoffs: Annotated[str, one_of(CUTOFFS)] | None = Field(
-        default=None, description="Requested cutoffs by group. Null if none were requested."
-    )
+    model_name: str
+    """Name of the model."""
+    model_version: int
+    """Version of the model."""
+    alias: str | None = None
+    """The alias that the request named. Null if it named the version."""
+    kind: Kind
+    """Kind of the dataset."""
+    group_by: str | None = None
+    """The column that defines the groups. Null if none was requested."""
+    at: RateOrThreshold | None = None
+    """The requested cutoff. Null if none was requested."""
+    cutoff: EvaluationCutoff | None = None
+    """The cutoff that the rows were evaluated at. Null without one, and until the evaluation is ready."""
+    cutoffs: Annotated[str, one_of(CUTOFFS)] | None = None
+    """Requested cutoffs by group. Null if none were requested."""
     seen: SEEN | None = Field(
         default=None,
         description=f"{SEEN_WORDS}Null until this is known, and if the training table was deleted before.",
     )
-    metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None = Field(
-        description="The metrics; the members depend on `kind`. Null until the evaluation is ready."
-    )
-    groups: EvaluatedGroups | None = Field(
-        default=None,
-        description="Metrics by group. Null without `group_by`, and until the evaluation is ready.",
-    )
-    protected: list[EvaluatedGroups] = Field(
-        default_factory=list, description="Metrics by group for each protected column."
-    )
-    periods: EvaluatedPeriods | None = Field(
-        default=None,
-        description="AUC by period of the rows' time. Null if the dataset has no column of times, if rows do not have "
-        "exactly one label, and until the evaluation is ready.",
-    )
-    amounts: EvaluatedAmounts | None = Field(
-        default=None,
-        description="Captured amounts and costs of errors. Null without `amount` and `costs`, and until the "
-        "evaluation is ready.",
-    )
-    drift: Drift | None = Field(
-        description="Changes since the model's validation. Null if the model has no validation, or if it is not "
-        "independent of these rows; a warning says which."
-    )
-    acknowledgement: Acknowledgement | None = Field(
-        description="Who has seen the change that the evaluation found, when, and the reason for taking no further "
-        "action. Null if nobody has."
-    )
+    metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None
+    """The metrics; the members depend on `kind`. Null until the evaluation is ready."""
+    groups: EvaluatedGroups | None = None
+    """Metrics by group. Null without `group_by`, and until the evaluation is ready."""
+    protected: list[EvaluatedGroups] = Field(default_factory=list)
+    """Metrics by group for each protected column."""
+    periods: EvaluatedPeriods | None = None
+    """AUC by period of the rows' time. Null if the dataset has no column of times, if rows do not have exactly one
+    label, and until the evaluation is ready."""
+    amounts: EvaluatedAmounts | None = None
+    """Captured amounts and costs of errors. Null without `amount` and `costs`, and until the evaluation is ready."""
+    drift: Drift | None
+    """Changes since the model's validation. Null if the model has no validation, or if it is not independent of these
+    rows; a warning says which."""
+    acknowledgement: Acknowledgement | None
+    """Who has seen the change that the evaluation found, when, and the reason for taking no further action. Null if
+    nobody has."""
     created_at: CreatedAt
 
 
@@ -766,18 +701,20 @@ class ModelChecks(Resource):
     """Whether the model is ready for use, in five checks of its stored results."""
 
     model_id: ModelId
-    passed: bool | None = Field(
-        description="True if all checks that apply passed, false if at least one failed, otherwise null."
-    )
-    checks: list[ModelCheck] = Field(description="The five checks.")
+    passed: bool | None
+    """True if all checks that apply passed, false if at least one failed, otherwise null."""
+    checks: list[ModelCheck]
+    """The five checks."""
 
 
 class ComparedModel(Resource):
     """One of the compared models, under its name at the time of the request."""
 
     model_id: ModelId
-    name: str = Field(description="Name of the model.")
-    version: int = Field(description="Version of the model.")
+    name: str
+    """Name of the model."""
+    version: int
+    """Version of the model."""
     seen: SEEN | None = Field(
         default=None,
         description=f"{SEEN_WORDS}Null until this is known, and if the training table was deleted before.",
@@ -793,15 +730,19 @@ class ComparedValue(Interval):
 class ComparedPair(Resource):
     """The value of `first` minus the value of `second`, on the same rows."""
 
-    first: str = Field(description="Id of the first model.")
-    second: str = Field(description="Id of the second model.")
-    value: float = Field(description="The difference.")
-    low: float = Field(description="Lower end of the confidence interval.")
-    high: float = Field(description="Upper end of the confidence interval.")
+    first: str
+    """Id of the first model."""
+    second: str
+    """Id of the second model."""
+    value: float
+    """The difference."""
+    low: float
+    """Lower end of the confidence interval."""
+    high: float
+    """Upper end of the confidence interval."""
     p_value: float | None = Field(description=NULL_IF_TOO_FEW)
-    adjusted_p_value: float | None = Field(
-        description="p-value adjusted with Holm's method over all pairs and windows. Null without `p_value`."
-    )
+    adjusted_p_value: float | None
+    """p-value adjusted with Holm's method over all pairs and windows. Null without `p_value`."""
 
 
 SIGNIFICANT = 0.05
@@ -811,7 +752,8 @@ SIGNIFICANT = 0.05
 class _Compared(Resource):
     """Models compared by one number; higher is better."""
 
-    differences: list[ComparedPair] = Field(description="Difference of each pair of models.")
+    differences: list[ComparedPair]
+    """Difference of each pair of models."""
     winner: str | None = Field(
         default=None,
         description="Id of the model that is better than every other one, each difference with an adjusted p-value of "
@@ -839,9 +781,8 @@ class ComparedWindow(_Compared):
 
     fpr_min: FprMin
     fpr_max: FprMax
-    values: list[ComparedValue] = Field(
-        description="Area of each model over the window, divided by its width."
-    )
+    values: list[ComparedValue]
+    """Area of each model over the window, divided by its width."""
     p_value: float | None = Field(
         description=f"Joint p-value of the hypothesis that all areas over this window are equal. {NULL_IF_TOO_FEW}"
     )
@@ -850,16 +791,16 @@ class ComparedWindow(_Compared):
 class ComparedMetric(_Compared):
     """The models compared by one metric."""
 
-    metric: str = Field(description="Name of the metric.")
-    values: list[ComparedValue] = Field(description="Value of each model.")
-    differences: list[ComparedPair] = Field(
-        description="Difference of each pair of models. p-values are adjusted with Holm's method over all pairs "
-        "and metrics, separately from the windows."
-    )
-    p_value: float | None = Field(
-        description="Joint p-value of the hypothesis that the metric is equal for all models. Null for an area "
-        "over a window that holds fewer than 3 effective negatives."
-    )
+    metric: str
+    """Name of the metric."""
+    values: list[ComparedValue]
+    """Value of each model."""
+    differences: list[ComparedPair]
+    """Difference of each pair of models. p-values are adjusted with Holm's method over all pairs and metrics,
+    separately from the windows."""
+    p_value: float | None
+    """Joint p-value of the hypothesis that the metric is equal for all models. Null for an area over a window that
+    holds fewer than 3 effective negatives."""
 
 
 class ComparedCost(LeastCost):
@@ -872,30 +813,35 @@ class ComparedCostPair(ComparedPair):
     """Held-out cost per row of `first` minus that of `second`. Below 0: `first` is cheaper."""
 
     p_value: PValue
-    adjusted_p_value: float = Field(
-        description="p-value adjusted with Holm's method over all pairs."
-    )
+    adjusted_p_value: float
+    """p-value adjusted with Holm's method over all pairs."""
 
 
 class ComparedCosts(Resource):
     """The models compared by the costs of their errors."""
 
-    models: list[ComparedCost] = Field(description="Costs of each model.")
-    differences: list[ComparedCostPair] = Field(description="Difference of each pair of models.")
+    models: list[ComparedCost]
+    """Costs of each model."""
+    differences: list[ComparedCostPair]
+    """Difference of each pair of models."""
 
 
 class ComparedLists(ComparedMetric):
     """The models compared by the mean of one metric over the queries. The tests are paired by query."""
 
-    queries: int = Field(description="Number of queries in which the metric is defined.")
-    skipped: int = Field(description="Number of queries in which the metric is undefined.")
+    queries: int
+    """Number of queries in which the metric is defined."""
+    skipped: int
+    """Number of queries in which the metric is undefined."""
 
 
 class ComparedPoint(Resource):
     """A point of a ROC curve."""
 
-    fpr: float = Field(description="False positive rate.")
-    tpr: float = Field(description="True positive rate.")
+    fpr: float
+    """False positive rate."""
+    tpr: float
+    """True positive rate."""
 
 
 class ComparedCurve(Resource):
@@ -910,18 +856,16 @@ class ComparedCurve(Resource):
 class ComparedAtCapacity(_Compared):
     """The models compared by the number of positives among the rows that can be reviewed."""
 
-    review: int = Field(description="Number of rows that can be reviewed, as requested.")
-    rows: int = Field(description="Number of rows that they are chosen from, as requested.")
-    metric: str = Field(
-        description="The metric that the numbers are computed from: the precision in this fraction of the rows."
-    )
-    values: list[ComparedValue] = Field(
-        description="For each model, the expected number of positives among the reviewed rows: `review` times "
-        "the precision."
-    )
-    p_value: float | None = Field(
-        description="Joint p-value of the hypothesis that all models find equally many."
-    )
+    review: int
+    """Number of rows that can be reviewed, as requested."""
+    rows: int
+    """Number of rows that they are chosen from, as requested."""
+    metric: str
+    """The metric that the numbers are computed from: the precision in this fraction of the rows."""
+    values: list[ComparedValue]
+    """For each model, the expected number of positives among the reviewed rows: `review` times the precision."""
+    p_value: float | None
+    """Joint p-value of the hypothesis that all models find equally many."""
 
 
 class ComparisonResult(Resource):
@@ -929,54 +873,39 @@ class ComparisonResult(Resource):
 
     positives: Positives
     negatives: Negatives
-    groups: int | None = Field(
-        description="Number of groups. Null unless the dataset has a group column; the tests then allow for "
-        "correlation within a group."
-    )
-    n_tests: int = Field(
-        description="Number of tests: pairs of models times windows that have p-values."
-    )
-    p_value: float | None = Field(
-        description="Joint p-value of the hypothesis that all areas are equal in every window that has p-values. "
-        "Null if no window has."
-    )
-    windows: list[ComparedWindow] = Field(description="The comparison over each window.")
-    metrics: list[ComparedMetric] = Field(
-        default_factory=list, description="The comparison by each of the requested `metrics`."
-    )
-    capacity: ComparedAtCapacity | None = Field(
-        default=None,
-        description="The comparison at the requested review capacity. Null without one.",
-    )
-    costs: ComparedCosts | None = Field(
-        default=None, description="The comparison by costs. Null if no costs were requested."
-    )
-    lists: list[ComparedLists] = Field(
-        default_factory=list,
-        description="The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column.",
-    )
-    curves: list[ComparedCurve] = Field(
-        default_factory=list,
-        description="ROC curve of each model on these rows. Empty in a list of comparisons.",
-    )
+    groups: int | None
+    """Number of groups. Null unless the dataset has a group column; the tests then allow for correlation within a
+    group."""
+    n_tests: int
+    """Number of tests: pairs of models times windows that have p-values."""
+    p_value: float | None
+    """Joint p-value of the hypothesis that all areas are equal in every window that has p-values. Null if no window
+    has."""
+    windows: list[ComparedWindow]
+    """The comparison over each window."""
+    metrics: list[ComparedMetric] = Field(default_factory=list)
+    """The comparison by each of the requested `metrics`."""
+    capacity: ComparedAtCapacity | None = None
+    """The comparison at the requested review capacity. Null without one."""
+    costs: ComparedCosts | None = None
+    """The comparison by costs. Null if no costs were requested."""
+    lists: list[ComparedLists] = Field(default_factory=list)
+    """The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column."""
+    curves: list[ComparedCurve] = Field(default_factory=list)
+    """ROC curve of each model on these rows. Empty in a list of comparisons."""
 
 
 class Comparison(_OnDataset):
     """A comparison of models on one dataset. A comparison remains when a model or the dataset is deleted."""
 
-    models: list[ComparedModel] = Field(
-        description="The compared models, in the order of the request."
-    )
-    warnings: list[str] = Field(
-        description="Warnings about the rows and the result. One names the models that were trained on rows of "
-        "the dataset."
-    )
-    capacity: ReviewCapacity | None = Field(
-        default=None, description="The requested review capacity. Null if none was requested."
-    )
-    result: ComparisonResult | None = Field(
-        description="The result. Null until the comparison is ready."
-    )
+    models: list[ComparedModel]
+    """The compared models, in the order of the request."""
+    warnings: list[str]
+    """Warnings about the rows and the result. One names the models that were trained on rows of the dataset."""
+    capacity: ReviewCapacity | None = None
+    """The requested review capacity. Null if none was requested."""
+    result: ComparisonResult | None
+    """The result. Null until the comparison is ready."""
     created_at: CreatedAt
 
 

@@ -59,100 +59,99 @@ _METRIC = {
 class LookEstimate(Resource):
     """A metric with its 95 % confidence interval, which holds for this period alone, not for all tests together."""
 
-    value: float = Field(description="The metric.")
-    low: float | None = Field(
-        description="Lower confidence limit. Null if the effective number of positives among explored decisions is "
-        "below 20."
-    )
-    high: float | None = Field(description="Upper confidence limit. Null if `low` is null.")
-    rows: float = Field(description="Effective number of rows.")
+    value: float
+    """The metric."""
+    low: float | None
+    """Lower confidence limit. Null if the effective number of positives among explored decisions is below 20."""
+    high: float | None
+    """Upper confidence limit. Null if `low` is null."""
+    rows: float
+    """Effective number of rows."""
 
 
 class LookMetrics(Resource):
     """Metrics of the decisions of a period, weighted by the inverse of the probability of review."""
 
-    population: Annotated[str, one_of(_POPULATION)] = Field(
-        description="Decisions that the AUC describes."
-    )
-    decisions: int = Field(description="Number of decisions.")
-    reviewed: int = Field(description="Decisions that were to be reviewed and have an outcome.")
-    missing: int = Field(description="Decisions that were to be reviewed and have no outcome.")
-    unselected: int = Field(
-        description="Decisions with an outcome that were not to be reviewed. They are left out: whether such an "
-        "outcome becomes known may depend on it."
-    )
-    explored: int = Field(description="Explored decisions with an outcome.")
-    explored_positives: int = Field(description="Positives among them.")
-    explored_needed: int | None = Field(
-        description="Further explored outcomes until the effective number of positives among them is 20, at the "
-        "present rate. Null if the rate is not known, or nothing is explored."
-    )
-    auc: LookEstimate | None = Field(description="AUC. Null if the outcomes are of one class.")
-    precision: LookEstimate | None = Field(
-        description="Fraction of positives among flagged decisions. Null if these have no outcomes."
-    )
-    miss_rate: LookEstimate | None = Field(
-        description="Fraction of positives among decisions that were not flagged. Null if these have no outcomes."
-    )
-    recall: LookEstimate | None = Field(
-        description="Fraction of the positives that were flagged. Null unless the population is `all`."
-    )
+    population: Annotated[str, one_of(_POPULATION)]
+    """Decisions that the AUC describes."""
+    decisions: int
+    """Number of decisions."""
+    reviewed: int
+    """Decisions that were to be reviewed and have an outcome."""
+    missing: int
+    """Decisions that were to be reviewed and have no outcome."""
+    unselected: int
+    """Decisions with an outcome that were not to be reviewed. They are left out: whether such an outcome becomes known
+    may depend on it."""
+    explored: int
+    """Explored decisions with an outcome."""
+    explored_positives: int
+    """Positives among them."""
+    explored_needed: int | None
+    """Further explored outcomes until the effective number of positives among them is 20, at the present rate. Null if
+    the rate is not known, or nothing is explored."""
+    auc: LookEstimate | None
+    """AUC. Null if the outcomes are of one class."""
+    precision: LookEstimate | None
+    """Fraction of positives among flagged decisions. Null if these have no outcomes."""
+    miss_rate: LookEstimate | None
+    """Fraction of positives among decisions that were not flagged. Null if these have no outcomes."""
+    recall: LookEstimate | None
+    """Fraction of the positives that were flagged. Null unless the population is `all`."""
 
 
 class LookWindow(Resource):
     """The periods with the greatest standardised change."""
 
-    first: int = Field(description="Number of the first period.")
-    last: int = Field(description="Number of the last period.")
-    value: float = Field(
-        description="Mean of the AUC, the rate, or the level (in log-odds) or slope of the calibration."
-    )
-    drop: float = Field(description="Value of the reference minus the value of the window.")
-    drop_low: float = Field(
-        description="Lower limit. The limits hold for all windows of all tests of the term together."
-    )
-    drop_high: float = Field(description="Upper limit.")
-    inflation: float | None = Field(
-        description="Variance of the value over what it would be if every period had other entities: how much "
-        "recurring entities cost. Null if decisions have no entity ids; rows are then assumed to be independent."
-    )
+    first: int
+    """Number of the first period."""
+    last: int
+    """Number of the last period."""
+    value: float
+    """Mean of the AUC, the rate, or the level (in log-odds) or slope of the calibration."""
+    drop: float
+    """Value of the reference minus the value of the window."""
+    drop_low: float
+    """Lower limit. The limits hold for all windows of all tests of the term together."""
+    drop_high: float
+    """Upper limit."""
+    inflation: float | None
+    """Variance of the value over what it would be if every period had other entities: how much recurring entities cost.
+    Null if decisions have no entity ids; rows are then assumed to be independent."""
 
 
 class UnchangedShares(Resource):
     """Shares of positives among missing outcomes, by side: the least and the greatest. Null: none."""
 
-    all: list[float] | None = Field(
-        default=None, description="Least and greatest share, the same on both sides."
-    )
-    flagged: list[float] | None = Field(
-        default=None, description="Of the missing outcomes of flagged decisions."
-    )
-    unflagged: list[float] | None = Field(
-        default=None, description="Of the missing outcomes of the other decisions."
-    )
+    all: list[float] | None = None
+    """Least and greatest share, the same on both sides."""
+    flagged: list[float] | None = None
+    """Of the missing outcomes of flagged decisions."""
+    unflagged: list[float] | None = None
+    """Of the missing outcomes of the other decisions."""
 
 
 class MissingOutcomes(Resource):
     """What missing outcomes could change. Tests use known outcomes only."""
 
-    outcomes: int = Field(description="Number of missing outcomes in the window.")
-    known_share: float | None = Field(
-        description="Share of positives among the known outcomes. Null without any."
-    )
-    unchanged: UnchangedShares = Field(
-        description="Shares of positives among the missing outcomes at which the test would have found nothing."
-    )
-    explains: bool | None = Field(
-        description="Whether missing outcomes alone could explain an alarm: there is a share of positives among them "
-        "at which the test would have found nothing. Null for the slope of the calibration: it is not known."
-    )
+    outcomes: int
+    """Number of missing outcomes in the window."""
+    known_share: float | None
+    """Share of positives among the known outcomes. Null without any."""
+    unchanged: UnchangedShares
+    """Shares of positives among the missing outcomes at which the test would have found nothing."""
+    explains: bool | None
+    """Whether missing outcomes alone could explain an alarm: there is a share of positives among them at which the test
+    would have found nothing. Null for the slope of the calibration: it is not known."""
 
 
 class ShiftedColumn(Resource):
     """A column that has shifted significantly and matters to the model."""
 
-    name: str = Field(description="Name of the column. Empty for the score.")
-    psi: float = Field(description="Population stability index.")
+    name: str
+    """Name of the column. Empty for the score."""
+    psi: float
+    """Population stability index."""
     words: Words
 
 
@@ -161,163 +160,158 @@ class Look(Resource):
     corrected later have no effect on it.
     """
 
-    family: Family = Field(description="What was tested.")
-    status: Annotated[str, one_of(STATUSES)] = Field(description="Result of the test.")
-    reason: str | None = Field(description="Why there was no test. Null if there was one.")
+    family: Family
+    """What was tested."""
+    status: Annotated[str, one_of(STATUSES)]
+    """Result of the test."""
+    reason: str | None
+    """Why there was no test. Null if there was one."""
     words: Words
-    looked_at: Timestamp = Field(description="Time of the test.")
-    revision: int = Field(description="Revision of the feedback settings.")
-    model_id: ModelId | None = Field(
-        description="Id of the model whose decisions were tested: the last one that the alias served in the period. "
-        "Null without decisions."
-    )
-    metric: Annotated[str, one_of(_METRIC)] | None = Field(
-        description="Tested metric. Null if the alias has none."
-    )
-    population: Annotated[str, one_of(_POPULATION)] | None = Field(
-        description="Decisions that the metric describes. Null if outcomes are not needed."
-    )
-    rows: int = Field(description="Number of decisions of the model.")
-    known: int = Field(description="Number of these whose outcome was known.")
-    positives: int = Field(description="Number of positive outcomes.")
-    value: float | None = Field(
-        description="PSI of the score, AUC, fraction of positives, rate, or ratio of the group with the greatest "
-        "statistic. Null if not measured."
-    )
-    low: float | None = Field(description="Lower confidence limit of the value in this period.")
-    high: float | None = Field(description="Upper confidence limit of the value in this period.")
-    variance: float | None = Field(
-        description="Sampling variance of the AUC, by entity. Null for other metrics."
-    )
-    expected: float | None = Field(
-        description="AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."
-    )
-    statistic: float | None = Field(
-        description="Test statistic: the greatest standardised change over windows that end here. Of a guarantee "
-        "without entity ids: the e-value. Null without a test."
-    )
-    critical_value: float | None = Field(
-        description="Value of the statistic that raises an alarm. Null if `statistic` is null."
-    )
-    alpha_spent: float = Field(
-        description="Probability of a false alarm that this series of tests has used so far."
-    )
-    term_start: Timestamp = Field(
-        description="Start of the term. Its tests share the error probability. A new term begins after a year, with "
-        "another model, and with an alarm that is acknowledged with `renew`."
-    )
-    number: int = Field(description="Number of the period in the term, from 1.")
-    planned: int = Field(description="Number of periods of a term.")
-    since: int = Field(
-        description="Number of the last period before the test began again, because an alarm was acknowledged with "
-        "`keep`, or the bound of the guarantee has changed. 0: it has not begun again."
-    )
-    from_period: int | None = Field(
-        description="Number of the period in which the change probably began. Null without a test."
-    )
-    window: LookWindow | None = Field(
-        description="The window of the test. Null without a test, and for other families."
-    )
-    missing: MissingOutcomes | None = Field(
-        description="What missing outcomes could change. Null without a test of the AUC or the calibration, or if none "
-        "is missing."
-    )
-    metrics: LookMetrics | None = Field(
-        description="All metrics of the period, given with the AUC. Null for other families."
-    )
-    shifted: list[ShiftedColumn] | None = Field(
-        description="Columns that have shifted. Null unless the family is `unlabelled`."
-    )
-    psi: dict[str, float] | None = Field(
-        description="Population stability index by column, the largest changes of important columns first, at most "
-        "100. Null unless the family is `unlabelled`."
-    )
-    groups: list[ComparedGroup] | None = Field(
-        description="The compared groups. Null unless the family is `selection` or `group_calibration`."
-    )
+    looked_at: Timestamp
+    """Time of the test."""
+    revision: int
+    """Revision of the feedback settings."""
+    model_id: ModelId | None
+    """Id of the model whose decisions were tested: the last one that the alias served in the period. Null without
+    decisions."""
+    metric: Annotated[str, one_of(_METRIC)] | None
+    """Tested metric. Null if the alias has none."""
+    population: Annotated[str, one_of(_POPULATION)] | None
+    """Decisions that the metric describes. Null if outcomes are not needed."""
+    rows: int
+    """Number of decisions of the model."""
+    known: int
+    """Number of these whose outcome was known."""
+    positives: int
+    """Number of positive outcomes."""
+    value: float | None
+    """PSI of the score, AUC, fraction of positives, rate, or ratio of the group with the greatest statistic. Null if
+    not measured."""
+    low: float | None
+    """Lower confidence limit of the value in this period."""
+    high: float | None
+    """Upper confidence limit of the value in this period."""
+    variance: float | None
+    """Sampling variance of the AUC, by entity. Null for other metrics."""
+    expected: float | None
+    """AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."""
+    statistic: float | None
+    """Test statistic: the greatest standardised change over windows that end here. Of a guarantee without entity ids:
+    the e-value. Null without a test."""
+    critical_value: float | None
+    """Value of the statistic that raises an alarm. Null if `statistic` is null."""
+    alpha_spent: float
+    """Probability of a false alarm that this series of tests has used so far."""
+    term_start: Timestamp
+    """Start of the term. Its tests share the error probability. A new term begins after a year, with another model, and
+    with an alarm that is acknowledged with `renew`."""
+    number: int
+    """Number of the period in the term, from 1."""
+    planned: int
+    """Number of periods of a term."""
+    since: int
+    """Number of the last period before the test began again, because an alarm was acknowledged with `keep`, or the
+    bound of the guarantee has changed. 0: it has not begun again."""
+    from_period: int | None
+    """Number of the period in which the change probably began. Null without a test."""
+    window: LookWindow | None
+    """The window of the test. Null without a test, and for other families."""
+    missing: MissingOutcomes | None
+    """What missing outcomes could change. Null without a test of the AUC or the calibration, or if none is missing."""
+    metrics: LookMetrics | None
+    """All metrics of the period, given with the AUC. Null for other families."""
+    shifted: list[ShiftedColumn] | None
+    """Columns that have shifted. Null unless the family is `unlabelled`."""
+    psi: dict[str, float] | None
+    """Population stability index by column, the largest changes of important columns first, at most 100. Null unless
+    the family is `unlabelled`."""
+    groups: list[ComparedGroup] | None
+    """The compared groups. Null unless the family is `selection` or `group_calibration`."""
 
 
 class MonitoredPeriod(Resource):
     """A period with its scheduled tests."""
 
-    start: Timestamp = Field(description="Start of the period, which is included.")
-    end: Timestamp = Field(description="End of the period, which is not included.")
-    decisions: int = Field(description="Number of recorded decisions when the period ended.")
-    lost: int = Field(
-        description="Number of decisions that were not recorded: a log was full, or a process ended."
-    )
-    corrections: int | None = Field(
-        description="Corrected outcomes, when the horizon had passed. Null before."
-    )
-    versions: list[LookVersion] = Field(
-        description="Decisions by model and threshold, the most frequent first, at most 20."
-    )
-    looks: list[Look] = Field(
-        description="The scheduled tests of this period so far, one for each family."
-    )
+    start: Timestamp
+    """Start of the period, which is included."""
+    end: Timestamp
+    """End of the period, which is not included."""
+    decisions: int
+    """Number of recorded decisions when the period ended."""
+    lost: int
+    """Number of decisions that were not recorded: a log was full, or a process ended."""
+    corrections: int | None
+    """Corrected outcomes, when the horizon had passed. Null before."""
+    versions: list[LookVersion]
+    """Decisions by model and threshold, the most frequent first, at most 20."""
+    looks: list[Look]
+    """The scheduled tests of this period so far, one for each family."""
 
 
 class FamilyBudget(Resource):
     """The error probability of one family in its current term."""
 
-    family: TestedFamily = Field(description="What is tested.")
-    alpha: float = Field(
-        description="Probability of a false alarm in all tests of a term together. The sum over all families is the "
-        "`alpha` of the settings."
-    )
-    spent: float = Field(description="The part that the tests so far have used.")
-    left: float = Field(description="The part that remains for later tests.")
+    family: TestedFamily
+    """What is tested."""
+    alpha: float
+    """Probability of a false alarm in all tests of a term together. The sum over all families is the `alpha` of the
+    settings."""
+    spent: float
+    """The part that the tests so far have used."""
+    left: float
+    """The part that remains for later tests."""
 
 
 class DetectableDrop(Resource):
     """The smallest lasting fall of the AUC that the monitor finds."""
 
-    drop: float | None = Field(
-        description="Fall that is found with probability `power` within a term. Null until a period with outcomes is "
-        "known, and if no fall can be found."
-    )
-    floor: float | None = Field(
-        description="The same with unlimited rows per period: only a larger validation lowers it. Null if no fall can "
-        "be found."
-    )
-    odds: float | None = Field(
-        description="Smallest lasting factor of the odds of a positive that is found with probability `power`, with "
-        "unlimited rows per period: the calibration is itself an estimate. Null without one whose error is known."
-    )
-    power: float = Field(description="Probability of an alarm.")
-    rows: float | None = Field(
-        description="Rows per period that this is computed from. Null if none are known."
-    )
-    periods_per_look: int | None = Field(
-        description="Number of periods that are tested together, so that there are 50 rows of each class. Null if "
-        "`rows` is null."
-    )
+    drop: float | None
+    """Fall that is found with probability `power` within a term. Null until a period with outcomes is known, and if no
+    fall can be found."""
+    floor: float | None
+    """The same with unlimited rows per period: only a larger validation lowers it. Null if no fall can be found."""
+    odds: float | None
+    """Smallest lasting factor of the odds of a positive that is found with probability `power`, with unlimited rows per
+    period: the calibration is itself an estimate. Null without one whose error is known."""
+    power: float
+    """Probability of an alarm."""
+    rows: float | None
+    """Rows per period that this is computed from. Null if none are known."""
+    periods_per_look: int | None
+    """Number of periods that are tested together, so that there are 50 rows of each class. Null if `rows` is null."""
     words: Words
-    validation_positives: float = Field(description="Effective number of positive validation rows.")
-    validation_negatives: float = Field(description="Effective number of negative validation rows.")
+    validation_positives: float
+    """Effective number of positive validation rows."""
+    validation_negatives: float
+    """Effective number of negative validation rows."""
 
 
 class Alarm(Resource):
     """An alarm of the monitor: a scheduled test found a change. A person acknowledges it with a reason."""
 
-    id: str = Field(description="Id of the alarm.")
-    name: str = Field(description="Name of the model.")
-    alias: str = Field(description="The alias.")
-    family: TestedFamily = Field(description="What was tested.")
+    id: str
+    """Id of the alarm."""
+    name: str
+    """Name of the model."""
+    alias: str
+    """The alias."""
+    family: TestedFamily
+    """What was tested."""
     words: Words
-    period_start: Timestamp = Field(description="Start of the tested period.")
-    model_id: ModelId | None = Field(description="Id of the model whose decisions were tested.")
-    raised_at: Timestamp = Field(description="Time of the alarm.")
-    acknowledged_at: Timestamp | None = Field(
-        description="Time of the acknowledgement. Null if there is none."
-    )
-    reason: str | None = Field(
-        description="Reason of the acknowledgement. It is not HTML: escape it where it is shown."
-    )
-    reference: Annotated[str, one_of(("keep", "renew"))] | None = Field(
-        description="What later tests are compared with: see the acknowledgement."
-    )
-    author: str | None = Field(description="Name of the key that acknowledged it.")
+    period_start: Timestamp
+    """Start of the tested period."""
+    model_id: ModelId | None
+    """Id of the model whose decisions were tested."""
+    raised_at: Timestamp
+    """Time of the alarm."""
+    acknowledged_at: Timestamp | None
+    """Time of the acknowledgement. Null if there is none."""
+    reason: str | None
+    """Reason of the acknowledgement. It is not HTML: escape it where it is shown."""
+    reference: Annotated[str, one_of(("keep", "renew"))] | None
+    """What later tests are compared with: see the acknowledgement."""
+    author: str | None
+    """Name of the key that acknowledged it."""
 
 
 class AlarmPage(PageOf[Alarm]):
@@ -328,108 +322,114 @@ class AlarmAcknowledgement(Body):
     """The acknowledgement of an alarm."""
 
     reason: ReasonText = Field(
-        description="Reason, of up to 2,000 characters.",
-        examples=["The new tariff has changed who applies. Retraining is planned for June."],
+        examples=["The new tariff has changed who applies. Retraining is planned for June."]
     )
-    reference: Literal["keep", "renew"] = Field(
-        description="`keep`: later tests are compared with the validation as before. `renew`: the change is the new "
-        "normal. AUC and calibration are then compared with the periods that raised the alarm, and shifts of "
-        "the same columns raise no further alarm while the alias serves the same model. In both cases the test begins "
-        "again after the last look.",
-        examples=["keep"],
-    )
+    """Reason, of up to 2,000 characters."""
+    reference: Literal["keep", "renew"] = Field(examples=["keep"])
+    """`keep`: later tests are compared with the validation as before. `renew`: the change is the new normal. AUC and
+    calibration are then compared with the periods that raised the alarm, and shifts of the same columns raise no
+    further alarm while the alias serves the same model. In both cases the test begins again after the last look."""
 
 
 class AliasMonitor(Resource):
     """The results of the monitor of an alias."""
 
-    name: str = Field(description="Name of the model.")
-    alias: str = Field(description="The alias.")
-    as_of: Timestamp = Field(description="The results use what was known at this time.")
-    revision: int | None = Field(
-        description="Revision of the feedback settings. Null if the alias never had any."
-    )
-    settings: MonitorSettings | None = Field(
-        description="Settings of the monitor. Null if it is off."
-    )
-    outcome: OutcomeRule | None = Field(
-        description="Attribution and maturity of outcomes. Null if decisions are not recorded."
-    )
-    budget: list[FamilyBudget] = Field(
-        description="Error probabilities in the current term of each family. Empty if the monitor is off."
-    )
-    detectable: DetectableDrop | None = Field(
-        description="The fall that the monitor can find. Null if it is off, or if the model has no validation curve."
-    )
-    recorded: int = Field(description="Number of decisions that are stored.")
-    lost: int = Field(description="Number of decisions that were lost while these were recorded.")
-    alarms: list[Alarm] = Field(description="Alarms of the alias, newest first, at most 100.")
-    periods: list[MonitoredPeriod] = Field(
-        description="Periods with scheduled tests, newest first, at most 100; `as_of` shows earlier ones."
-    )
+    name: str
+    """Name of the model."""
+    alias: str
+    """The alias."""
+    as_of: Timestamp
+    """The results use what was known at this time."""
+    revision: int | None
+    """Revision of the feedback settings. Null if the alias never had any."""
+    settings: MonitorSettings | None
+    """Settings of the monitor. Null if it is off."""
+    outcome: OutcomeRule | None
+    """Attribution and maturity of outcomes. Null if decisions are not recorded."""
+    budget: list[FamilyBudget]
+    """Error probabilities in the current term of each family. Empty if the monitor is off."""
+    detectable: DetectableDrop | None
+    """The fall that the monitor can find. Null if it is off, or if the model has no validation curve."""
+    recorded: int
+    """Number of decisions that are stored."""
+    lost: int
+    """Number of decisions that were lost while these were recorded."""
+    alarms: list[Alarm]
+    """Alarms of the alias, newest first, at most 100."""
+    periods: list[MonitoredPeriod]
+    """Periods with scheduled tests, newest first, at most 100; `as_of` shows earlier ones."""
 
 
 class SwapCell(Resource):
     """Decisions that champion and challenger flag in the same way."""
 
-    rows: int = Field(description="Number of decisions.")
-    known: int = Field(description="Number of these whose outcome is known.")
-    positives: int = Field(description="Number of positive outcomes.")
+    rows: int
+    """Number of decisions."""
+    known: int
+    """Number of these whose outcome is known."""
+    positives: int
+    """Number of positive outcomes."""
 
 
 class SwapSet(Resource):
     """What would change if the challenger decided, with as many flagged decisions in each period."""
 
-    both: SwapCell = Field(description="Flagged by both.")
-    champion_only: SwapCell = Field(description="Flagged by the champion only.")
-    challenger_only: SwapCell = Field(
-        description="Flagged by the challenger only. The champion did not flag them, so if outcomes come from "
-        "reviews of flagged decisions, only explored ones have an outcome: compare rates of positives with care."
-    )
-    neither: SwapCell = Field(description="Flagged by neither.")
+    both: SwapCell
+    """Flagged by both."""
+    champion_only: SwapCell
+    """Flagged by the champion only."""
+    challenger_only: SwapCell
+    """Flagged by the challenger only. The champion did not flag them, so if outcomes come from reviews of flagged
+    decisions, only explored ones have an outcome: compare rates of positives with care."""
+    neither: SwapCell
+    """Flagged by neither."""
 
 
 class ShadowComparison(Resource):
     """The AUC of the challenger minus the AUC of the champion, on the same decisions."""
 
-    difference: float = Field(description="Difference over all compared decisions.")
-    low: float = Field(
-        description="Lower limit. The limits hold for all tests together, with 95 % confidence."
-    )
-    high: float = Field(description="Upper limit.")
-    winner: Annotated[str, one_of(("challenger", "champion"))] | None = Field(
-        description="The better model, once the limits have excluded 0. Null before."
-    )
-    equivalent: bool = Field(description="True once the limits have been within the tolerance.")
-    rows: int = Field(description="Number of compared decisions with an outcome.")
-    positives: int = Field(description="Number of positive outcomes.")
-    further_rows: int | None = Field(
-        description="Decisions with outcomes that are still needed until the half-width of the limits is the "
-        "tolerance. 0 once it is, also without a winner, and once there is a winner or the models are equivalent. Null "
-        "if out of reach."
-    )
+    difference: float
+    """Difference over all compared decisions."""
+    low: float
+    """Lower limit. The limits hold for all tests together, with 95 % confidence."""
+    high: float
+    """Upper limit."""
+    winner: Annotated[str, one_of(("challenger", "champion"))] | None
+    """The better model, once the limits have excluded 0. Null before."""
+    equivalent: bool
+    """True once the limits have been within the tolerance."""
+    rows: int
+    """Number of compared decisions with an outcome."""
+    positives: int
+    """Number of positive outcomes."""
+    further_rows: int | None
+    """Decisions with outcomes that are still needed until the half-width of the limits is the tolerance. 0 once it is,
+    also without a winner, and once there is a winner or the models are equivalent. Null if out of reach."""
     words: Words
 
 
 class ShadowLook(Resource):
     """The comparison in one period."""
 
-    period_start: Timestamp = Field(description="Start of the period.")
-    period_end: Timestamp = Field(description="End of the period.")
-    status: Annotated[str, one_of(STATUSES)] = Field(
-        description="`passed`: the models were compared."
-    )
-    reason: str | None = Field(description="Why the models were not compared. Null if they were.")
+    period_start: Timestamp
+    """Start of the period."""
+    period_end: Timestamp
+    """End of the period."""
+    status: Annotated[str, one_of(STATUSES)]
+    """`passed`: the models were compared."""
+    reason: str | None
+    """Why the models were not compared. Null if they were."""
     words: Words
-    rows: int = Field(description="Number of decisions of the champion.")
-    known: int = Field(description="Number of these whose outcome was known.")
-    positives: int = Field(description="Number of positive outcomes.")
-    difference: float | None = Field(
-        description="Difference of the AUC in this period. Null if not compared."
-    )
-    comparison: ShadowComparison | None = Field(
-        description="The comparison of all periods so far. Null if not compared."
-    )
+    rows: int
+    """Number of decisions of the champion."""
+    known: int
+    """Number of these whose outcome was known."""
+    positives: int
+    """Number of positive outcomes."""
+    difference: float | None
+    """Difference of the AUC in this period. Null if not compared."""
+    comparison: ShadowComparison | None
+    """The comparison of all periods so far. Null if not compared."""
 
 
 class AliasShadow(Resource):
@@ -439,35 +439,29 @@ class AliasShadow(Resource):
     promote it, move the alias: `PUT /v1/models/{name}/aliases/{alias}` with `challenger_id` as `model_id`.
     """
 
-    name: str = Field(description="Name of the model.")
-    alias: str = Field(description="The alias.")
-    shadow: str | None = Field(
-        description="Shadow model of the feedback settings. Null if there is none."
-    )
-    unseen_from: Timestamp | None = Field(
-        description="Only periods that begin at this time or later are compared, because the shadow model may have "
-        "been trained on earlier decisions. It is the end of the decisions in its training dataset. If that "
-        "dataset was not made from decisions, it is the time at which it was created. Null without a shadow model."
-    )
-    champion_id: ModelId | None = Field(
-        description="Id of the model that decided. Null before the first test."
-    )
-    challenger_id: ModelId | None = Field(
-        description="Id of the shadow model. Null before the first test."
-    )
-    tolerance: float | None = Field(
-        description="Difference of the AUC that does not matter: `tolerance.auc` of the monitor, or else 0.01. Null "
-        "before the first test."
-    )
-    comparison: ShadowComparison | None = Field(
-        description="The newest comparison of these two models. Null until there is one."
-    )
-    swap: SwapSet | None = Field(
-        description="Sum over the periods. Null if the champion has no threshold."
-    )
-    looks: list[ShadowLook] = Field(
-        description="Tests of the comparison of these two models, newest first, at most 100."
-    )
+    name: str
+    """Name of the model."""
+    alias: str
+    """The alias."""
+    shadow: str | None
+    """Shadow model of the feedback settings. Null if there is none."""
+    unseen_from: Timestamp | None
+    """Only periods that begin at this time or later are compared, because the shadow model may have been trained on
+    earlier decisions. It is the end of the decisions in its training dataset. If that dataset was not made from
+    decisions, it is the time at which it was created. Null without a shadow model."""
+    champion_id: ModelId | None
+    """Id of the model that decided. Null before the first test."""
+    challenger_id: ModelId | None
+    """Id of the shadow model. Null before the first test."""
+    tolerance: float | None
+    """Difference of the AUC that does not matter: `tolerance.auc` of the monitor, or else 0.01. Null before the first
+    test."""
+    comparison: ShadowComparison | None
+    """The newest comparison of these two models. Null until there is one."""
+    swap: SwapSet | None
+    """Sum over the periods. Null if the champion has no threshold."""
+    looks: list[ShadowLook]
+    """Tests of the comparison of these two models, newest first, at most 100."""
 
 
 def shadow_comparison_of(found: Json | None) -> ShadowComparison | None:

@@ -44,77 +44,76 @@ if TYPE_CHECKING:
 class ModelProtectedColumn(Resource):
     """A column that the training dataset declares as protected."""
 
-    name: str = Field(description="Name of the column.")
-    type: ColumnType = Field(
-        description="Type of the values: `numeric`, `boolean`, `datetime` or `categorical`."
-    )
-    feature: bool = Field(
-        description="True if the column is a feature of the model, because the training job named it in "
-        "`protected_features`."
-    )
-    decided_by: str | None = Field(
-        description="Name of the key that created the training job. Null if the column is not a feature."
-    )
-    decided_at: Timestamp | None = Field(
-        description="When the training job was created. Null if the column is not a feature."
-    )
+    name: str
+    """Name of the column."""
+    type: ColumnType
+    """Type of the values: `numeric`, `boolean`, `datetime` or `categorical`."""
+    feature: bool
+    """True if the column is a feature of the model, because the training job named it in `protected_features`."""
+    decided_by: str | None
+    """Name of the key that created the training job. Null if the column is not a feature."""
+    decided_at: Timestamp | None
+    """When the training job was created. Null if the column is not a feature."""
 
 
 class Artifact(Resource):
     """The file of the trained model."""
 
-    sha256: str = Field(description="SHA-256 of the file.")
-    bytes: int = Field(description="Size of the file in bytes.")
-    not_exportable: dict[str, str] = Field(
-        description="For each format of `…/artifact` that cannot hold the model: why not. A model can also be too "
-        "large for a format."
-    )
+    sha256: str
+    """SHA-256 of the file."""
+    bytes: int
+    """Size of the file in bytes."""
+    not_exportable: dict[str, str]
+    """For each format of `…/artifact` that cannot hold the model: why not. A model can also be too large for a
+    format."""
 
 
 class ModelSummary(Resource):
     """The members that a model and a list of models share."""
 
-    id: str = Field(description="Id of the model.")
-    name: str = Field(description="Name of the model. Its versions share the name.")
-    version: int = Field(description="Version number under this name, from 1.")
-    algorithm: dict[str, Any] = Field(description="Name of the algorithm and all its parameters.")
-    objective: dict[str, Any] = Field(
-        description="Objective of the training: `metric` and its parameters."
-    )
-    validation: dict[str, Any] = Field(description="Validation method and its parameters.")
-    optimised_for: dict[str, Any] = Field(
-        description="Objective that the algorithm itself optimises. It may differ from `objective`."
-    )
-    selected_by: dict[str, Any] | None = Field(
-        description="Objective by which a search chose the parameters. Null without a search."
-    )
-    beats_baselines: bool | None = Field(
-        description="True if the model is significantly better than every baseline: see `…/baselines`. Null "
-        "without baselines, and for a logistic regression or a linear SVM for the AUC, which are baselines themselves."
-    )
+    id: str
+    """Id of the model."""
+    name: str
+    """Name of the model. Its versions share the name."""
+    version: int
+    """Version number under this name, from 1."""
+    algorithm: dict[str, Any]
+    """Name of the algorithm and all its parameters."""
+    objective: dict[str, Any]
+    """Objective of the training: `metric` and its parameters."""
+    validation: dict[str, Any]
+    """Validation method and its parameters."""
+    optimised_for: dict[str, Any]
+    """Objective that the algorithm itself optimises. It may differ from `objective`."""
+    selected_by: dict[str, Any] | None
+    """Objective by which a search chose the parameters. Null without a search."""
+    beats_baselines: bool | None
+    """True if the model is significantly better than every baseline: see `…/baselines`. Null without baselines, and for
+    a logistic regression or a linear SVM for the AUC, which are baselines themselves."""
     dataset_id: DatasetId
-    dataset: DatasetVersion | None = Field(
-        description="The training dataset, under its name at that time. It remains when the dataset is deleted. "
-        "Null if it was not recorded."
-    )
-    validation_dataset: DatasetVersion | None = Field(
-        description="The dataset that the model was validated on. Null unless the validation method is `dataset`."
-    )
-    kind: Kind = Field(description="Kind of the training dataset.")
+    dataset: DatasetVersion | None
+    """The training dataset, under its name at that time. It remains when the dataset is deleted. Null if it was not
+    recorded."""
+    validation_dataset: DatasetVersion | None
+    """The dataset that the model was validated on. Null unless the validation method is `dataset`."""
+    kind: Kind
+    """Kind of the training dataset."""
     job_id: JobId
-    seed: int = Field(description="Seed of all random numbers of the training.")
-    tags: dict[str, str] = Field(description="Tags of the training job.")
+    seed: int
+    """Seed of all random numbers of the training."""
+    tags: dict[str, str]
+    """Tags of the training job."""
     created_at: CreatedAt
 
 
 class ListedModel(ModelSummary):
     """A model in a list."""
 
-    aliases: list[str] = Field(description="Aliases that point to this version.")
-    auc: Interval | None = Field(
-        description="AUC on the validation rows. Null without validation, and for models of pairs or several "
-        "labels: see `…/metrics`."
-    )
+    aliases: list[str]
+    """Aliases that point to this version."""
+    auc: Interval | None
+    """AUC on the validation rows. Null without validation, and for models of pairs or several labels: see
+    `…/metrics`."""
 
 
 class ModelPage(PageOf[ListedModel]):
@@ -124,69 +123,53 @@ class ModelPage(PageOf[ListedModel]):
 class Model(ModelSummary):
     """A trained ranker."""
 
-    aliases: list[str] = Field(description="Aliases that point to this version.")
-    features: list[ModelFeature] = Field(description="The features, in the order of the artifact.")
-    dialect: dict[str, str] | None = Field(
-        default=None,
-        description="How the text of the training table is written: `decimal`, `thousands` and `dates`. CSV rows and "
-        "query parameters to score are read in the same way. `encoding`, `delimiter` and `sheet`, if the upload set "
-        "them, apply to tables to score that they fit. Null: the defaults.",
-    )
-    rows: ModelRows = Field(
-        description="Numbers of rows of the dataset, of training and of validation."
-    )
-    label: str | None = Field(
-        description="Name of the label column. Null if the model was trained on pairs or several labels."
-    )
-    query: str | None = Field(
-        default=None,
-        description="Column of the queries within which the model was trained. It is not a feature, so rows to "
-        "score do not need it. Null without queries.",
-    )
-    positive: str | None = Field(
-        description="Label value that counts as positive. Null without a single binary label."
-    )
-    negative: str | None = Field(
-        description="Label value that counts as negative. Null without a single binary label."
-    )
-    labels: list[LabelValues] | None = Field(
-        description="The labels of a model with several labels; otherwise null."
-    )
-    search: Search | None = Field(description="The parameter search. Null without one.")
-    operating_point: Cutoff | None = Field(
-        description="Best threshold on the validation rows at the FPR of the objective `tpr`. Null for other "
-        "objectives and without validation."
-    )
-    warnings: list[str] = Field(description="Warnings from the training.")
-    monotone: MonotoneProof | None = Field(
-        description="Verification of the monotone constraints. Null if the model was trained without them."
-    )
-    protected: list[ModelProtectedColumn] | None = Field(
-        default=None,
-        description="The protected columns of the training dataset, and which of them are features by whose decision. "
-        "Null for a model of a release that did not store them.",
-    )
-    proxies: list[ProxyTest] | None = Field(
-        default=None,
-        description="How well the features predict each protected column of the training dataset that is not a "
-        "feature. Null without such columns, and if it was not measured.",
-    )
-    importance_job_id: str | None = Field(
-        description="Job that measures the feature importances after the training. Null if the training measured "
-        "them."
-    )
-    imported: str | None = Field(
-        default=None,
-        description="For an imported model: the library that trained it, such as `LightGBM v4`. Its training rows are "
-        "unknown, and all rows of `validation_dataset` are held out. Null for a model that was trained here.",
-    )
-    fit_seconds: float = Field(description="Time of the final fit in seconds.")
-    artifact: Artifact = Field(description="Checksum and size of the model file.")
-    included: ModelParts | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="The parts requested by `include`. Absent without `include`.",
-    )
+    aliases: list[str]
+    """Aliases that point to this version."""
+    features: list[ModelFeature]
+    """The features, in the order of the artifact."""
+    dialect: dict[str, str] | None = None
+    """How the text of the training table is written: `decimal`, `thousands` and `dates`. CSV rows and query parameters
+    to score are read in the same way. `encoding`, `delimiter` and `sheet`, if the upload set them, apply to tables to
+    score that they fit. Null: the defaults."""
+    rows: ModelRows
+    """Numbers of rows of the dataset, of training and of validation."""
+    label: str | None
+    """Name of the label column. Null if the model was trained on pairs or several labels."""
+    query: str | None = None
+    """Column of the queries within which the model was trained. It is not a feature, so rows to score do not need it.
+    Null without queries."""
+    positive: str | None
+    """Label value that counts as positive. Null without a single binary label."""
+    negative: str | None
+    """Label value that counts as negative. Null without a single binary label."""
+    labels: list[LabelValues] | None
+    """The labels of a model with several labels; otherwise null."""
+    search: Search | None
+    """The parameter search. Null without one."""
+    operating_point: Cutoff | None
+    """Best threshold on the validation rows at the FPR of the objective `tpr`. Null for other objectives and without
+    validation."""
+    warnings: list[str]
+    """Warnings from the training."""
+    monotone: MonotoneProof | None
+    """Verification of the monotone constraints. Null if the model was trained without them."""
+    protected: list[ModelProtectedColumn] | None = None
+    """The protected columns of the training dataset, and which of them are features by whose decision. Null for a model
+    of a release that did not store them."""
+    proxies: list[ProxyTest] | None = None
+    """How well the features predict each protected column of the training dataset that is not a feature. Null without
+    such columns, and if it was not measured."""
+    importance_job_id: str | None
+    """Job that measures the feature importances after the training. Null if the training measured them."""
+    imported: str | None = None
+    """For an imported model: the library that trained it, such as `LightGBM v4`. Its training rows are unknown, and all
+    rows of `validation_dataset` are held out. Null for a model that was trained here."""
+    fit_seconds: float
+    """Time of the final fit in seconds."""
+    artifact: Artifact
+    """Checksum and size of the model file."""
+    included: ModelParts | None = Field(default=None, exclude_if=is_none)
+    """The parts requested by `include`. Absent without `include`."""
 
 
 def listed_of(found: Listed) -> ListedModel:
@@ -233,25 +216,27 @@ def _algorithm_of(row: ModelRow) -> dict[str, Any]:
 class AbsentPart(Resource):
     """A requested part that the model does not have."""
 
-    part: IncludeName = Field(description="Name of the part.")
-    code: str = Field(description="Error code that the part's own route returns.")
-    detail: str = Field(description="Why the part is absent.")
+    part: IncludeName
+    """Name of the part."""
+    code: str
+    """Error code that the part's own route returns."""
+    detail: str
+    """Why the part is absent."""
 
 
 class ModelParts(Resource):
     """Parts of a model, each as its own route returns it. Parts that the model does not have are listed in `absent`."""
 
-    metrics: AnyMetrics | None = Field(
-        default=None, exclude_if=is_none, description="As returned by `…/metrics`."
-    )
-    roc: Roc | None = Field(default=None, exclude_if=is_none, description="As returned by `…/roc`.")
-    operating_points: OperatingPoints | None = Field(
-        default=None, exclude_if=is_none, description="As returned by `…/operating-points`."
-    )
-    operating_point: OperatingPoint | None = Field(
-        default=None, exclude_if=is_none, description="As returned by `…/operating-point`."
-    )
-    absent: list[AbsentPart] = Field(description="Requested parts that the model does not have.")
+    metrics: AnyMetrics | None = Field(default=None, exclude_if=is_none)
+    """As returned by `…/metrics`."""
+    roc: Roc | None = Field(default=None, exclude_if=is_none)
+    """As returned by `…/roc`."""
+    operating_points: OperatingPoints | None = Field(default=None, exclude_if=is_none)
+    """As returned by `…/operating-points`."""
+    operating_point: OperatingPoint | None = Field(default=None, exclude_if=is_none)
+    """As returned by `…/operating-point`."""
+    absent: list[AbsentPart]
+    """Requested parts that the model does not have."""
 
 
 Model.model_rebuild()

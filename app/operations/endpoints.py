@@ -26,8 +26,10 @@ PROMETHEUS = CONTENT_TYPE_PLAIN_0_0_4
 class Part(Resource):
     """State of one component."""
 
-    ok: bool = Field(description="True if the component works.")
-    detail: str = Field(description="What was checked, or what is wrong.")
+    ok: bool
+    """True if the component works."""
+    detail: str
+    """What was checked, or what is wrong."""
 
 
 class Health(Resource):
@@ -38,14 +40,13 @@ class Health(Resource):
         one_of(("ok", "unavailable")),
         Field(description="`ok` or `unavailable`.", examples=["ok"]),
     ]
-    version: str = Field(description="Version of the service.")
+    version: str
+    """Version of the service."""
     build: Annotated[
         str, Field(description="The build: `RANKWRIGHT_BUILD` of the process. An image sets it.")
     ]
-    parts: dict[str, Part] = Field(
-        default_factory=dict,
-        description="State of each component, by name. Empty for `/health/live`.",
-    )
+    parts: dict[str, Part] = Field(default_factory=dict)
+    """State of each component, by name. Empty for `/health/live`."""
 
 
 async def _probes(request: Request) -> health.HealthProbes:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field
-
 from app.evaluation import repository
 from app.evaluation.checks import Acknowledgement
 from app.evaluation.drift import after_recalibration, is_recalibrated
@@ -26,47 +24,41 @@ NextStep = Literal["evaluate", "recalibrate", "retrain", "compare"]
 class LiveAlias(Resource):
     """An alias, the fraction of rows it is expected to flag, and its last evaluation."""
 
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias, such as `live`.")
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias, such as `live`."""
     model_id: ModelId
-    version: int = Field(description="Version of the model.")
-    updated_at: Timestamp = Field(description="Time of the last change of the alias.")
-    flagged: float | None = Field(
-        description="Fraction of the validation rows that its cutoff flags. Null without a cutoff."
-    )
-    memo: StoredMemo | None = Field(
-        description="Why the alias was last moved. Null if no memo was given."
-    )
-    evaluation_id: str | None = Field(
-        description="Id of the newest evaluation that was requested for this alias, or for its version without "
-        "an alias, if its rows were new to the model. Null if there is none."
-    )
-    evaluated_at: Timestamp | None = Field(
-        description="Time of that evaluation. Null if there is none."
-    )
-    changed: bool | None = Field(
-        description="True if that evaluation found a change that a later recalibration has not handled. Null without "
-        "an evaluation."
-    )
-    recalibrated_at: Timestamp | None = Field(
-        description="Time of the last recalibration, if it was after that evaluation; otherwise null."
-    )
-    acknowledgement: Acknowledgement | None = Field(
-        description="Who has seen that change, when, and the reason for taking no further action. Null if "
-        "nobody has, or if there is no change."
-    )
-    next_step: Annotated[str, one_of(get_args(NextStep))] | None = Field(
-        description="`evaluate`: there is no evaluation on new rows, or none since the recalibration. "
-        "`recalibrate`: only the probabilities are wrong. `retrain`: the model ranks worse than at "
-        "validation. `compare`: there is a newer version. Null: nothing to do, or the change was acknowledged."
-    )
-    feedback: StoredFeedback | None = Field(
-        description="The feedback settings. Null: its decisions are not recorded."
-    )
-    open_alarms: int = Field(description="Number of alarms that nobody has acknowledged.")
-    tested_until: Timestamp | None = Field(
-        description="End of the last period that the monitor has tested. Null if there was no test."
-    )
+    version: int
+    """Version of the model."""
+    updated_at: Timestamp
+    """Time of the last change of the alias."""
+    flagged: float | None
+    """Fraction of the validation rows that its cutoff flags. Null without a cutoff."""
+    memo: StoredMemo | None
+    """Why the alias was last moved. Null if no memo was given."""
+    evaluation_id: str | None
+    """Id of the newest evaluation that was requested for this alias, or for its version without an alias, if its rows
+    were new to the model. Null if there is none."""
+    evaluated_at: Timestamp | None
+    """Time of that evaluation. Null if there is none."""
+    changed: bool | None
+    """True if that evaluation found a change that a later recalibration has not handled. Null without an evaluation."""
+    recalibrated_at: Timestamp | None
+    """Time of the last recalibration, if it was after that evaluation; otherwise null."""
+    acknowledgement: Acknowledgement | None
+    """Who has seen that change, when, and the reason for taking no further action. Null if nobody has, or if there is
+    no change."""
+    next_step: Annotated[str, one_of(get_args(NextStep))] | None
+    """`evaluate`: there is no evaluation on new rows, or none since the recalibration. `recalibrate`: only the
+    probabilities are wrong. `retrain`: the model ranks worse than at validation. `compare`: there is a newer version.
+    Null: nothing to do, or the change was acknowledged."""
+    feedback: StoredFeedback | None
+    """The feedback settings. Null: its decisions are not recorded."""
+    open_alarms: int
+    """Number of alarms that nobody has acknowledged."""
+    tested_until: Timestamp | None
+    """End of the last period that the monitor has tested. Null if there was no test."""
 
 
 def list_live(

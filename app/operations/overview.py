@@ -39,72 +39,74 @@ class DriftedModel(Resource):
 
     evaluation_id: EvaluationId
     model_id: ModelId
-    model_name: str = Field(description="Name of the model.")
-    model_version: int = Field(description="Version of the model.")
-    alias: str | None = Field(
-        description="Alias that the evaluation was requested for. Null: for the version."
-    )
+    model_name: str
+    """Name of the model."""
+    model_version: int
+    """Version of the model."""
+    alias: str | None
+    """Alias that the evaluation was requested for. Null: for the version."""
     dataset_id: DatasetId
-    dataset_name: str = Field(description="Name of the dataset.")
-    summary: str = Field(description="What changed, in one sentence.")
-    created_at: Timestamp = Field(description="Time at which the evaluation was requested.")
-    acknowledgement: Acknowledgement | None = Field(
-        description="Who has seen it, when, and why nothing else is done. Null if nobody has."
-    )
+    dataset_name: str
+    """Name of the dataset."""
+    summary: str
+    """What changed, in one sentence."""
+    created_at: Timestamp
+    """Time at which the evaluation was requested."""
+    acknowledgement: Acknowledgement | None
+    """Who has seen it, when, and why nothing else is done. Null if nobody has."""
 
 
 class OutdatedAlias(Resource):
     """An alias that points to a model although there is a newer version."""
 
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias, such as `live`.")
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias, such as `live`."""
     model_id: ModelId
-    version: int = Field(description="Version of the model.")
-    newest_model_id: str = Field(description="Id of the newest version.")
-    newest_version: int = Field(description="Number of the newest version.")
+    version: int
+    """Version of the model."""
+    newest_model_id: str
+    """Id of the newest version."""
+    newest_version: int
+    """Number of the newest version."""
 
 
 class Overview(Resource):
     """Running and ended jobs, resources that need attention, and the newest resources."""
 
-    under_way: list[Job] = Field(
-        description="Running jobs, then jobs that are being cancelled, then queued jobs; up to `limit` of each."
-    )
-    ended: list[Job] = Field(
-        description="The newest jobs that have ended, among the newest `jobs_looked_through`."
-    )
+    under_way: list[Job]
+    """Running jobs, then jobs that are being cancelled, then queued jobs; up to `limit` of each."""
+    ended: list[Job]
+    """The newest jobs that have ended, among the newest `jobs_looked_through`."""
     jobs_looked_through: int = Field(
         description=f"Number of newest jobs that were searched for `ended`: at most {LOOKED_THROUGH}."
     )
-    has_older_jobs: bool = Field(description="True if there are older jobs that were not searched.")
-    break_glass: list[BreakGlass] = Field(
-        description="Aliases whose protection is suspended now, the first that ends first."
-    )
-    live: list[LiveAlias] = Field(description="The aliases, the most recently moved first.")
-    failed: list[Job] = Field(
-        description="The newest unresolved failures, as listed by `GET /v1/jobs?kind=all&unresolved=true`."
-    )
-    failed_next: str | None = Field(
-        description="Cursor of the next page of that list: pass it as `after`. Null if there are no more "
-        "failures."
-    )
-    drifted: list[DriftedModel] = Field(
-        description="Models that changed significantly according to the newest ready evaluation of the version or of "
-        "an alias: those that nobody "
-        "has acknowledged first, and then the most recently evaluated first. If the model was recalibrated afterwards, "
-        "changes of its probabilities and of the fraction of positives do not count."
-    )
-    has_more_drifted: bool = Field(description="True if there are more such models than `limit`.")
-    outdated: list[OutdatedAlias] = Field(
-        description="Aliases of models that have a newer version. Excluded is an alias whose model ranks better "
-        "than the newest version in their newest comparison, on rows that its model was not trained "
-        "on."
-    )
-    has_more_outdated: bool = Field(
-        description="True if more than `limit` aliases point to models that have a newer version."
-    )
-    models: list[ListedModel] = Field(description="The newest models.")
-    datasets: list[ListedDataset] = Field(description="The newest datasets.")
+    has_older_jobs: bool
+    """True if there are older jobs that were not searched."""
+    break_glass: list[BreakGlass]
+    """Aliases whose protection is suspended now, the first that ends first."""
+    live: list[LiveAlias]
+    """The aliases, the most recently moved first."""
+    failed: list[Job]
+    """The newest unresolved failures, as listed by `GET /v1/jobs?kind=all&unresolved=true`."""
+    failed_next: str | None
+    """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
+    drifted: list[DriftedModel]
+    """Models that changed significantly according to the newest ready evaluation of the version or of an alias: those
+    that nobody has acknowledged first, and then the most recently evaluated first. If the model was recalibrated
+    afterwards, changes of its probabilities and of the fraction of positives do not count."""
+    has_more_drifted: bool
+    """True if there are more such models than `limit`."""
+    outdated: list[OutdatedAlias]
+    """Aliases of models that have a newer version. Excluded is an alias whose model ranks better than the newest
+    version in their newest comparison, on rows that its model was not trained on."""
+    has_more_outdated: bool
+    """True if more than `limit` aliases point to models that have a newer version."""
+    models: list[ListedModel]
+    """The newest models."""
+    datasets: list[ListedDataset]
+    """The newest datasets."""
 
 
 @router.get("", summary="Read the overview")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import Field
 
 from app.datasets import repository as dataset_repository
 from app.datasets.matrices import Floats
@@ -164,18 +163,15 @@ class VariableDependence(Resource):
 
     model_id: ModelId
     on: OnPart
-    rows: int = Field(description="Number of rows that were used.")
-    features: list[str] = Field(
-        description="Names of the features, in the order of `main` and `joint`."
-    )
-    main: list[float] = Field(
-        description="Variance of each feature's partial dependence, as a fraction of the variance of the scores."
-    )
-    joint: list[list[float]] = Field(
-        description="H² of Friedman & Popescu for each pair of features: the fraction of the variance of their "
-        "joint partial dependence that their separate effects do not explain. 0: the effects are "
-        "additive."
-    )
+    rows: int
+    """Number of rows that were used."""
+    features: list[str]
+    """Names of the features, in the order of `main` and `joint`."""
+    main: list[float]
+    """Variance of each feature's partial dependence, as a fraction of the variance of the scores."""
+    joint: list[list[float]]
+    """H² of Friedman & Popescu for each pair of features: the fraction of the variance of their joint partial
+    dependence that their separate effects do not explain. 0: the effects are additive."""
 
 
 def decompose(input: DependenceInput, blobs: BlobStore, served: Served) -> VariableDependence:

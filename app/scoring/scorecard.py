@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from fastapi import Depends, Query
-from pydantic import Field
 
 from app.http.schemas import ModelId, Resource, one_of
 from app.models.calibrations import ServedCalibration
@@ -89,58 +88,57 @@ AttributeKind = Literal["unit", "values", "category", "special", "missing"]
 class ScorecardAttribute(Resource):
     """The points for a value of a feature."""
 
-    of: Annotated[str, one_of(get_args(AttributeKind))] = Field(
-        description="`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`: "
-        "a category. `special`: a special value of a number, which is `low` and `high`. `missing`: no value."
-    )
-    low: float | str | None = Field(
-        description="Lower end of the range. Null: no limit. Dates are strings."
-    )
-    high: float | str | None = Field(description="Upper end of the range. Null: no limit.")
-    category: str | None = Field(description="The category. Null for any other kind of attribute.")
-    weight: float = Field(description="Amount added to the log odds of the positives.")
-    odds_ratio: float | None = Field(
-        description="Factor for the odds of the positives. Null if it is too large for a float64."
-    )
-    points: float = Field(description="Points for this value.")
+    of: Annotated[str, one_of(get_args(AttributeKind))]
+    """`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`: a category.
+    `special`: a special value of a number, which is `low` and `high`. `missing`: no value."""
+    low: float | str | None
+    """Lower end of the range. Null: no limit. Dates are strings."""
+    high: float | str | None
+    """Upper end of the range. Null: no limit."""
+    category: str | None
+    """The category. Null for any other kind of attribute."""
+    weight: float
+    """Amount added to the log odds of the positives."""
+    odds_ratio: float | None
+    """Factor for the odds of the positives. Null if it is too large for a float64."""
+    points: float
+    """Points for this value."""
 
 
 class ScorecardCharacteristic(Resource):
     """A feature and its attributes. A pair of features has no attributes here; its table is in the model structure."""
 
-    name: str = Field(description="Name of the feature.")
-    span: float | None = Field(
-        description="Highest minus lowest points. Null for a number with points per unit."
-    )
-    attributes: list[ScorecardAttribute] = Field(description="The values and their points.")
+    name: str
+    """Name of the feature."""
+    span: float | None
+    """Highest minus lowest points. Null for a number with points per unit."""
+    attributes: list[ScorecardAttribute]
+    """The values and their points."""
 
 
 class Scorecard(Resource):
     """The model as a scorecard."""
 
     model_id: ModelId
-    pdo: float = Field(description="Points to double the odds, as requested.")
-    base_score: float = Field(description="Points at which the odds are `base_odds`, as requested.")
-    base_odds: float = Field(
-        description="Odds at `base_score`, as requested: number of negatives to one positive."
-    )
-    calibrated_odds: float | None = Field(
-        description="Odds at `base_score` by the calibration that the model uses: number of negatives to one positive. "
-        "Null without one, and if its probability is 0 or 1."
-    )
-    base_points: float = Field(description="Points of a row whose values all add nothing.")
-    lowest: float | None = Field(
-        description="No row has fewer points. Null if a number has points per unit, and if the scorecard is not "
-        "complete."
-    )
-    highest: float | None = Field(description="No row has more points. Null like `lowest`.")
-    complete: bool = Field(
-        description="False if the score has parts that the attributes do not show: pairs of features, or too many "
-        "terms."
-    )
-    characteristics: list[ScorecardCharacteristic] = Field(
-        description="The features, by descending `span`."
-    )
+    pdo: float
+    """Points to double the odds, as requested."""
+    base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
+    base_odds: float
+    """Odds at `base_score`, as requested: number of negatives to one positive."""
+    calibrated_odds: float | None
+    """Odds at `base_score` by the calibration that the model uses: number of negatives to one positive. Null without
+    one, and if its probability is 0 or 1."""
+    base_points: float
+    """Points of a row whose values all add nothing."""
+    lowest: float | None
+    """No row has fewer points. Null if a number has points per unit, and if the scorecard is not complete."""
+    highest: float | None
+    """No row has more points. Null like `lowest`."""
+    complete: bool
+    """False if the score has parts that the attributes do not show: pairs of features, or too many terms."""
+    characteristics: list[ScorecardCharacteristic]
+    """The features, by descending `span`."""
 
 
 def check_log_odds(algorithm: str) -> None:

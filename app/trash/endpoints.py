@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, get_args
 
 from fastapi import APIRouter
-from pydantic import Field
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
@@ -21,19 +20,21 @@ router = APIRouter(prefix="/v1/trash", tags=["trash"], route_class=GuardedRoute)
 class TrashItem(Resource):
     """A deleted resource that can be restored."""
 
-    id: str = Field(description="Id of the resource.")
-    kind: Annotated[str, one_of(get_args(Kind))] = Field(description="Kind of resource.")
-    name: str = Field(
-        description="Name of the resource. For an evaluation: that of the model. For a comparison: that of the "
-        "dataset."
-    )
-    version: int | None = Field(description="Version of that name. Null if it has none.")
-    bytes: int = Field(
-        description="Stored bytes. They count towards the quota until the resource is permanently deleted."
-    )
+    id: str
+    """Id of the resource."""
+    kind: Annotated[str, one_of(get_args(Kind))]
+    """Kind of resource."""
+    name: str
+    """Name of the resource. For an evaluation: that of the model. For a comparison: that of the dataset."""
+    version: int | None
+    """Version of that name. Null if it has none."""
+    bytes: int
+    """Stored bytes. They count towards the quota until the resource is permanently deleted."""
     created_at: CreatedAt
-    deleted_at: Timestamp = Field(description="Time of deletion.")
-    expires_at: Timestamp = Field(description="Time of permanent deletion.")
+    deleted_at: Timestamp
+    """Time of deletion."""
+    expires_at: Timestamp
+    """Time of permanent deletion."""
 
 
 class TrashPage(PageOf[TrashItem]):
