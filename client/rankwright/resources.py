@@ -1586,7 +1586,7 @@ class _BatchScoreOperations(_EndedOperations):
     def result(
         self,
         to: str | os.PathLike[str] | BinaryIO | None = None,
-        **fields: Unpack[api.ReadResult],
+        **fields: Unpack[api.ReadBatchScoreResult],
     ) -> Steps[bytes]:
         """Return the scores as a file.
 
