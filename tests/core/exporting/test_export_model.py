@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from core import RandomForest, RankBoost, export_model, import_model
+from core import RandomForest, RankBoost, Scorecard, export_model, import_model
 from core.artifact import algorithm_of
 from core.errors import InvalidParameter, NotExportable
 from core.exporting.program import Tree, program_of
@@ -197,6 +197,19 @@ def test_the_query_gives_the_rankers_scores(name: str, run_query: Run) -> None:
     table = rows_for(ranker, ROWS.table)
     found = run_query(export_model(ranker, "sql"), table)
     np.testing.assert_allclose(found, ranker.decision_function(table), rtol=1e-9, atol=1e-9)
+
+
+def test_special_values_of_a_scorecard_keep_their_bins(tmp_path: Path, run_query: Run) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.choice([-999.0, -1.0, 0.5, 1.0, 2.0, 3.0], 400)
+    table = pd.DataFrame({"x": x, "y": rng.normal(size=400)})
+    ranker = Scorecard(bins={"x": [0.5, 2.0]}, special_values={"x": [-999.0, 1.0]})
+    ranker.fit(table, rng.random(400) < 0.1 + 0.2 * (x % 4))
+    rows = rows_for(ranker, table)
+    expected = ranker.decision_function(rows)
+    found = run_python(export_model(ranker, "python"), rows, tmp_path)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(run_query(export_model(ranker, "sql"), rows), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", IMPORTS)
