@@ -65,7 +65,7 @@ def score(
     *,
     file: File = None,
     output: Annotated[
-        str, typer.Option("--out", help="Write to this .csv or .parquet file; -: print CSV.")
+        str, typer.Option(help="Write to this .csv or .parquet file; -: print CSV.")
     ] = _STDOUT,
     **fields: Any,
 ) -> None:
@@ -194,7 +194,7 @@ def _format_of(output: str) -> str:
     ending = ".csv" if output == _STDOUT else Path(output).suffix.lower()
     if ending not in _FORMATS:
         known = ", ".join(_FORMATS)
-        raise typer.BadParameter(f"--out must end in one of {known}, or be -, got {output!r}")
+        raise typer.BadParameter(f"--output must end in one of {known}, or be -, got {output!r}")
     return _FORMATS[ending]
 
 

@@ -58,10 +58,10 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service, sentences: Sent
     assert scores_of(run("score", "rich", "--file", parquet)) == scores
 
     kept = tmp_path / "kept.parquet"
-    run("score", "rich", table, "--top", 3, "--out", kept)
+    run("score", "rich", table, "--top", 3, "--output", kept)
     best = sorted(map(float, scores), reverse=True)[:3]
     assert pq.read_table(kept).column("score").to_pylist() == best
-    run("score", "rich", table, "--keep", "name", "--out", kept)
+    run("score", "rich", table, "--keep", "name", "--output", kept)
     found = pq.read_table(kept)
     assert found.column_names == ["name", "row_number", "score", "fpr", "tpr", "probability"]
     assert found.column("score").to_pylist() == list(map(float, scores))
@@ -71,7 +71,7 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service, sentences: Sent
     for more in ((), ("--keep", "name")):
         said = run("score", "rich", table, *more, code=2)
         sentences(said.output.splitlines()[0])
-    run("score", "rich", table, "--out", "scores.xlsx", code=2)
+    run("score", "rich", table, "--output", "scores.xlsx", code=2)
     with (
         service.context.db.read() as session
     ):  # nothing is left behind, whether it could be scored or not

@@ -225,7 +225,7 @@ def test_scores_by_a_job_leave_nothing_behind(
     said = trained("score", "sum@champion", rows, "--top", 5).stderr
     assert re.search(r"\d+ flagged \(\d+\.\d%\) .*champion", said)
     # Where the file cannot be written.
-    trained(*asked, "--out", tmp_path / "nowhere" / "scores.csv", code=2)
+    trained(*asked, "--output", tmp_path / "nowhere" / "scores.csv", code=2)
     assert left() == []
 
 

@@ -138,7 +138,7 @@ def test_ids_come_back_from_one_row_a_file_and_a_job(
 def test_scores_as_json_go_to_standard_output_alone(run: Run, tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("age\n1\n")
-    assert "--json prints" in run("score", "m", rows, "--json", "--out", "a.csv", code=2).stderr
+    assert "--json prints" in run("score", "m", rows, "--json", "--output", "a.csv", code=2).stderr
 
 
 def test_a_shell_can_complete_commands_and_options() -> None:
