@@ -218,6 +218,7 @@ async def list_audit(page: PageDep) -> Response:
         outcomes=OUTCOMES,
         change=change,
         place_of=_place_of,
+        brief=_brief,
     )
 
 
@@ -262,6 +263,12 @@ def _day(entered: str | None, name: str, later: timedelta = timedelta(0)) -> str
     except (ValueError, OverflowError):
         detail = f"{name} must be a day such as 2026-01-31, got {shown(entered)}"
         raise refusal(422, "Invalid request", detail, f"/{name}") from None
+
+
+def _brief(id_: str) -> str:
+    """Return the kind and the last characters of an id."""
+    kind, _, rest = id_.partition("_")
+    return f"{kind} …{rest[-4:]}"
 
 
 def _place_of(id_: str) -> str | None:

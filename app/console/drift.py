@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -42,8 +41,8 @@ class DriftedColumn(NamedTuple):
 class DriftView:
     cutoff: str | None
     """What the cutoff was planned to do, and what it does now."""
-    probabilities: str | None
-    """How far the probabilities are from what happened, if they are wrong."""
+    miscalibrated: bool
+    """Whether a test of the probabilities found a change."""
     recalibrated: str | None
     """That the model has been recalibrated since, if it has."""
     scatter: Markup | None
@@ -56,7 +55,7 @@ async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
     dates = await _dates(page, found.model_id) if features else frozenset()
     return DriftView(
         cutoff=await _cutoff(page, found, drift),
-        probabilities=_probabilities(drift),
+        miscalibrated=any(each.changed for each in drift.probabilities or []),
         recalibrated=await _recalibrated(page, found),
         scatter=_scatter(features),
         columns=[_column(each, each.name in dates) for each in features],
@@ -205,24 +204,3 @@ async def _rows(page: Page, found: Evaluation, alias: str) -> float | None:
     """Return the rows in the memo of an alias's decision."""
     kept, _ = await attempt(page.client.models.read_alias(found.model_name, alias), 404)
     return None if kept is None or kept.memo is None else kept.memo.rows
-
-
-def _probabilities(drift: Drift) -> str | None:
-    """Say by how much probabilities are too low or too high, if significant."""
-    for test in drift.probabilities or []:
-        if test.of == "in_the_large" and test.changed and test.predicted > 0.0:
-            ratio = test.observed / test.predicted
-            if not math.isfinite(ratio) or ratio == 0.0:
-                return None
-            side = "low" if ratio > 1.0 else "high"
-            off = abs(test.observed - test.predicted) / test.observed
-            return (
-                f"The probabilities are about {percent(off, 0)} too {side}: {percent(test.predicted)} of the rows were "
-                f"expected to be positive, but {percent(test.observed)} are."
-            )
-    changed = {test.of for test in drift.probabilities or [] if test.changed}
-    if "slope" in changed:
-        return "The probabilities are too extreme or too moderate."
-    if "shape" in changed:
-        return "The probabilities are too high in some ranges and too low in others."
-    return None

@@ -275,14 +275,11 @@ class Gap(NamedTuple):
 
 
 def _with_gaps(months: Sequence[Month]) -> list[Month | Gap]:
-    """Newest first; one `Gap` replaces several neighbours without decisions."""
+    """Newest first; a `Gap` replaces neighbours without decisions."""
     found: list[Month | Gap] = []
     for empty, group in groupby(months, key=lambda each: not each.decisions):
         own = list(group)
-        if empty and len(own) > 1:
-            found.append(Gap(own[-1].name, own[0].name))
-        else:
-            found += own
+        found += [Gap(own[-1].name, own[0].name)] if empty else own
     return found
 
 
@@ -315,10 +312,10 @@ def _by_column(months: Sequence[Month]) -> ColumnTable | None:
 
 
 def newest_looks(periods: Sequence[PeriodRow]) -> list[Look]:
-    """Return the newest look of each family: the newest test, or if there was none, the newest reason."""
+    """Return the newest look of each family at decisions: the newest test, or if there was none, the newest reason."""
     found: dict[str, Look] = {}
     for each in periods:
-        for family, look in each.looks.items():
+        for family, look in each.looks.items() if each.of.decisions else ():
             known = found.get(family)
             if known is None or (known.status not in TESTS and look.status in TESTS):
                 found[family] = look

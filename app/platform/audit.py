@@ -7,13 +7,12 @@ are written by `record`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any, cast
 
-import orjson
 from sqlalchemy import Insert, Select, Text, event, select
 from sqlalchemy import cast as cast_to
 from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
@@ -83,7 +82,10 @@ def describe_changes(
     after: Mapping[str, Any],
     absent: str = "none",
 ) -> None:
-    """Describe changed values: `Quotas of risk: models 10 → 20, keys 5 → none`."""
+    """Describe changed values: `Quotas of risk: models 10 → 20, keys 5 → none`. Values within others have names with
+    dots.
+    """
+    before, after = dict(_flat(before)), dict(_flat(after))
     changed = [
         f"{name} {_in_words(before.get(name), absent)} → {_in_words(after.get(name), absent)}"
         for name in dict.fromkeys((*before, *after))
@@ -92,11 +94,30 @@ def describe_changes(
     describe(session, f"{what}: {', '.join(changed) or 'unchanged'}")
 
 
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
 def _in_words(value: object, absent: str) -> str:
-    if value is None:
-        return absent
-    text = value if isinstance(value, str) else orjson.dumps(value).decode()
-    return shorten(text, MAX_VALUE)
+    return absent if value is None else shorten(_spell(value), MAX_VALUE)
+
+
+def _spell(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.10g}"
+        case list():
+            return "; ".join(map(_spell, value)) or "empty"
+        case dict():
+            return ", ".join(f"{name} {_spell(each)}" for name, each in value.items())
+        case _:
+            return str(value)
 
 
 @dataclass(frozen=True, slots=True)

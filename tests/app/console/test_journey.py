@@ -563,6 +563,8 @@ class Day:
         evaluation = self.api.evaluations.get(self.evaluation)
         found = evaluation.data
         assert (found.dataset_id, found.seen, found.drift.changed) == (self.quarter, "new", True)
+        expect(page.get_by_text(found.drift.summary)).to_be_visible()
+        at.unfold(page.locator("summary").filter(has_text="All metrics"))
         tiles = " ".join(" ".join(page.locator(".tile").all_inner_texts()).split())
         assert isinstance(found.metrics, types.EvaluatedCurve)
         for words in (
@@ -571,12 +573,13 @@ class Day:
             f"KS {spelled(found.metrics.ks)}",
         ):
             assert words in tiles, (words, tiles)
-        expect(page.get_by_text(found.drift.summary)).to_be_visible()
         overall = next(each for each in found.drift.scores if each.of == "all")
-        expect(page.get_by_text("All scores, whatever their label")).to_contain_text(
+        at.unfold(page.locator("summary").filter(has_text="Tests of probabilities and scores"))
+        expect(page.locator("tr").filter(has_text="All scores")).to_contain_text(
             spelled(overall.psi.value)
         )
         self.look()
+        at.unfold(page.locator("summary").filter(has_text="Groups at a threshold"))
         part = page.locator("#groups")
         at.wait(part.locator("tbody tr").first)
         self.compare_ratios(part, evaluation.groups_at())
@@ -689,7 +692,7 @@ class Day:
         threshold = f"{self.threshold:.6g}".replace("-", "\N{MINUS SIGN}")
         moved = f"produktion: kredite v2 (threshold {threshold}) → v3 (threshold {threshold})"
         assert any((each.summary or "").startswith(f"{moved}. Reason: ") for each in entries)
-        for entry in entries:
+        for entry in self.api.audit_page(limit=50).data:
             assert not entry.summary or entry.summary in text
         assert "POST /" not in text
 
