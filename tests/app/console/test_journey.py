@@ -593,7 +593,11 @@ class Day:
         """The alarm is on the first page until somebody says why nothing else is done."""
         at, page = self.at, self.page
         at.follow(page.locator(".brand"))
-        alarm = self.region("Needs attention").locator("li").filter(has_text="kredite:3 on quartal")
+        alarm = (
+            self.region("Needs attention")
+            .locator("li")
+            .filter(has_text="kredite:3 (alias produktion) on quartal")
+        )
         expect(alarm.locator(".badge")).to_have_text("changed")
         self.look()
         at.follow(self.link("Acknowledge", alarm))
@@ -605,7 +609,7 @@ class Day:
         at.follow(page.locator(".brand"))
         expect(alarm.locator(".badge")).to_have_text("acknowledged")
         expect(alarm).to_contain_text("Known: higher incomes.")
-        at.follow(self.link("kredite:3 on quartal", alarm))
+        at.follow(self.link("kredite:3 (alias produktion) on quartal", alarm))
 
     def recalibrate(self) -> None:
         """Its probabilities are fitted again on that quarter, with a reason, and put back as they were."""
