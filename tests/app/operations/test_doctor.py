@@ -44,7 +44,9 @@ def state(tmp_path: Path, database_url: str) -> Settings:
     folder.mkdir(mode=0o700)
     FolderStore(folder / "blobs")
     make_key(folder / audit_keys.FILE)
-    return Settings(state_dir=folder, database_url=SecretStr(database_url))
+    # Nobody sends heartbeats here: those of the start last for the test, however slow it is.
+    lasting = {"heartbeat_seconds": 600.0, "lease_seconds": 3600.0}
+    return Settings(state_dir=folder, database_url=SecretStr(database_url), **lasting)
 
 
 @pytest.fixture
@@ -233,7 +235,7 @@ def test_a_queue_that_stands_still(
     assert (set(found), found["queue"][0]) == ({"queue"}, Level.FAIL)
     assert set(doctor.finds(state)) == {"queue", "workers", "dispatcher"}
     claim = claimed(db)
-    hear_nothing(db, seconds=3600.0)
+    hear_nothing(db, seconds=36_000.0)
     with db.write() as session:
         worker_rows.register(session, claim.job_id, host="there", version="0.0.1", slots=2)
     found = doctor.finds(state)

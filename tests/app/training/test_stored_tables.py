@@ -107,6 +107,9 @@ def test_the_model_is_that_of_the_table_in_memory(
         assert len(said) == 1
         assert "the job's limit is 1,000" in said[0]
         read["job"]["warnings"].remove(said[0])
+        if read["job"]["held_out"] is None:  # the scores of rows in files are not kept one by one
+            in_memory["job"]["held_out"] = None
+            in_memory["files"].pop("held_out.parquet", None)
         assert read == in_memory
 
 
