@@ -44,9 +44,12 @@ def state(tmp_path: Path, database_url: str) -> Settings:
     folder.mkdir(mode=0o700)
     FolderStore(folder / "blobs")
     make_key(folder / audit_keys.FILE)
-    # Nobody sends heartbeats here: those of the start last for the test, however slow it is.
-    lasting = {"heartbeat_seconds": 600.0, "lease_seconds": 3600.0}
-    return Settings(state_dir=folder, database_url=SecretStr(database_url), **lasting)
+    return Settings(
+        state_dir=folder,
+        database_url=SecretStr(database_url),
+        heartbeat_seconds=600.0,  # nobody sends any here: the first must last, however slow the test is
+        lease_seconds=3600.0,
+    )
 
 
 @pytest.fixture
