@@ -168,8 +168,8 @@ class VersionFields(Dialect):
 
     mode: Annotated[str, ChoiceField(words={mode: mode for mode in VersionMode})] = Field(
         default=VersionMode.APPEND,
-        description="`append`: the rows of the old version, followed by those of the upload. `replace`: only "
-        "those of the upload. Default: `append`.",
+        description="`append`: the rows of the old version, followed by the uploaded rows. `replace`: only the "
+        "uploaded rows. Default: `append`.",
     )
 
     @classmethod

@@ -463,7 +463,7 @@ class DatasetSummary(Resource):
     """The dataset that this one refreshes: its source was read again. It may have been deleted. Null for any other
     dataset."""
     mode: Annotated[str, one_of(VersionMode)] | None
-    """`append`: the rows of the parent, followed by those of the upload. `replace`: only those of the upload. Null for
+    """`append`: the rows of the parent, followed by the uploaded rows. `replace`: only the uploaded rows. Null for
     the first version."""
     name: str
     """Name of the dataset."""

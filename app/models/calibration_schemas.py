@@ -70,7 +70,7 @@ class Reliability(MeasuredReliability):
     """
 
     later: bool = False
-    """True: the rows are those of the last time window, and the calibration was fitted on the windows before. False:
+    """True: the rows are in the last time window, and the calibration was fitted on the windows before. False:
     the rows are cross-fitted, which does not test later rows."""
     periods: CalibrationPeriods | None = None
     """Calibration level of each time window. Null without validation by time windows, or with too few rows."""

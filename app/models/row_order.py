@@ -189,7 +189,7 @@ class SampledRows:
 
 
 def say_dependent(rows: float) -> str:
-    """Say why a series of so many rows has no test."""
+    """Say why a series with this number of rows has no test."""
     if rows < _FEW:
         return f"{rows:.0f} rows are too few to tell how similar neighbouring rows in time are"
     return TOO_DEPENDENT

@@ -142,7 +142,7 @@ async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
 @needs("operator")
 async def read_service_metrics(context: ContextDep, probes: ProbesDep) -> Response:
     """Return request durations by route and status, jobs by kind and state, and live workers, for all owners together.
-    The requests are those of all API processes that share this port. The scope `admin` is sufficient while only one
+    Requests of all API processes that share this port are counted. The scope `admin` is sufficient while only one
     owner has ever had a key.
     """
     await probes.look_at_dependencies()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -22,6 +22,7 @@ from app.scoring import dependence
 from app.scoring.dependencies import ModelsDep
 from app.scoring.service import Served
 from core.base.table import CodedTable
+from core.exporting.formats import check_exportable
 from core.version import VERSION
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
@@ -78,7 +79,8 @@ async def read_artifact(
         model = models.find(session, caller.owner, ref)
         return model, None if format != "onnx" else dependence.find_kept(session, model)
 
-    def work() -> Response:
+    def find() -> Response | Callable[[], Response]:
+        """Return the response, or what computes it: a copy of the caller's and a refusal cost no computation."""
         model, kept = context.db.reading(read)
         tag = model.artifact_sha256
         if format != "safetensors":
@@ -94,15 +96,19 @@ async def read_artifact(
                 media_type="application/octet-stream",
                 filename=f"{name}.safetensors",
             )
+        check_exportable(model.algorithm, model.parameters, format)
         extension, media_type = _KINDS[format]
         headers["Content-Disposition"] = f'attachment; filename="{name}.{extension}"'
-        X = None if kept is None else dependence.read_rows(kept, context.blobs)[0]
-        content = _export(cache.serve(model), format, X)
-        return Response(content, media_type=media_type, headers=headers)
 
-    if format == "safetensors":
-        return await run_in_threadpool(work)
-    return await context.compute(caller.owner, work)
+        def export() -> Response:
+            X = None if kept is None else dependence.read_rows(kept, context.blobs)[0]
+            content = _export(cache.serve(model), format, X)
+            return Response(content, media_type=media_type, headers=headers)
+
+        return export
+
+    found = await run_in_threadpool(find)
+    return found if isinstance(found, Response) else await context.compute(caller.owner, found)
 
 
 def _export(served: Served, format: Literal["onnx", "python", "sql"], X: Floats | None) -> bytes:

@@ -131,7 +131,7 @@ class ModelBins(Resource):
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     base_points: float
-    """Points of a row before those of its bins are added."""
+    """Points before the bins of a row add theirs."""
     train_rows: int
     """Number of training rows."""
     held_out_rows: int | None

@@ -59,7 +59,7 @@ class PointsAnswer(Resource):
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     base_points: float
-    """Points of a row before those of its features."""
+    """Points before the features of a row add theirs."""
     rows: list[RowPoints]
     """The rows, in the order of the request."""
 

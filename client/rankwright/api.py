@@ -547,7 +547,7 @@ def create_schedule(dataset_id: str, cron: str, **fields: Unpack[CreateSchedule]
     return ApiRequest.of("POST", "/v1/schedules", record_of(types.Schedule), {"dataset_id": dataset_id, "cron": cron, **fields}, headers=["idempotency_key"], body=["dataset_id", "cron"])
 
 class CreateVersion(Idempotent, Awaited, VersionText, total=False):
-    mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by those of the upload. `replace`: only those of the upload. Default: `append`.']
+    mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by the uploaded rows. `replace`: only the uploaded rows. Default: `append`.']
 
 @keywords(CreateVersion)
 def create_version(dataset_id: str, /, **fields: Unpack[CreateVersion]) -> ApiRequest[types.Dataset]:
@@ -1299,7 +1299,7 @@ def list_webhooks(**fields: Unpack[ListWebhooks]) -> ApiRequest[Page[types.Webho
 class OpenUpload(Idempotent, Columns, Text, total=False):
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
     version_of: Annotated[str | None, 'Id of the dataset that the files are a new version of. It can be combined only with `mode` and the fields of a CSV.']
-    mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by those of the upload. `replace`: only those of the upload. Default: `append`.']
+    mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by the uploaded rows. `replace`: only the uploaded rows. Default: `append`.']
 
 @keywords(OpenUpload)
 def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
@@ -2919,7 +2919,7 @@ def read_service_metrics() -> ApiRequest[bytes]:
     """Read Prometheus metrics.
 
     Return request durations by route and status, jobs by kind and state, and live workers, for all owners together.
-    The requests are those of all API processes that share this port. The scope `admin` is sufficient while only one
+    Requests of all API processes that share this port are counted. The scope `admin` is sufficient while only one
     owner has ever had a key.
 
     Scope: `operator`.
@@ -3749,7 +3749,7 @@ def validate_table(**fields: Unpack[ValidateTable]) -> ApiRequest[types.TableChe
     return ApiRequest.of("POST", "/v1/datasets/validate", record_of(types.TableCheck), {**fields}, joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
 class ValidateVersion(VersionText, total=False):
-    mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by those of the upload. `replace`: only those of the upload. Default: `append`.']
+    mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by the uploaded rows. `replace`: only the uploaded rows. Default: `append`.']
 
 @keywords(ValidateVersion)
 def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> ApiRequest[types.TableCheck]:

@@ -1505,8 +1505,8 @@ class Dataset(Record):
     any other dataset.
     """
     mode: Literal['append', 'replace'] | None
-    """`append`: the rows of the parent, followed by those of the upload. `replace`: only those of the
-    upload. Null for the first version.
+    """`append`: the rows of the parent, followed by the uploaded rows. `replace`: only the uploaded rows.
+    Null for the first version.
     """
     name: str
     """Name of the dataset."""
@@ -3396,8 +3396,8 @@ class ListedDataset(Record):
     any other dataset.
     """
     mode: Literal['append', 'replace'] | None
-    """`append`: the rows of the parent, followed by those of the upload. `replace`: only those of the
-    upload. Null for the first version.
+    """`append`: the rows of the parent, followed by the uploaded rows. `replace`: only the uploaded rows.
+    Null for the first version.
     """
     name: str
     """Name of the dataset."""
@@ -4058,7 +4058,7 @@ class ModelBins(Record):
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     base_points: float
-    """Points of a row before those of its bins are added."""
+    """Points before the bins of a row add theirs."""
     train_rows: int
     """Number of training rows."""
     held_out_rows: int | None
@@ -4704,7 +4704,7 @@ class PointsAnswer(Record):
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     base_points: float
-    """Points of a row before those of its features."""
+    """Points before the features of a row add theirs."""
     rows: list[RowPoints]
     """The rows, in the order of the request."""
 
@@ -5142,8 +5142,8 @@ class Reliability(Record):
     points: list[ReliabilityPoint]
     """Points of the reliability diagram, by ascending probability."""
     later: bool | None = None
-    """True: the rows are those of the last time window, and the calibration was fitted on the windows
-    before. False: the rows are cross-fitted, which does not test later rows. Default: `false`.
+    """True: the rows are in the last time window, and the calibration was fitted on the windows before.
+    False: the rows are cross-fitted, which does not test later rows. Default: `false`.
     """
     periods: CalibrationPeriods | None = None
     """Calibration level of each time window. Null without validation by time windows, or with too few

@@ -7,10 +7,10 @@ from sklearn.utils.validation import check_is_fitted
 from core.artifact import algorithm_of
 from core.base.parameters import check_value
 from core.base.ranker import Ranker
-from core.errors import InvalidParameter, NotExportable
+from core.errors import InvalidParameter
 from core.probability import Calibration
 
-from .formats import Format, why_not
+from .formats import Format, check_exportable, refusal
 from .onnx_graph import write_onnx
 from .program import Unsupported, program_of
 from .python_file import write_python
@@ -55,8 +55,8 @@ def export_model(
 
     Notes
     -----
-    The scores of the Python file are those of `decision_function`, bit for bit; those of the others agree to 1e-9. All
-    take texts for the categories: one that the ranker does not know counts as missing.
+    The Python file has the scores of `decision_function`, bit for bit; the other formats agree to 1e-9. Categories are
+    strings in all formats: one that the ranker does not know counts as missing.
 
     Examples
     --------
@@ -72,15 +72,13 @@ def export_model(
     check_value("format", Format, format)
     check_value("calibration", Calibration | None, calibration)
     check_is_fitted(ranker)
-    algorithm = algorithm_of(ranker)
+    name = algorithm_of(ranker) or type(ranker).__name__
+    check_exportable(name, ranker.get_parameters(), format)
     try:
-        if reason := why_not(algorithm, ranker.get_parameters(), format):
-            raise Unsupported(reason)
         program = program_of(ranker)
         if format == "onnx":
             own = None if rows is None else ranker.checked_rows(rows)
             return write_onnx(program, ranker, calibration, own)
         return write_sql(program) if format == "sql" else write_python(program, calibration)
     except Unsupported as reason:
-        name = algorithm or type(ranker).__name__
-        raise NotExportable(f"{name} cannot be exported as {format}: {reason}") from None
+        raise refusal(name, format, reason) from None

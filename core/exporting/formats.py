@@ -6,6 +6,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from core.errors import NotExportable
+
 Format = Literal["onnx", "python", "sql"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
@@ -39,7 +41,17 @@ _REQUIRED: Mapping[str, tuple[Any, ...]] = MappingProxyType(
 """Values that a parameter must have."""
 
 
-def why_not(algorithm: str | None, parameters: Mapping[str, Any], format: Format) -> str | None:
+def refusal(algorithm: str, format: Format, reason: object) -> NotExportable:
+    return NotExportable(f"{algorithm} cannot be exported as {format}: {reason}")
+
+
+def check_exportable(algorithm: str, parameters: Mapping[str, Any], format: Format) -> None:
+    """Raise NotExportable if `why_not` names a reason."""
+    if reason := why_not(algorithm, parameters, format):
+        raise refusal(algorithm, format, reason)
+
+
+def why_not(algorithm: str, parameters: Mapping[str, Any], format: Format) -> str | None:
     """Return why a format cannot hold the rankers of an algorithm with these parameters; None if it may.
 
     A ranker that it may hold can still be too large, or have crosses. `source` is the library of an imported model.

@@ -20,8 +20,7 @@ from core.version import VERSION
 from .program import Column, Program, Split, Tree, Unsupported, step_tree
 
 MIN_RUNTIME = "1.24"
-"""Earlier versions answer set membership wrongly without an error (1.23 where a missing value is above), or lack
-`TreeEnsemble`."""
+"""Earlier versions lack `TreeEnsemble`, or evaluate sets of categories incorrectly without an error."""
 
 TOLERANCE = 1e-9
 """Greatest difference of a score, absolute below 1 and relative above."""
@@ -103,7 +102,7 @@ class _Graph:
             {
                 "onnxruntime": f">={MIN_RUNTIME}",
                 "outputs": ", ".join(outputs),
-                "missing": "NaN; for strings any that is no category",
+                "missing": "NaN; for strings, any string that is not a category",
             },
         )
         return model

@@ -9,7 +9,7 @@ from .program import Program
 
 _HEAD = '''"""A ranker that rankwright has exported. It needs no other file and no package.
 
-`score(row)` returns the score of a row, a dict from column names to numbers, texts and None.{of_probability}
+`score(row)` returns the score of a row, a dict from column names to numbers, strings and None.{of_probability}
 A missing value is None or NaN, and so is a category that the model does not know.
 """
 
