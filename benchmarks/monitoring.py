@@ -59,7 +59,7 @@ def percent(part: float | np.floating[Any]) -> str:
 
 
 def scores_of(validation: Measurement, periods: Sequence[Measurement]) -> np.ndarray:
-    """Standardised fall of each look alone."""
+    """Standardised fall of each test alone."""
     return np.array(
         [
             (validation.value - each.value) / math.sqrt(validation.variance + each.variance)
@@ -226,11 +226,11 @@ def paired(trials: int, chosen: Sequence[str]) -> Iterator[str]:
     for name, (metric, options) in EQUAL.items():
         false, equivalent = 0, []
         for trial in range(few):
-            looks = compare_by_period(
+            tests = compare_by_period(
                 *draw(np.random.default_rng([36, trial]), WEEKS, **options), metric
             )
-            false += looks[-1].winner is not None
-            weeks = [look.period for look in looks if look.equivalent]
+            false += tests[-1].winner is not None
+            weeks = [test.period for test in tests if test.equivalent]
             equivalent.append(weeks[0] if weeks else NEVER)
         yield f"| {name} | {percent(false / few)} | {quartiles(equivalent)} |"
     peeking = [
@@ -246,11 +246,11 @@ def paired(trials: int, chosen: Sequence[str]) -> Iterator[str]:
     for areas in ((0.8, 0.805), (0.8, 0.81), (0.8, 0.82)):
         won, wrong, foreseen = [], 0, []
         for trial in range(few):
-            looks = compare_by_period(*draw(np.random.default_rng([37, trial]), WEEKS, areas=areas))
-            weeks = [look.period for look in looks if look.winner == "challenger"]
+            tests = compare_by_period(*draw(np.random.default_rng([37, trial]), WEEKS, areas=areas))
+            weeks = [test.period for test in tests if test.winner == "challenger"]
             won.append(weeks[0] if weeks else NEVER)
-            wrong += looks[-1].winner == "champion"
-            foreseen.append(math.ceil((looks[1].rows + (looks[1].further_rows or 0)) / 2000))
+            wrong += tests[-1].winner == "champion"
+            foreseen.append(math.ceil((tests[1].rows + (tests[1].further_rows or 0)) / 2000))
         yield f"| {areas[0]:g}, {areas[1]:g} | {quartiles(won)} | {percent(wrong / few)} | {quartiles(foreseen)} |"
 
 

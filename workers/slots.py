@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Found = Literal["message", "look"]
+Found = Literal["message", "poll"]
 
 PAUSE_SECONDS = 1.0
 LEFT_BYTES = 512 * 1024**2
-LOOKS_TO_WORRY = 5
+POLLS_TO_WORRY = 5
 READY_SECONDS = 0.1  # between two checks whether to stop waiting for a slot
 
 
@@ -69,8 +69,8 @@ class Slots:
         self.ready = threading.Event()  # a slot has been ready for work
         self.waited_at = -math.inf  # when a job last waited long for a kernel
         self.by_message = 0
-        self.by_look = 0
-        self.looks_in_a_row = 0
+        self.by_poll = 0
+        self.polls_in_a_row = 0
         self._changed = threading.Condition()
         self.idle = 0
         self._wake_ups = 0
@@ -113,14 +113,14 @@ class Slots:
             self._changed.notify_all()  # a wake-up may be waiting for an idle slot
             try:
                 self._changed.wait_for(
-                    lambda: self._wake_ups or self.stopping.is_set(), self.settings.look_seconds
+                    lambda: self._wake_ups or self.stopping.is_set(), self.settings.poll_seconds
                 )
                 if self.stopping.is_set():
                     return None
                 if self._wake_ups:
                     self._wake_ups -= 1
                     return "message"
-                return "look"
+                return "poll"
             finally:
                 note_step("worker")
                 self.idle -= 1
@@ -134,10 +134,10 @@ class Slots:
         with self._changed:
             if found == "message":
                 self.by_message += 1
-                self.looks_in_a_row = 0
+                self.polls_in_a_row = 0
             else:
-                self.by_look += 1
-                self.looks_in_a_row += 1
+                self.by_poll += 1
+                self.polls_in_a_row += 1
 
 
 class _Slot(threading.Thread):
@@ -177,7 +177,7 @@ class _Slot(threading.Thread):
         slots = self._slots
         if self._warm_process() is None or (found := slots.wait_for_work()) is None:
             return
-        if found == "look" and not slots.db.reading(queue.has_work, slots.settings, KINDS):
+        if found == "poll" and not slots.db.reading(queue.has_work, slots.settings, KINDS):
             return
         first = True
         while (process := self._warm_process()) is not None:
@@ -290,7 +290,7 @@ class Presence(threading.Thread):
             session,
             slots.worker_id,
             by_message=slots.by_message,
-            by_look=slots.by_look,
+            by_poll=slots.by_poll,
             note=note,
         )
         if not known:
@@ -304,11 +304,11 @@ class Presence(threading.Thread):
 
     def _note(self) -> str | None:
         """Return a note for the worker's row if jobs are found only by polling, and log it once; else None."""
-        looks = self._slots.looks_in_a_row
-        worried, self._worried = self._worried, looks >= LOOKS_TO_WORRY
+        polls = self._slots.polls_in_a_row
+        worried, self._worried = self._worried, polls >= POLLS_TO_WORRY
         if not self._worried:
             return None
-        note = f"the last {looks} jobs were found by polling the table: no messages come from the broker"
+        note = f"the last {polls} jobs were found by polling the table: no messages come from the broker"
         if not worried:
             log.warning("%s", note)
         return note

@@ -14,11 +14,11 @@ from rankwright.errors import ProblemError
 from rankwright.types import (
     AliasShadow,
     Interval,
-    Look,
-    LookVersion,
     Metrics,
     MonitoredPeriod,
     OutcomeRule,
+    PeriodVersion,
+    ScheduledTest,
 )
 from starlette.responses import Response
 
@@ -59,9 +59,9 @@ STATUSES: Mapping[str, tuple[str, str]] = {
     "waiting": ("", "too few rows yet"),
     "not_tested": ("", "not tested"),
 }
-"""Results of a look: the class of the badge, and its words."""
+"""Statuses of a test: the class of the badge, and its words."""
 TESTS = ("passed", "alarm")
-"""Results of looks that have tested something."""
+"""Statuses of tests that were made."""
 POPULATIONS: Mapping[str, str] = {
     "all": "all decisions",
     "flagged": "flagged decisions only",
@@ -110,7 +110,7 @@ async def _show_monitor(
         settings=settings,
         found=found,
         as_of=None if day is None else day.isoformat(),
-        newest=newest_looks(periods),
+        newest=newest_tests(periods),
         months=_with_gaps(months),
         columns=_by_column(months),
         chart=_chart(periods[::-1], validation),
@@ -146,17 +146,17 @@ async def _names(page: Page, name: str) -> dict[str, str]:
 
 
 class PeriodRow(NamedTuple):
-    """A period, its looks by family, its counts. `known`, `positives`: None until outcomes are final, at `final_at`."""
+    """A period, its tests by family, its counts. `known`, `positives`: None until outcomes are final, at `final_at`."""
 
     of: MonitoredPeriod
-    looks: Mapping[str, Look]
+    tests: Mapping[str, ScheduledTest]
     known: int | None
     positives: int | None
     final_at: str | None
 
     @property
-    def ranking(self) -> Look | None:
-        return self.looks.get("ranking")
+    def ranking(self) -> ScheduledTest | None:
+        return self.tests.get("ranking")
 
     @property
     def missing(self) -> int | None:
@@ -227,14 +227,14 @@ class Month(NamedTuple):
     @property
     def aucs(self) -> Sequence[float]:
         """In ascending order."""
-        looks = [each.ranking for each in self.periods]
-        return sorted(each.value for each in looks if each is not None and each.value is not None)
+        tests = [each.ranking for each in self.periods]
+        return sorted(each.value for each in tests if each is not None and each.value is not None)
 
     @property
     def psi(self) -> float | None:
         """The greatest PSI of the score in a period."""
-        looks = [each.looks.get("unlabelled") for each in self.periods]
-        return max((each.value for each in looks if each and each.value is not None), default=None)
+        tests = [each.tests.get("unlabelled") for each in self.periods]
+        return max((each.value for each in tests if each and each.value is not None), default=None)
 
     @property
     def alarms(self) -> Sequence[str]:
@@ -249,15 +249,15 @@ class Month(NamedTuple):
         """Return the greatest PSI of each column in a period."""
         found: dict[str, float] = {}
         for each in self.periods:
-            look = each.looks.get("unlabelled")
-            for name, psi in ((look and look.psi) or {}).items():
+            test = each.tests.get("unlabelled")
+            for name, psi in ((test and test.psi) or {}).items():
                 found[name] = max(psi, found.get(name, psi))
         return found
 
     def _statuses(self, family: str) -> set[str]:
-        return {each.looks[family].status for each in self.periods if family in each.looks}
+        return {each.tests[family].status for each in self.periods if family in each.tests}
 
-    def _versions(self, periods: Sequence[PeriodRow]) -> list[LookVersion]:
+    def _versions(self, periods: Sequence[PeriodRow]) -> list[PeriodVersion]:
         return [version for each in periods for version in each.of.versions]
 
 
@@ -311,33 +311,33 @@ def _by_column(months: Sequence[Month]) -> ColumnTable | None:
     return ColumnTable([name for name, _ in found], rows, len(names) - len(rows))
 
 
-def newest_looks(periods: Sequence[PeriodRow]) -> list[Look]:
-    """Return the newest look of each family at decisions: the newest test, or if there was none, the newest reason."""
-    found: dict[str, Look] = {}
+def newest_tests(periods: Sequence[PeriodRow]) -> list[ScheduledTest]:
+    """Return each family's newest test of a period with decisions or, if none was made, the newest reason."""
+    found: dict[str, ScheduledTest] = {}
     for each in periods:
-        for family, look in each.looks.items() if each.of.decisions else ():
+        for family, test in each.tests.items() if each.of.decisions else ():
             known = found.get(family)
-            if known is None or (known.status not in TESTS and look.status in TESTS):
-                found[family] = look
+            if known is None or (known.status not in TESTS and test.status in TESTS):
+                found[family] = test
     return [found[family] for family in FAMILIES if family in found]
 
 
 def period_row(of: MonitoredPeriod, outcome: OutcomeRule | None) -> PeriodRow:
     """`outcome` is the rule of the monitor."""
-    looks: dict[str, Look] = {each.family: each for each in of.looks}
+    tests: dict[str, ScheduledTest] = {each.family: each for each in of.tests}
     known = positives = final_at = None
-    if "ranking" in looks:
+    if "ranking" in tests:
         known = sum(each.known for each in of.versions)
         positives = sum(each.positives for each in of.versions)
     elif outcome is not None:
         end = datetime.fromisoformat(of.end)
         final_at = (end + timedelta(days=outcome.horizon_days)).date().isoformat()
-    return PeriodRow(of, looks, known, positives, final_at)
+    return PeriodRow(of, tests, known, positives, final_at)
 
 
 async def _validation(page: Page, periods: Sequence[PeriodRow]) -> dict[str, Interval]:
     """Return validation AUCs of the models that were tested last."""
-    ids = [look.model_id for each in periods if (look := each.ranking) is not None]
+    ids = [test.model_id for each in periods if (test := each.ranking) is not None]
     known = list(dict.fromkeys(id_ for id_ in ids if id_ is not None))[:MAX_MODELS]
     found = await asyncio.gather(
         *(attempt(page.client.models[id_].read_metrics(), 404, 409, 422) for id_ in known)
@@ -353,19 +353,19 @@ def _chart(periods: Sequence[PeriodRow], validation: Mapping[str, Interval]) -> 
     """Draw each AUC beside the one it is compared with."""
     drawn: list[charts.Compared] = []
     for each in periods:
-        look = each.ranking
+        test = each.ranking
         found = reference = None
-        if look is not None and look.value is not None:
-            low, high = (look.value if end is None else end for end in (look.low, look.high))
-            found = charts.Estimate(each.first_day, look.value, low, high)
-        if look is not None and look.expected is not None:
-            auc = validation.get(look.model_id or "")
-            limits = look.expected, look.expected
+        if test is not None and test.value is not None:
+            low, high = (test.value if end is None else end for end in (test.low, test.high))
+            found = charts.Estimate(each.first_day, test.value, low, high)
+        if test is not None and test.expected is not None:
+            auc = validation.get(test.model_id or "")
+            limits = test.expected, test.expected
             # After an alarm the reference may be that of later periods.
-            if auc is not None and abs((auc.value or 0.0) - look.expected) < 1e-6:
-                limits = auc.low or look.expected, auc.high or look.expected
-            reference = charts.Estimate("reference", look.expected, *limits)
-        alarm = look is not None and look.status == "alarm"
+            if auc is not None and abs((auc.value or 0.0) - test.expected) < 1e-6:
+                limits = auc.low or test.expected, auc.high or test.expected
+            reference = charts.Estimate("reference", test.expected, *limits)
+        alarm = test is not None and test.status == "alarm"
         drawn.append(charts.Compared(each.first_day, found, reference, alarm))
     measured = [number for number, each in enumerate(drawn) if each.estimate]
     if not measured:
@@ -405,9 +405,9 @@ def _shadow_chart(found: AliasShadow) -> Markup | None:
     tolerance = found.tolerance or 0.0
     equal = charts.Estimate("no difference", 0.0, -tolerance, tolerance)
     drawn = []
-    for look in found.looks[:DRAWN][::-1]:
-        if (of := look.comparison) is not None:
-            day = look.period_start[:10]
+    for test in found.tests[:DRAWN][::-1]:
+        if (of := test.comparison) is not None:
+            day = test.period_start[:10]
             estimate = charts.Estimate(day, of.difference, of.low, of.high)
             drawn.append(charts.Compared(day, estimate, equal, alarm=False))
     if not drawn:

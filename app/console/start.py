@@ -49,7 +49,7 @@ async def read_start(page: PageDep) -> Response:
         requests=requests,
         families=FAMILIES,
         more=None if shown == MOST_SHOWN else MOST_SHOWN,
-        is_empty=not (found.datasets or found.jobs_looked_through or found.models),
+        is_empty=not (found.datasets or found.searched_jobs or found.models),
         failed=failed,
         older=after is not None,
         running=found.under_way,

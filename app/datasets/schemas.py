@@ -212,7 +212,7 @@ class DatasetProfile(Resource):
     """Number of rows of each grade. Null unless the dataset is of kind `graded`."""
     columns: list[ColumnProfile]
     """The features and their distributions."""
-    rows_looked_at: int
+    profiled_rows: int
     """Number of rows that were read: all, or a random sample of a large table."""
     duplicates: Duplicates
     """Rows that are equal to another row."""
@@ -225,7 +225,7 @@ class DatasetProfile(Resource):
             dataset,
             dataset_id=dataset.id,
             columns=profile.columns,
-            rows_looked_at=profile.rows,
+            profiled_rows=profile.rows,
             duplicates=describe_copies(dataset, profile.duplicates),
         )
 

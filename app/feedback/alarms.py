@@ -1,4 +1,4 @@
-"""Alarms of the monitor. A person acknowledges each with a reason, and chooses the reference of the next looks."""
+"""Alarms of the monitor. A person acknowledges each with a reason, and chooses the reference of the next tests."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ async def read_monitor(
     caller: CallerDep,
     as_of: AsOf = None,
 ) -> AliasMonitor:
-    """Return the settings, the scheduled tests of each period (`looks`), the alarms, the losses, the error probability
+    """Return the settings, the scheduled tests of each period (`tests`), the alarms, the losses, the error probability
     that is spent and left, and the smallest fall of the AUC that the monitor can find.
 
     A scheduled test is made once, after the end of its period (and after the horizon, if it needs outcomes), and never

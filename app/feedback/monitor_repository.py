@@ -1,4 +1,4 @@
-"""Queries for the monitor: aliases to monitor, looks, alarms."""
+"""Queries for the monitor: aliases to monitor, tests, alarms."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from app.platform.tables import (
     JobState,
     Model,
     ModelAliasHistory,
-    MonitorLook,
+    MonitorTest,
 )
 
 
 class MonitoredAlias(NamedTuple):
-    """An alias by owner, name and alias: the key of its settings, decisions, looks and alarms."""
+    """An alias by owner, name and alias: the key of its settings, decisions, tests and alarms."""
 
     owner: str
     name: str
@@ -73,7 +73,7 @@ def states_of(
 ) -> dict[tuple[str, str], MonitorState]:
     """Return what is known of each (name, alias)."""
 
-    def of_alias(table: type[Alarm | MonitorLook]) -> ColumnElement[bool]:
+    def of_alias(table: type[Alarm | MonitorTest]) -> ColumnElement[bool]:
         name, alias = table.name == AliasFeedback.name, table.alias == AliasFeedback.alias
         return table.readable_by(owner) & name & alias
 
@@ -86,7 +86,7 @@ def states_of(
         .group_by(AliasFeedback.name, AliasFeedback.alias)
     )
     alarms = select(func.count()).where(of_alias(Alarm), Alarm.acknowledged_at.is_(None))
-    tested = select(func.max(MonitorLook.period_end)).where(of_alias(MonitorLook))
+    tested = select(func.max(MonitorTest.period_end)).where(of_alias(MonitorTest))
     key = tuple_(AliasFeedback.name, AliasFeedback.alias, AliasFeedback.revision)
     statement = select(AliasFeedback, alarms.scalar_subquery(), tested.scalar_subquery()).where(
         AliasFeedback.readable_by(owner), key.in_(newest)
@@ -182,44 +182,44 @@ def revisions_of(
     return session.scalars(statement).all()
 
 
-def looks_of(
+def scheduled_tests_of(
     session: Session, owner: str, name: str, alias: str, *, at: float | None = None
-) -> Sequence[MonitorLook]:
-    """In the order of periods; with `at`, only looks made by then."""
-    statement = select(MonitorLook).where(
-        MonitorLook.readable_by(owner),
-        MonitorLook.name == name,
-        MonitorLook.alias == alias,
+) -> Sequence[MonitorTest]:
+    """In the order of periods; with `at`, only tests made by then."""
+    statement = select(MonitorTest).where(
+        MonitorTest.readable_by(owner),
+        MonitorTest.name == name,
+        MonitorTest.alias == alias,
     )
     if at is not None:
-        statement = statement.where(MonitorLook.looked_at <= at)
-    return session.scalars(statement.order_by(MonitorLook.period_start, MonitorLook.family)).all()
+        statement = statement.where(MonitorTest.tested_at <= at)
+    return session.scalars(statement.order_by(MonitorTest.period_start, MonitorTest.family)).all()
 
 
-def looked_periods(
+def tested_periods(
     session: Session, owner: str, name: str, alias: str
 ) -> Sequence[Row[str, float, float]]:
-    """Return family, start and end of each look, in the order of periods, without the results, which are large."""
+    """Return family, start and end of each test, in the order of periods, without the results, which are large."""
     statement = (
-        select(MonitorLook.family, MonitorLook.period_start, MonitorLook.period_end)
-        .where(MonitorLook.belongs_to(owner), MonitorLook.name == name, MonitorLook.alias == alias)
-        .order_by(MonitorLook.period_start, MonitorLook.family)
+        select(MonitorTest.family, MonitorTest.period_start, MonitorTest.period_end)
+        .where(MonitorTest.belongs_to(owner), MonitorTest.name == name, MonitorTest.alias == alias)
+        .order_by(MonitorTest.period_start, MonitorTest.family)
     )
     return session.execute(statement).all()
 
 
-def last_looked(session: Session, owner: str, name: str, alias: str, family: str) -> float | None:
-    """Return the start of the family's last period with a look."""
-    statement = select(func.max(MonitorLook.period_start)).where(
-        MonitorLook.belongs_to(owner),
-        MonitorLook.name == name,
-        MonitorLook.alias == alias,
-        MonitorLook.family == family,
+def last_tested(session: Session, owner: str, name: str, alias: str, family: str) -> float | None:
+    """Return the start of the family's last period with a test."""
+    statement = select(func.max(MonitorTest.period_start)).where(
+        MonitorTest.belongs_to(owner),
+        MonitorTest.name == name,
+        MonitorTest.alias == alias,
+        MonitorTest.family == family,
     )
     return session.scalar(statement)
 
 
-def add_look(
+def add_test(
     session: Session,
     of: MonitoredAlias,
     family: str,
@@ -227,10 +227,10 @@ def add_look(
     revision: int,
     found: Json,
 ) -> bool:
-    """Insert a look. Returns False if it exists already; it is then not changed."""
+    """Insert a test. Returns False if it exists already; it is then not changed."""
     start, end = period
     statement = (
-        upsert_into(session, MonitorLook)
+        upsert_into(session, MonitorTest)
         .values(
             **of._asdict(),
             family=family,
@@ -238,10 +238,10 @@ def add_look(
             period_end=end,
             revision=revision,
             found=found,
-            looked_at=db_now(),
+            tested_at=db_now(),
         )
         .on_conflict_do_nothing()
-        .returning(MonitorLook.family)
+        .returning(MonitorTest.family)
     )
     return session.execute(statement).one_or_none() is not None
 

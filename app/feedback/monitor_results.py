@@ -8,19 +8,6 @@ from functools import partial
 from typing import Any, cast
 
 from app.feedback import monitor_repository as repository
-from app.feedback.look_words import say_detectable
-from app.feedback.looks import (
-    CALIBRATION,
-    RANKING,
-    SHADOW,
-    UNLABELLED,
-    CalibrationReference,
-    StoredLook,
-    alpha_of,
-    measurements,
-    reference_of,
-    tested_families,
-)
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.monitor_schemas import (
     AliasMonitor,
@@ -30,13 +17,26 @@ from app.feedback.monitor_schemas import (
     MonitoredPeriod,
     SwapSet,
     alarm_of,
-    look_of,
+    scheduled_test_of,
     shadow_comparison_of,
-    shadow_look_of,
+    shadow_test_of,
 )
 from app.feedback.monitoring import calibrations_of, unseen_from
 from app.feedback.periods import PLANNED
+from app.feedback.scheduled_tests import (
+    CALIBRATION,
+    RANKING,
+    SHADOW,
+    UNLABELLED,
+    CalibrationReference,
+    StoredTest,
+    alpha_of,
+    measurements,
+    reference_of,
+    tested_families,
+)
 from app.feedback.shadow import total_swap
+from app.feedback.wording import say_detectable
 from app.models import aliases, curves
 from app.models import repository as model_repository
 from app.models import service as models
@@ -44,7 +44,7 @@ from app.models.service import VALIDATION
 from app.platform.documents import MonitorSettings, StoredFeedback
 from app.platform.errors import check_name
 from app.platform.sql import Session, read_clock
-from app.platform.tables import MonitorLook
+from app.platform.tables import MonitorTest
 from core.errors import InvalidParameter
 
 MAX_SHOWN = 100
@@ -67,7 +67,7 @@ def read(
         aliases.get_alias(session, owner, name, alias)  # raises NotFound
     settings = None if row is None else row.settings
     monitor = None if settings is None else settings["monitor"]
-    looks = repository.looks_of(session, *of, at=at)
+    tests = repository.scheduled_tests_of(session, *of, at=at)
     counts = repository.count_decisions(session, *of)
     alarms = repository.alarms_of(session, *of, at=at)[:MAX_SHOWN]
     for alarm in alarms:
@@ -75,7 +75,7 @@ def read(
         if alarm.acknowledged_at is not None and alarm.acknowledged_at > at:
             session.expunge(alarm)
             alarm.acknowledged_at = alarm.reason = alarm.reference = alarm.author = None
-    compute = None if current is None else find_detectable(session, of, settings, looks)
+    compute = None if current is None else find_detectable(session, of, settings, tests)
     return lambda: AliasMonitor(
         name=name,
         alias=alias,
@@ -83,20 +83,20 @@ def read(
         revision=None if row is None else row.revision,
         settings=monitor,
         outcome=None if settings is None else settings["outcome"],
-        budget=[] if monitor is None else _budget(monitor, looks),
+        budget=[] if monitor is None else _budget(monitor, tests),
         detectable=None if compute is None else compute(),
         recorded=counts[0],
         lost=counts[1],
         alarms=[alarm_of(row) for row in alarms],
-        periods=_periods(looks),
+        periods=_periods(tests),
     )
 
 
-def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[FamilyBudget]:
-    """Return the α used in each family's newest term. A look has its series'; earlier series of the term add theirs."""
+def _budget(monitor: MonitorSettings, tests: Sequence[MonitorTest]) -> list[FamilyBudget]:
+    """Return the α used in each family's newest term. A test has its series'; earlier series of the term add theirs."""
     found = []
     for family in tested_families(monitor):
-        own = [look.found for look in looks if look.family == family]
+        own = [test.found for test in tests if test.family == family]
         term = own[-1]["term_start"] if own else None
         by_series = {
             each["since"]: each["alpha_spent"] for each in own if each["term_start"] == term
@@ -111,16 +111,16 @@ def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[Fami
     return found
 
 
-def _periods(looks: Sequence[MonitorLook]) -> list[MonitoredPeriod]:
-    by_period: dict[float, list[MonitorLook]] = {}
-    for look in looks:
-        if look.family == SHADOW:
+def _periods(tests: Sequence[MonitorTest]) -> list[MonitoredPeriod]:
+    by_period: dict[float, list[MonitorTest]] = {}
+    for test in tests:
+        if test.family == SHADOW:
             continue
-        by_period.setdefault(look.period_start, []).append(look)
+        by_period.setdefault(test.period_start, []).append(test)
     found = []
     for start in sorted(by_period, reverse=True)[:MAX_SHOWN]:
         own = by_period[start]
-        details = {look.family: look.found["details"] for look in own}
+        details = {test.family: test.found["details"] for test in own}
         early, mature = details.get(UNLABELLED, {}), details.get(RANKING)
         versions = (early if mature is None else mature).get("versions") or early.get("versions")
         first = own[0]
@@ -132,7 +132,7 @@ def _periods(looks: Sequence[MonitorLook]) -> list[MonitoredPeriod]:
                 lost=early.get("lost", 0),
                 corrections=None if mature is None else mature.get("corrections", 0),
                 versions=versions or [],
-                looks=[look_of(look) for look in own],
+                tests=[scheduled_test_of(test) for test in own],
             )
         )
     return found
@@ -142,7 +142,7 @@ def find_detectable(
     session: Session,
     of: MonitoredAlias,
     settings: StoredFeedback | None,
-    looks: Sequence[MonitorLook] | None = None,
+    tests: Sequence[MonitorTest] | None = None,
 ) -> Callable[[], DetectableDrop | None] | None:
     """Read what the smallest detectable fall of the AUC is computed from, by the returned function.
 
@@ -155,12 +155,12 @@ def find_detectable(
     measured = curves.find_curve_on(session, model, VALIDATION)
     if measured is None:
         return None
-    if looks is None:
-        looks = repository.looks_of(session, *of)
+    if tests is None:
+        tests = repository.scheduled_tests_of(session, *of)
     own = [
-        cast(StoredLook, look.found)
-        for look in looks
-        if look.family == RANKING and look.found["model_id"] == model.id and look.found["known"]
+        cast(StoredTest, test.found)
+        for test in tests
+        if test.family == RANKING and test.found["model_id"] == model.id and test.found["known"]
     ]
     calibrations = calibrations_of(session, model)
     return partial(_detectable, measured, monitor, own, calibrations[-1] if calibrations else None)
@@ -169,10 +169,10 @@ def find_detectable(
 def _detectable(
     measured: curves.PartCurve,
     monitor: MonitorSettings,
-    looks: Sequence[StoredLook],
+    tests: Sequence[StoredTest],
     calibration: CalibrationReference | None,
 ) -> DetectableDrop:
-    """`looks` are those of the ranking with outcomes."""
+    """`tests` are those of the ranking with outcomes."""
     from core.monitoring import (
         measure_on_stored_curve,
         recurrence_of,
@@ -181,7 +181,7 @@ def _detectable(
     )
 
     validation = measure_on_stored_curve(measured.curve, measured.totals)
-    known = looks[-1] if looks else None
+    known = tests[-1] if tests else None
     rows = prevalence = None
     if known is not None and 0 < known["positives"] < known["known"]:
         rows, prevalence = float(known["known"]), known["positives"] / known["known"]
@@ -200,9 +200,9 @@ def _detectable(
             alpha=alpha_of(RANKING, monitor),
             tolerance=monitor["tolerance"].get("auc", 0.0),
             power=POWER,
-            recurrence=recurrence_of([each.by_entity for each in measurements(looks)]),
+            recurrence=recurrence_of([each.by_entity for each in measurements(tests)]),
         )
-    except InvalidParameter:  # too few rows for a single look within a plan
+    except InvalidParameter:  # too few rows for a single test within a plan
         found = None
     drop = None if found is None or rows is None or found.drop > 1.0 else found.drop
     floor = None if found is None or found.floor > 1.0 else found.floor
@@ -222,9 +222,9 @@ def _detectable(
         "odds": odds,
         "power": POWER,
         "rows": rows,
-        "periods_per_look": None
+        "periods_per_test": None
         if found is None or rows is None
-        else found.periods_per_look * days,
+        else found.periods_per_test * days,
         "validation_positives": validation.positives,
         "validation_negatives": validation.negatives,
     }
@@ -238,12 +238,12 @@ def read_shadow(session: Session, owner: str, name: str, alias: str) -> AliasSha
     aliases.get_alias(session, owner, name, alias)
     row = repository.settings_of(session, *of)
     shadow = None if row is None or row.settings is None else row.settings["shadow"]
-    looks = [look for look in repository.looks_of(session, *of) if look.family == SHADOW]
-    looks = [look for look in looks if look.found["model_id"] is not None]
-    start = looks[-1].found["term_start"] if looks else None
-    own = [look for look in looks if look.found["term_start"] == start]
+    tests = [test for test in repository.scheduled_tests_of(session, *of) if test.family == SHADOW]
+    tests = [test for test in tests if test.found["model_id"] is not None]
+    start = tests[-1].found["term_start"] if tests else None
+    own = [test for test in tests if test.found["term_start"] == start]
     details = own[-1].found["details"] if own else {}
-    swap = total_swap([cast(StoredLook, look.found) for look in own])
+    swap = total_swap([cast(StoredTest, test.found) for test in own])
     compared = [each for each in own if each.found["details"]["comparison"] is not None]
     return AliasShadow(
         name=name,
@@ -257,5 +257,5 @@ def read_shadow(session: Session, owner: str, name: str, alias: str) -> AliasSha
             compared[-1].found["details"]["comparison"] if compared else None
         ),
         swap=None if swap is None else SwapSet.model_validate(swap),
-        looks=[shadow_look_of(look) for look in own[: -MAX_SHOWN - 1 : -1]],
+        tests=[shadow_test_of(test) for test in own[: -MAX_SHOWN - 1 : -1]],
     )

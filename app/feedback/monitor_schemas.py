@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from app.feedback.group_looks import ComparedGroup
-from app.feedback.look_words import say_comparison, say_look
-from app.feedback.looks import FAMILIES, STATUSES, TESTED, LookVersion
+from app.feedback.group_tests import ComparedGroup
+from app.feedback.scheduled_tests import FAMILIES, STATUSES, TESTED, PeriodVersion
+from app.feedback.wording import say_comparison, say_test
 from app.http.schemas import (
     Body,
     ModelId,
@@ -22,7 +22,7 @@ from app.http.schemas import (
 from app.platform.documents import MonitorSettings, OutcomeRule
 from app.platform.sql import Json
 from app.platform.tables import Alarm as AlarmRow
-from app.platform.tables import MonitorLook
+from app.platform.tables import MonitorTest
 
 _FAMILY = {
     "unlabelled": "drift of scores and columns",
@@ -56,7 +56,7 @@ _METRIC = {
 }
 
 
-class LookEstimate(Resource):
+class PeriodEstimate(Resource):
     """A metric with its 95 % confidence interval, which holds for this period alone, not for all tests together."""
 
     value: float
@@ -69,7 +69,7 @@ class LookEstimate(Resource):
     """Effective number of rows."""
 
 
-class LookMetrics(Resource):
+class PeriodMetrics(Resource):
     """Metrics of the decisions of a period, weighted by the inverse of the probability of review."""
 
     population: Annotated[str, one_of(_POPULATION)]
@@ -90,17 +90,17 @@ class LookMetrics(Resource):
     explored_needed: int | None
     """Further explored outcomes until the effective number of positives among them is 20, at the present rate. Null if
     the rate is not known, or nothing is explored."""
-    auc: LookEstimate | None
+    auc: PeriodEstimate | None
     """AUC. Null if the outcomes are of one class."""
-    precision: LookEstimate | None
+    precision: PeriodEstimate | None
     """Fraction of positives among flagged decisions. Null if these have no outcomes."""
-    miss_rate: LookEstimate | None
+    miss_rate: PeriodEstimate | None
     """Fraction of positives among decisions that were not flagged. Null if these have no outcomes."""
-    recall: LookEstimate | None
+    recall: PeriodEstimate | None
     """Fraction of the positives that were flagged. Null unless the population is `all`."""
 
 
-class LookWindow(Resource):
+class ChangeWindow(Resource):
     """The periods with the greatest standardised change."""
 
     first: int
@@ -155,7 +155,7 @@ class ShiftedColumn(Resource):
     words: Words
 
 
-class Look(Resource):
+class ScheduledTest(Resource):
     """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that arrive or are
     corrected later have no effect on it.
     """
@@ -167,7 +167,7 @@ class Look(Resource):
     reason: str | None
     """Why there was no test. Null if there was one."""
     words: Words
-    looked_at: Timestamp
+    tested_at: Timestamp
     """Time of the test."""
     revision: int
     """Revision of the feedback settings."""
@@ -214,11 +214,11 @@ class Look(Resource):
     bound of the guarantee has changed. 0: it has not begun again."""
     from_period: int | None
     """Number of the period in which the change probably began. Null without a test."""
-    window: LookWindow | None
+    window: ChangeWindow | None
     """The window of the test. Null without a test, and for other families."""
     missing: MissingOutcomes | None
     """What missing outcomes could change. Null without a test of the AUC or the calibration, or if none is missing."""
-    metrics: LookMetrics | None
+    metrics: PeriodMetrics | None
     """All metrics of the period, given with the AUC. Null for other families."""
     shifted: list[ShiftedColumn] | None
     """Columns that have shifted. Null unless the family is `unlabelled`."""
@@ -242,9 +242,9 @@ class MonitoredPeriod(Resource):
     """Number of decisions that were not recorded: a log was full, or a process ended."""
     corrections: int | None
     """Corrected outcomes, when the horizon had passed. Null before."""
-    versions: list[LookVersion]
+    versions: list[PeriodVersion]
     """Decisions by model and threshold, the most frequent first, at most 20."""
-    looks: list[Look]
+    tests: list[ScheduledTest]
     """The scheduled tests of this period so far, one for each family."""
 
 
@@ -277,7 +277,7 @@ class DetectableDrop(Resource):
     """Probability of an alarm."""
     rows: float | None
     """Rows per period that this is computed from. Null if none are known."""
-    periods_per_look: int | None
+    periods_per_test: int | None
     """Number of periods that are tested together, so that there are 50 rows of each class. Null if `rows` is null."""
     words: Words
     validation_positives: float
@@ -328,7 +328,7 @@ class AlarmAcknowledgement(Body):
     reference: Literal["keep", "renew"] = Field(examples=["keep"])
     """`keep`: later tests are compared with the validation as before. `renew`: the change is the new normal. AUC and
     calibration are then compared with the periods that raised the alarm, and shifts of the same columns raise no
-    further alarm while the alias serves the same model. In both cases the test begins again after the last look."""
+    further alarm while the alias serves the same model. In both cases the test begins again after this test."""
 
 
 class AliasMonitor(Resource):
@@ -408,7 +408,7 @@ class ShadowComparison(Resource):
     words: Words
 
 
-class ShadowLook(Resource):
+class ShadowTest(Resource):
     """The comparison in one period."""
 
     period_start: Timestamp
@@ -460,7 +460,7 @@ class AliasShadow(Resource):
     """The newest comparison of these two models. Null until there is one."""
     swap: SwapSet | None
     """Sum over the periods. Null if the champion has no threshold."""
-    looks: list[ShadowLook]
+    tests: list[ShadowTest]
     """Tests of the comparison of these two models, newest first, at most 100."""
 
 
@@ -471,34 +471,34 @@ def shadow_comparison_of(found: Json | None) -> ShadowComparison | None:
     return ShadowComparison.model_validate({**found, "words": say_comparison(found)})
 
 
-def shadow_look_of(row: MonitorLook) -> ShadowLook:
+def shadow_test_of(row: MonitorTest) -> ShadowTest:
     names = ("status", "reason", "rows", "known", "positives")
-    return ShadowLook.from_row(
+    return ShadowTest.from_row(
         row,
         **{name: row.found[name] for name in names},
         difference=row.found["value"],
         comparison=shadow_comparison_of(row.found["details"]["comparison"]),
-        words=say_look(row.family, row.found),
+        words=say_test(row.family, row.found),
     )
 
 
 def alarm_of(row: AlarmRow) -> Alarm:
     return Alarm.from_row(
-        row, model_id=row.found["model_id"], words=say_look(row.family, row.found)
+        row, model_id=row.found["model_id"], words=say_test(row.family, row.found)
     )
 
 
-def look_of(row: MonitorLook) -> Look:
+def scheduled_test_of(row: MonitorTest) -> ScheduledTest:
     found: dict[str, Any] = row.found
     details = found["details"]
     shifted = psi = None
     if row.family == "unlabelled":
         shifted, psi = details.get("shifted") or [], details.get("psi", {})
-    members = {name: found[name] for name in Look.model_fields if name in found}
-    return Look.from_row(
+    members = {name: found[name] for name in ScheduledTest.model_fields if name in found}
+    return ScheduledTest.from_row(
         row,
         **members,
-        words=say_look(row.family, row.found),
+        words=say_test(row.family, row.found),
         window=details.get("window"),
         missing=details.get("missing"),
         metrics=details.get("metrics"),

@@ -1,4 +1,4 @@
-"""The monitor job: makes the looks of an alias that are due, and raises alarms."""
+"""The monitor job: makes the tests of an alias that are due, and raises alarms."""
 
 from __future__ import annotations
 
@@ -10,24 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from typing_extensions import TypedDict
 
-from app.feedback import group_looks, outcome_repository, shadow
-from app.feedback import looks as looking
+from app.feedback import group_tests, outcome_repository, scheduled_tests, shadow
 from app.feedback import monitor_repository as repository
 from app.feedback.alarms import raise_alarm
 from app.feedback.attribution import AttributionRule, LabelValues, needed_span
-from app.feedback.looks import (
-    CALIBRATION,
-    GROUP_CALIBRATION,
-    GUARANTEE,
-    RANKING,
-    SELECTION,
-    SHADOW,
-    UNLABELLED,
-    Acknowledged,
-    CalibrationReference,
-    Series,
-    StoredLook,
-)
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.monitoring import MONITOR, Due, DuePeriod, calibrations_of, find_due
 from app.feedback.outcomes import Outcomes as OutcomeRows
@@ -44,6 +30,19 @@ from app.feedback.period_rows import (
     within,
 )
 from app.feedback.periods import DAY, Period, numbered_period
+from app.feedback.scheduled_tests import (
+    CALIBRATION,
+    GROUP_CALIBRATION,
+    GUARANTEE,
+    RANKING,
+    SELECTION,
+    SHADOW,
+    UNLABELLED,
+    Acknowledged,
+    CalibrationReference,
+    Series,
+    StoredTest,
+)
 from app.feedback.segments import FEATURE, PROTECTED
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
@@ -64,7 +63,7 @@ from app.platform.documents import (
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Session
-from app.platform.tables import Alarm, Model, ModelAliasHistory, MonitorLook
+from app.platform.tables import Alarm, Model, ModelAliasHistory, MonitorTest
 from app.scoring.batch_drift import DriftMonitor, DriftReference, find_reference
 from app.scoring.features import FeatureIndex
 from app.scoring.service import Served
@@ -103,12 +102,12 @@ class DuePeriodFile(TypedDict):
     shadow: bool
 
 
-class EarlierLook(TypedDict):
-    """A look that was made before."""
+class EarlierTest(TypedDict):
+    """A test that was made before."""
 
     family: str
     period_start: float
-    found: StoredLook
+    found: StoredTest
 
 
 class OutcomeFile(TypedDict):
@@ -128,23 +127,23 @@ class MonitorPayload(Work):
     models: list[MonitoredModel]
     challenger: MonitoredModel | None
     guarantees: dict[str, StoredGuarantee | None]
-    looks: list[EarlierLook]
+    tests: list[EarlierTest]
     acknowledged: list[Acknowledged]
 
 
-class MadeLook(EarlierLook):
-    """A look to store."""
+class MadeTest(EarlierTest):
+    """A test to store."""
 
     period_end: float
 
 
 class MonitorResult(Work):
     revision: int
-    looks: list[MadeLook]
+    tests: list[MadeTest]
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> MonitorPayload:
-    """Return the due looks, and the files of decisions, outcomes and models that they need."""
+    """Return the due tests, and the files of decisions, outcomes and models that they need."""
     of = _alias_of(claim)
     due = find_due(session, of)
     payload: MonitorPayload = {
@@ -158,14 +157,14 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "models": [],
         "challenger": None,
         "guarantees": {},
-        "looks": [],
+        "tests": [],
         "acknowledged": [],
     }
     if due is None or not due.periods:
         return payload
     # A period that waits is read again with the ones after it.
-    waiting = [look.period_start for look in due.looks if look.found["status"] == "waiting"]
-    waiting += _waiting_groups(due.looks)
+    waiting = [test.period_start for test in due.tests if test.found["status"] == "waiting"]
+    waiting += _waiting_groups(due.tests)
     start = min([due.periods[0].period.start, *waiting])
     needed = needed_span(
         AttributionRule.declared(due.settings["outcome"]), start, due.periods[-1].period.end
@@ -191,24 +190,24 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         ],
         "challenger": _challenger(session, claim.owner, due, workdir),
         "guarantees": {str(each.revision): each.guarantee for each in revisions},
-        "looks": [
+        "tests": [
             {
-                "family": look.family,
-                "period_start": look.period_start,
-                "found": cast(StoredLook, look.found),
+                "family": test.family,
+                "period_start": test.period_start,
+                "found": cast(StoredTest, test.found),
             }
-            for look in due.looks
+            for test in due.tests
         ],
-        "acknowledged": _acknowledged(due.looks, repository.alarms_of(session, *of)),
+        "acknowledged": _acknowledged(due.tests, repository.alarms_of(session, *of)),
     }
 
 
-def _waiting_groups(looks: Sequence[MonitorLook]) -> list[float]:
+def _waiting_groups(tests: Sequence[MonitorTest]) -> list[float]:
     """Return the starts of periods that are read again for groups with too few rows."""
     # A period without decisions or flags leaves what waits as it is.
     newest = {
         each.family: each.found["state"]["waiting"]
-        for each in looks
+        for each in tests
         if "waiting" in each.found["state"]
     }
     return [one["start"] for waiting in newest.values() for _, one in waiting]
@@ -295,16 +294,16 @@ def _model(session: Session, model: Model, workdir: Path) -> MonitoredModel:
     }
 
 
-def _acknowledged(looks: Sequence[MonitorLook], alarms: Sequence[Alarm]) -> list[Acknowledged]:
-    """Oldest first. The series ends with the last look before the acknowledgement."""
+def _acknowledged(tests: Sequence[MonitorTest], alarms: Sequence[Alarm]) -> list[Acknowledged]:
+    """Oldest first. The series ends with the last test before the acknowledgement."""
     found: list[Acknowledged] = []
     for alarm in reversed(alarms):
         if alarm.acknowledged_at is None or alarm.reference is None:
             continue
         seen = [
-            look
-            for look in looks
-            if look.family == alarm.family and look.looked_at <= alarm.acknowledged_at
+            test
+            for test in tests
+            if test.family == alarm.family and test.tested_at <= alarm.acknowledged_at
         ]
         if not seen:
             continue
@@ -329,18 +328,18 @@ def _acknowledged(looks: Sequence[MonitorLook], alarms: Sequence[Alarm]) -> list
 def run(payload: MonitorPayload, callback: Callback) -> MonitorResult:
     """Only computes, on the files that the payload names."""
     if not payload["periods"]:
-        return {"workdir": payload["workdir"], "revision": 0, "looks": []}
+        return {"workdir": payload["workdir"], "revision": 0, "tests": []}
     maker = _Maker(payload)
-    made: list[MadeLook] = []
+    made: list[MadeTest] = []
     periods = payload["periods"]
     for step, due in enumerate(periods):
         made += maker.make(due)
         callback(step + 1, len(periods), {})
-    return {"workdir": payload["workdir"], "revision": payload["revision"], "looks": made}
+    return {"workdir": payload["workdir"], "revision": payload["revision"], "tests": made}
 
 
 class _Maker:
-    """Makes the looks of the due periods in order; each look is input of the next one."""
+    """Makes the tests of the due periods in order; each test is input of the next one."""
 
     def __init__(self, payload: MonitorPayload) -> None:
         self._payload, self._settings = payload, payload["settings"]
@@ -348,8 +347,8 @@ class _Maker:
         self._models = {each["id"]: each for each in payload["models"]}
         self._served: dict[str, Served] = {}
         self._references: dict[str, Measurement | str] = {}
-        self._before: dict[str, list[StoredLook]] = {}
-        for each in sorted(payload["looks"], key=lambda look: look["period_start"]):
+        self._before: dict[str, list[StoredTest]] = {}
+        for each in sorted(payload["tests"], key=lambda test: test["period_start"]):
             self._before.setdefault(each["family"], []).append(each["found"])
         outcome = self._settings["outcome"]
         self._horizon = outcome["horizon_days"] * DAY
@@ -370,9 +369,9 @@ class _Maker:
         assert self._monitor_settings is not None
         return self._monitor_settings
 
-    def make(self, due: DuePeriodFile) -> list[MadeLook]:
+    def make(self, due: DuePeriodFile) -> list[MadeTest]:
         period = Period(due["kind"], due["start"], due["end"])
-        found: dict[str, StoredLook] = {}
+        found: dict[str, StoredTest] = {}
         if due["early"]:
             found[UNLABELLED] = self._drift(period)
         if due["mature"]:
@@ -387,16 +386,16 @@ class _Maker:
                 )
         if due["shadow"]:
             found[SHADOW] = self._shadow(period)
-        for family, look in found.items():
-            self._before.setdefault(family, []).append(look)
+        for family, test in found.items():
+            self._before.setdefault(family, []).append(test)
         return [
             {
                 "family": family,
                 "period_start": period.start,
                 "period_end": period.end,
-                "found": look,
+                "found": test,
             }
-            for family, look in found.items()
+            for family, test in found.items()
         ]
 
     def _acknowledged(self, family: str) -> Acknowledged | None:
@@ -433,7 +432,7 @@ class _Maker:
         curve = curves.read_curve(Path(self._payload["workdir"]) / model["curve"])
         return measure_on_stored_curve(curve, ClassTotals(*model["totals"]))
 
-    def _drift(self, period: Period) -> StoredLook:
+    def _drift(self, period: Period) -> StoredTest:
         """Compare a period's scores and recorded columns with the model's validation and training rows."""
         rows = read_period(self._payload["segments"], period, None, 0.0)
         before = self._before.get(UNLABELLED, [])
@@ -445,22 +444,22 @@ class _Maker:
                 if period.start <= each["first_at"] < period.end
             ),
         }
-        model_id = looking.tested_model(rows)
+        model_id = scheduled_tests.tested_model(rows)
         if model_id is None:
-            found = looking.without_decisions(period, "psi", before)
+            found = scheduled_tests.without_decisions(period, "psi", before)
             return {
                 **found,
                 "details": {"versions": [], "shifted": [], "psi": {}} | counts,
             }
-        own = looking.rows_of_model(rows, model_id)
+        own = scheduled_tests.rows_of_model(rows, model_id)
         acknowledged = self._acknowledged(UNLABELLED)
-        series = looking.series_of(period, model_id, before, acknowledged)
-        found = looking.look_at(period, series, model_id, "psi", own)
+        series = scheduled_tests.series_of(period, model_id, before, acknowledged)
+        found = scheduled_tests.begin_with_rows(period, series, model_id, "psi", own)
         drift = None
         if model_id in self._models:
             drift = self._compare(period, rows, model_id, found["planned"])
-        versions = looking.versions_of(rows)
-        found = looking.look_at_drift(found, drift, before, acknowledged, versions)
+        versions = scheduled_tests.versions_of(rows)
+        found = scheduled_tests.run_drift_test(found, drift, before, acknowledged, versions)
         return {**found, "details": found["details"] | counts}
 
     def _compare(self, period: Period, rows: PeriodRows, model_id: str, planned: int) -> Any:
@@ -475,7 +474,7 @@ class _Maker:
         reference.pop("threshold", None)
         if thresholds.size and np.isfinite(thresholds[-1]):
             reference["threshold"] = float(thresholds[-1])
-        alpha = looking.alpha_of(UNLABELLED, self._monitor) / planned
+        alpha = scheduled_tests.alpha_of(UNLABELLED, self._monitor) / planned
         wanted = _like_all(rows) & (rows.model == rows.models.index(model_id))
         monitor = DriftMonitor(reference, served, alpha, _alone(rows.take(wanted)))
         names = [name for name in served.features.names if name in recorded]
@@ -493,65 +492,73 @@ class _Maker:
                 monitor.add(_as_batch(part, served, names), floats(part.column("score")))
         return monitor.describe()
 
-    def _mature(self, period: Period) -> dict[str, StoredLook]:
+    def _mature(self, period: Period) -> dict[str, StoredTest]:
         assert self._outcomes is not None
         files = self._payload["segments"]
         rows = read_period(files, period, self._outcomes, period.end + self._horizon)
-        model_id = looking.tested_model(rows)
+        model_id = scheduled_tests.tested_model(rows)
         metrics = {RANKING: "auc", CALIBRATION: "calibration", GUARANTEE: "rate"}
         if model_id is None:
             return {
-                family: looking.without_decisions(period, metric, self._before.get(family, []))
+                family: scheduled_tests.without_decisions(
+                    period, metric, self._before.get(family, [])
+                )
                 for family, metric in metrics.items()
             }
-        own = looking.rows_of_model(rows, model_id)
-        found: dict[str, StoredLook] = {}
+        own = scheduled_tests.rows_of_model(rows, model_id)
+        found: dict[str, StoredTest] = {}
         for family, metric in metrics.items():
             before = self._before.get(family, [])
-            series = looking.series_of(period, model_id, before, self._acknowledged(family))
-            look = looking.look_at(period, series, model_id, metric, own)
+            series = scheduled_tests.series_of(period, model_id, before, self._acknowledged(family))
+            test = scheduled_tests.begin_with_rows(period, series, model_id, metric, own)
             waiting = self._with_waiting(period, series, model_id, own)
             if family == RANKING:
                 reference = self._renewed(RANKING, model_id, "measurement")
                 known_as = self._reference(model_id) if reference is None else reference
-                look = looking.look_at_ranking(look, series, waiting, known_as, self._monitor)
-                look["details"] |= {
-                    "versions": looking.versions_of(rows),
+                test = scheduled_tests.run_ranking_test(
+                    test, series, waiting, known_as, self._monitor
+                )
+                test["details"] |= {
+                    "versions": scheduled_tests.versions_of(rows),
                     "corrections": int(rows.corrected.sum()),
                 }
             elif family == CALIBRATION:
                 calibrated = self._calibration(model_id, period)
-                look = looking.look_at_calibration(look, series, waiting, calibrated, self._monitor)
+                test = scheduled_tests.run_calibration_test(
+                    test, series, waiting, calibrated, self._monitor
+                )
             else:
                 revision = str(int(own.alias_revision[np.argmax(own.at)]))
                 guarantee = self._payload["guarantees"].get(revision)
-                look = looking.look_at_guarantee(look, series, waiting, guarantee, self._monitor)
-            found[family] = look
+                test = scheduled_tests.run_guarantee_test(
+                    test, series, waiting, guarantee, self._monitor
+                )
+            found[family] = test
         return found
 
     def _compare_groups(
         self,
-        family: group_looks.GroupFamily,
+        family: group_tests.GroupFamily,
         period: Period,
         outcomes: Outcomes | None,
         as_of: float,
-    ) -> StoredLook:
+    ) -> StoredTest:
         segments, before = self._payload["segments"], self._before.get(family, [])
-        metric = group_looks.METRICS[family]
+        metric = group_tests.METRICS[family]
         rows = read_period(segments, period, outcomes, as_of)
-        model_id = looking.tested_model(rows)
+        model_id = scheduled_tests.tested_model(rows)
         if model_id is None:
-            return looking.without_decisions(period, metric, before)
-        series = looking.series_of(period, model_id, before, self._acknowledged(family))
-        own = looking.rows_of_model(rows, model_id)
-        found = looking.look_at(period, series, model_id, metric, own)
-        starts = [each["start"] for each in group_looks.waiting_of(series).values()]
+            return scheduled_tests.without_decisions(period, metric, before)
+        series = scheduled_tests.series_of(period, model_id, before, self._acknowledged(family))
+        own = scheduled_tests.rows_of_model(rows, model_id)
+        found = scheduled_tests.begin_with_rows(period, series, model_id, metric, own)
+        starts = [each["start"] for each in group_tests.waiting_of(series).values()]
         span = Period(period.kind, min([period.start, *starts]), period.end)
         if span != period:
             rows = read_period(segments, span, outcomes, as_of)
         texts = self._protected(span, rows)
         mine = rows.model == rows.models.index(model_id)
-        return group_looks.look_at_groups(
+        return group_tests.run_group_tests(
             family,
             found,
             series,
@@ -561,7 +568,7 @@ class _Maker:
             self._monitor,
         )
 
-    def _protected(self, span: Period, rows: PeriodRows) -> group_looks.Texts:
+    def _protected(self, span: Period, rows: PeriodRows) -> group_tests.Texts:
         """Return the protected columns of the rows."""
         groups = self._monitor["protected"]
         assert groups is not None
@@ -580,14 +587,14 @@ class _Maker:
         self, period: Period, series: Series, model_id: str, rows: PeriodRows
     ) -> PeriodRows:
         """Add the rows of earlier periods that had too few to be tested alone."""
-        first = looking.pending_from(series)
+        first = scheduled_tests.pending_from(series)
         if first == series.number:
             return rows
         begin = numbered_period(series.term_start, period.kind, first)
         span = Period(period.kind, begin.start, period.end)
         as_of = period.end + self._horizon
         every = read_period(self._payload["segments"], span, self._outcomes, as_of)
-        return looking.rows_of_model(every, model_id)
+        return scheduled_tests.rows_of_model(every, model_id)
 
     def _calibration(
         self, model_id: str, period: Period
@@ -606,13 +613,13 @@ class _Maker:
                 return CalibrationMeasurement(level, self._renewed(CALIBRATION, model_id, "slope"))
         return newest
 
-    def _shadow(self, period: Period) -> StoredLook:
+    def _shadow(self, period: Period) -> StoredTest:
         """Compare the model that decided with the shadow model."""
         assert self._outcomes is not None
         before = self._before.get(SHADOW, [])
         as_of = period.end + self._horizon
         rows = read_period(self._payload["segments"], period, self._outcomes, as_of)
-        champion_id, challenger = looking.tested_model(rows), self._payload["challenger"]
+        champion_id, challenger = scheduled_tests.tested_model(rows), self._payload["challenger"]
         if champion_id is None:
             return shadow.without_comparison(period, before, "there are no decisions")
         if challenger is None:
@@ -657,7 +664,7 @@ class _Maker:
     def _renewed(self, family: str, model_id: str, name: str) -> Measurement | None:
         """Return the reference that the last acknowledgement renewed: the mean over the window of the alarm.
 
-        `name` is the measurement in the state of a look.
+        `name` is the measurement in the state of a test.
         """
         from core.monitoring import Measurement
         from core.monitoring.recurrence import covariance_factor
@@ -681,7 +688,7 @@ class _Maker:
         ]
         if not inside:
             return None
-        parts = [looking.restored(Measurement, each[name]) for each in inside]
+        parts = [scheduled_tests.restored(Measurement, each[name]) for each in inside]
         weights = np.array([each.weight for each in parts])
         weights /= weights.sum()
         errors = covariance_factor(
@@ -766,25 +773,25 @@ def _read_outcomes(owner: str, files: Sequence[OutcomeFile]) -> pa.Table:
     return pa.concat_tables([schema().empty_table(), *tables]).unify_dictionaries()
 
 
-def publish(blobs: Publisher, claim: Claim, result: MonitorResult) -> Sequence[MadeLook]:
-    """Looks have no files."""
-    return result["looks"]
+def publish(blobs: Publisher, claim: Claim, result: MonitorResult) -> Sequence[MadeTest]:
+    """Tests have no files."""
+    return result["tests"]
 
 
 def complete(
-    session: Session, claim: Claim, result: MonitorResult, made: Sequence[MadeLook]
+    session: Session, claim: Claim, result: MonitorResult, made: Sequence[MadeTest]
 ) -> None:
-    """Write the looks that do not exist yet, with their alarms."""
+    """Write the tests that do not exist yet, with their alarms."""
     of = _alias_of(claim)
     raised = 0
     for each in made:
-        look, family, start = each["found"], each["family"], each["period_start"]
-        is_new = repository.add_look(
-            session, of, family, (start, each["period_end"]), result["revision"], dict(look)
+        test, family, start = each["found"], each["family"], each["period_start"]
+        is_new = repository.add_test(
+            session, of, family, (start, each["period_end"]), result["revision"], dict(test)
         )
-        if is_new and look["status"] == "alarm":
-            raised += raise_alarm(session, of, family, start, dict(look)) is not None
-    messages = [f"{len(made)} looks"] if made else []
+        if is_new and test["status"] == "alarm":
+            raised += raise_alarm(session, of, family, start, dict(test)) is not None
+    messages = [f"{len(made)} tests"] if made else []
     if raised:
         messages.append(f"{raised} new alarms of {of.reference}")
     queue.finish(session, claim, messages=messages)

@@ -1,7 +1,7 @@
-"""The monitor of an alias: which looks are due, and their jobs.
+"""The monitor of an alias: which tests are due, and their jobs.
 
-A look at columns and scores is due when its period has ended, and looks that need outcomes when the horizon has passed
-since then. Each look is made exactly once: the primary key of its row is the alias, the family and the period.
+A test of columns and scores is due when its period has ended, and tests that need outcomes when the horizon has passed
+since then. Each test is made exactly once: the primary key of its row is the alias, the family and the period.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from app.feedback import monitor_repository as repository
-from app.feedback.looks import (
+from app.feedback.monitor_repository import MonitoredAlias
+from app.feedback.periods import DAY, Period, period_at, periods_between
+from app.feedback.scheduled_tests import (
     RANKING,
     SHADOW,
     UNLABELLED,
     CalibrationReference,
 )
-from app.feedback.monitor_repository import MonitoredAlias
-from app.feedback.periods import DAY, Period, period_at, periods_between
 from app.jobs import service as jobs
 from app.models import repository as model_repository
 from app.models import service as models
@@ -25,10 +25,10 @@ from app.platform.documents import Interval, PeriodKind, StoredFeedback
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Session, read_clock
-from app.platform.tables import AliasFeedback, Job, Model, MonitorLook
+from app.platform.tables import AliasFeedback, Job, Model, MonitorTest
 
 MONITOR = "monitor"
-"""The kind of job that makes looks."""
+"""The kind of job that makes tests."""
 SEALED_SECONDS = 3600.0
 """Time after the end of a period until which its last decisions are stored."""
 RETRY_SECONDS = 3600.0
@@ -43,7 +43,7 @@ _MOST_CALIBRATIONS = 100  # the newest: earlier ones are not in use any more
 
 
 class DuePeriod(NamedTuple):
-    """A period with its due looks: at columns and scores, those that need outcomes, and the shadow comparison."""
+    """A period with its due tests: those of columns and scores, those that need outcomes, and the shadow comparison."""
 
     period: Period
     early: bool
@@ -52,16 +52,16 @@ class DuePeriod(NamedTuple):
 
 
 class Due(NamedTuple):
-    """The settings of an alias, and its periods with due looks, oldest first."""
+    """The settings of an alias, and its periods with due tests, oldest first."""
 
     row: AliasFeedback
     settings: StoredFeedback
     periods: list[DuePeriod]
-    looks: Sequence[MonitorLook]
+    tests: Sequence[MonitorTest]
 
 
 def may_be_due(session: Session, of: MonitoredAlias) -> bool:
-    """Return False if no look of an alias is due; else ask `schedule`. Asked every minute: reads few rows, unlocked."""
+    """Return False if no test of an alias is due; else ask `schedule`. Asked every minute: reads few rows, unlocked."""
     row = repository.settings_of(session, *of)
     if row is None or row.settings is None:
         return False
@@ -72,7 +72,7 @@ def may_be_due(session: Session, of: MonitoredAlias) -> bool:
     if row.settings["shadow"] is not None:
         families.append((SHADOW, now - horizon))
     for family, at in families:
-        last = repository.last_looked(session, *of, family)
+        last = repository.last_tested(session, *of, family)
         if last is None:
             last = repository.first_decision(session, *of)
             if last is not None and period_at(last, kind).end <= at:
@@ -83,8 +83,8 @@ def may_be_due(session: Session, of: MonitoredAlias) -> bool:
 
 
 def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | None:
-    """Queue the job for the due looks, if any, unless such a job is unfinished. Raises TooMany or Unavailable."""
-    # Several dispatchers may find the same looks due: the first one to lock the settings queues the job.
+    """Queue the job for the due tests, if any, unless such a job is unfinished. Raises TooMany or Unavailable."""
+    # Several dispatchers may find the same tests due: the first one to lock the settings queues the job.
     if repository.settings_of(session, *of, lock=True) is None:
         return None
     now = read_clock(session)
@@ -92,7 +92,7 @@ def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | 
         return None
     settings_now = _watched(session, of)
     if settings_now is None or not _due(
-        session, of, settings_now[1], repository.looked_periods(session, *of)
+        session, of, settings_now[1], repository.tested_periods(session, *of)
     ):
         return None
     return jobs.enqueue(
@@ -109,8 +109,8 @@ def find_due(session: Session, of: MonitoredAlias) -> Due | None:
     """Return None if the alias has neither a monitor nor a shadow model."""
     if (watched := _watched(session, of)) is None:
         return None
-    looks = repository.looks_of(session, *of)
-    return Due(*watched, _due(session, of, watched[1], looks), looks)
+    tests = repository.scheduled_tests_of(session, *of)
+    return Due(*watched, _due(session, of, watched[1], tests), tests)
 
 
 def _watched(session: Session, of: MonitoredAlias) -> tuple[AliasFeedback, StoredFeedback] | None:
@@ -122,7 +122,7 @@ def _watched(session: Session, of: MonitoredAlias) -> tuple[AliasFeedback, Store
     return row, row.settings
 
 
-class _Looked(Protocol):
+class _Tested(Protocol):
     @property
     def family(self) -> str: ...
     @property
@@ -132,22 +132,22 @@ class _Looked(Protocol):
 
 
 def _due(
-    session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[_Looked]
+    session: Session, of: MonitoredAlias, settings: StoredFeedback, tests: Sequence[_Tested]
 ) -> list[DuePeriod]:
     monitor = settings["monitor"]
     kind: PeriodKind = SHADOW_PERIOD if monitor is None else monitor["period"]
     now = read_clock(session)
-    # Later looks keep to the first one, also if decisions are added that are earlier.
-    own = [look for look in looks if _is_of(look, kind)]
+    # Later tests keep to the first one, also if decisions are added that are earlier.
+    own = [test for test in tests if _is_of(test, kind)]
     if own:
         start: float | None = own[0].period_start
     else:
         start = repository.first_decision(session, *of)
         if start is not None:  # or the length of the periods was changed
-            start = max([start, *(look.period_end for look in looks)])
+            start = max([start, *(test.period_end for test in tests)])
     if start is None:
         return []
-    made = {(look.family, look.period_start) for look in own}
+    made = {(test.family, test.period_start) for test in own}
     oldest = now - settings["days"] * DAY  # earlier decisions are deleted
     horizon = settings["outcome"]["horizon_days"] * DAY
     compared_from = _compared_from(session, of, settings, own)
@@ -168,7 +168,7 @@ def _due(
 
 
 def _compared_from(
-    session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[_Looked]
+    session: Session, of: MonitoredAlias, settings: StoredFeedback, tests: Sequence[_Tested]
 ) -> float | None:
     """Return the time from which periods are compared: after the last compared one, and after the shadow model's
     training.
@@ -177,7 +177,7 @@ def _compared_from(
     """
     if settings["shadow"] is None:
         return None
-    last = max((look.period_end for look in looks if look.family == SHADOW), default=0.0)
+    last = max((test.period_end for test in tests if test.family == SHADOW), default=0.0)
     # Without the model, each period says that it was deleted.
     return max(last, unseen_from(session, of.owner, settings["shadow"]) or 0.0)
 
@@ -192,9 +192,9 @@ def unseen_from(session: Session, owner: str, shadow: str | None) -> float | Non
         return None
 
 
-def _is_of(look: _Looked, kind: PeriodKind) -> bool:
-    period = period_at(look.period_start, kind)
-    return (look.period_start, look.period_end) == (period.start, period.end)
+def _is_of(test: _Tested, kind: PeriodKind) -> bool:
+    period = period_at(test.period_start, kind)
+    return (test.period_start, test.period_end) == (period.start, period.end)
 
 
 def calibrations_of(session: Session, model: Model) -> list[CalibrationReference]:

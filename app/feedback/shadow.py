@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.feedback.looks import Series, StoredLook, begin, restored, select, stored
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import Period
+from app.feedback.scheduled_tests import Series, StoredTest, begin, restored, select, stored
 from app.platform.sql import Json
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
 
 ALPHA = 0.05
-"""Probability that the limits of a comparison are wrong at any look."""
+"""Probability that the limits of a comparison are wrong at any test."""
 DEFAULT_TOLERANCE = 0.01
 """Difference of the AUC that does not matter, unless the settings of the monitor declare one."""
 _SAME = ("champion_id", "challenger_id", "tolerance")
@@ -33,17 +33,17 @@ def begin_comparison(
     champion_id: str,
     challenger_id: str,
     tolerance: float,
-    before: Sequence[StoredLook],
-) -> tuple[StoredLook, list[StoredLook]]:
-    """Return a look at which nothing was compared yet, and the earlier looks of the same comparison."""
+    before: Sequence[StoredTest],
+) -> tuple[StoredTest, list[StoredTest]]:
+    """Return a test in which nothing was compared yet, and the earlier tests of the same comparison."""
     pair = {"champion_id": champion_id, "challenger_id": challenger_id, "tolerance": tolerance}
-    series: list[StoredLook] = []
-    for look in reversed(before):
-        if look["model_id"] is not None and any(
-            look["details"][name] != pair[name] for name in _SAME
+    series: list[StoredTest] = []
+    for test in reversed(before):
+        if test["model_id"] is not None and any(
+            test["details"][name] != pair[name] for name in _SAME
         ):
             break
-        series.insert(0, look)
+        series.insert(0, test)
     start = series[0]["term_start"] if series else period.start
     number = series[-1]["number"] + 1 if series else 1
     found = begin(period, Series(series, start, number, 0), champion_id, "auc")
@@ -51,7 +51,7 @@ def begin_comparison(
     return found, series
 
 
-def without_comparison(period: Period, before: Sequence[StoredLook], reason: str) -> StoredLook:
+def without_comparison(period: Period, before: Sequence[StoredTest], reason: str) -> StoredTest:
     """The comparison, if any, continues."""
     start, number = (
         (before[-1]["term_start"], before[-1]["number"] + 1) if before else (period.start, 1)
@@ -59,23 +59,23 @@ def without_comparison(period: Period, before: Sequence[StoredLook], reason: str
     return {**begin(period, Series([], start, number, 0), None, "auc"), "reason": reason}
 
 
-def waiting_from(series: Sequence[StoredLook]) -> float | None:
+def waiting_from(series: Sequence[StoredTest]) -> float | None:
     """Return the start of the first period that waits for more rows."""
     start = None
-    for look in reversed(series):
-        if look["status"] != "waiting" or look["model_id"] is None:
+    for test in reversed(series):
+        if test["status"] != "waiting" or test["model_id"] is None:
             break
-        start = look["details"]["period_start"]
+        start = test["details"]["period_start"]
     return start
 
 
 def compare(
-    found: StoredLook,
-    series: Sequence[StoredLook],
+    found: StoredTest,
+    series: Sequence[StoredTest],
     rows: PeriodRows,
     scores: Floats,
     swap: Json | None,
-) -> StoredLook:
+) -> StoredTest:
     """Compare both models on the rows of all waiting periods; scores: the challenger's; swap: of the last period."""
     from core.monitoring import PairedMeasurement, compare_measurements, measure_pair
     from core.monitoring.measuring import MIN_POSITIVES
@@ -89,9 +89,9 @@ def compare(
     selected, _ = select(rows)
     found["population"] = selected["population"]
     earlier = [
-        restored(PairedMeasurement, look["state"]["measurement"])
-        for look in series
-        if look["state"].get("measurement")
+        restored(PairedMeasurement, test["state"]["measurement"])
+        for test in series
+        if test["state"].get("measurement")
     ]
     if selected["population"] not in ("all", "none"):
         reason = (
@@ -118,8 +118,8 @@ def compare(
         sample_weight=None if np.ptp(weight) == 0.0 else weight,
         entity=None if entities is None else entities[used],
     )
-    look = compare_measurements([*earlier, own], tolerance=details["tolerance"], alpha=ALPHA)[-1]
-    details["comparison"] = asdict(look)
+    test = compare_measurements([*earlier, own], tolerance=details["tolerance"], alpha=ALPHA)[-1]
+    details["comparison"] = asdict(test)
     return {
         **found,
         "status": "passed",
@@ -153,11 +153,11 @@ def swap_of(rows: PeriodRows, scores: Floats) -> Json | None:
     }
 
 
-def total_swap(looks: Sequence[StoredLook]) -> Json | None:
+def total_swap(tests: Sequence[StoredTest]) -> Json | None:
     """Return the sums of the swap sets."""
     total: Json | None = None
-    for look in looks:
-        swap = look["details"].get("swap")
+    for test in tests:
+        swap = test["details"].get("swap")
         if swap is None:
             continue
         if total is None:

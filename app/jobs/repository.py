@@ -273,7 +273,7 @@ def register(
             started_at=db_now(),
             seen_at=db_now(),
             by_message=0,
-            by_look=0,
+            by_poll=0,
         )
     )
 
@@ -283,14 +283,14 @@ def seen(
     worker_id: str,
     *,
     by_message: int = 0,
-    by_look: int = 0,
+    by_poll: int = 0,
     note: str | None = None,
 ) -> bool:
     """Record a heartbeat and how the process found its jobs; returns False without its row: it must register again."""
     updated = session.execute(
         update(Worker)
         .where(Worker.id == worker_id)
-        .values(seen_at=db_now(), by_message=by_message, by_look=by_look, note=note)
+        .values(seen_at=db_now(), by_message=by_message, by_poll=by_poll, note=note)
         .returning(Worker.id),
         execution_options={"synchronize_session": False},
     )

@@ -43,7 +43,7 @@ REST_SECONDS = 0.02
 RETRY_SECONDS = 60.0
 ROUNDS_PER_GRACE = 24
 ENTRY_SECONDS = 7 * DAY  # no transaction is open for so long
-LOOKS_SECONDS = 60.0
+TESTS_SECONDS = 60.0
 
 
 def run_housekeeping(
@@ -66,17 +66,17 @@ class Housekeeper:
         self._events_pruned = repository.FIRST
 
     def run(self) -> None:
-        """After an error the next round starts as usual. Between rounds, monitors' looks are scheduled every minute."""
+        """After an error the next round starts as usual. Between rounds, scheduled tests are queued every minute."""
         interval = self._settings.blob_grace_seconds / ROUNDS_PER_GRACE
         next_round = time.monotonic()
         while not self._stop.is_set():
             is_round = time.monotonic() >= next_round
-            pause = interval if is_round else LOOKS_SECONDS
+            pause = interval if is_round else TESTS_SECONDS
             try:
                 if is_round:
                     self.round()
                 else:
-                    self.schedule_looks()
+                    self.schedule_tests()
             except Unavailable as error:
                 log.warning("housekeeping waits: %s", error)
                 pause = min(pause, RETRY_SECONDS)
@@ -84,7 +84,7 @@ class Housekeeper:
                 log.exception("housekeeping failed; the next round will try again")
             if is_round:
                 next_round = time.monotonic() + pause
-            self._stop.wait(min(pause, LOOKS_SECONDS))
+            self._stop.wait(min(pause, TESTS_SECONDS))
 
     def round(self) -> Counter[str]:
         """Delete everything that has reached its maximum age; returns the numbers by kind."""
@@ -170,8 +170,8 @@ class Housekeeper:
         prunes = [partial(_prune_decisions_of, of) for of in aliases]
         return sum(map(self._in_batches, prunes))
 
-    def schedule_looks(self) -> int:
-        """Queue the jobs of monitors whose looks are due."""
+    def schedule_tests(self) -> int:
+        """Queue the jobs of monitors whose tests are due."""
         count, after = 0, MonitoredAlias("", "", "")
         while not self._stop.is_set():
             with self._db.read() as session:

@@ -29,7 +29,7 @@ from app.platform.tables import FINAL_STATES
 router = APIRouter(prefix="/v1/overview", tags=["overview"], route_class=GuardedRoute)
 
 UNDER_WAY = ("running", "cancelling", "queued")
-LOOKED_THROUGH = 50
+SEARCHED_JOBS = 50
 """Newest jobs among which the ended ones are looked for: behind 10,000 that wait they would be far."""
 MAX_LIMIT = 200
 
@@ -78,9 +78,9 @@ class Overview(Resource):
     under_way: list[Job]
     """Running jobs, then jobs that are being cancelled, then queued jobs; up to `limit` of each."""
     ended: list[Job]
-    """The newest jobs that have ended, among the newest `jobs_looked_through`."""
-    jobs_looked_through: int = Field(
-        description=f"Number of newest jobs that were searched for `ended`: at most {LOOKED_THROUGH}."
+    """The newest jobs that have ended, among the newest `searched_jobs`."""
+    searched_jobs: int = Field(
+        description=f"Number of newest jobs that were searched for `ended`: at most {SEARCHED_JOBS}."
     )
     has_older_jobs: bool
     """True if there are older jobs that were not searched."""
@@ -146,7 +146,7 @@ def find_overview(session: Session, owner: str, limit: int) -> Overview:
     worse = comparisons.find_worse(session, owner, set(pairs.values()))
     outdated = [each for each, pair in pairs.items() if pair not in worse]
     newer = {(each.model.name, each.alias) for each in outdated}
-    newest = jobs.list_page(session, owner, limit=LOOKED_THROUGH)
+    newest = jobs.list_page(session, owner, limit=SEARCHED_JOBS)
     ended = [job for job in newest.data if job.state in FINAL_STATES]
     failed = jobs.list_page(session, owner, unresolved=True, limit=limit)
     drifted = _still_drifted(find_drifted(session, owner, 4 * (limit + 1)))
@@ -157,7 +157,7 @@ def find_overview(session: Session, owner: str, limit: int) -> Overview:
             for row in jobs.list_page(session, owner, state=state, limit=limit).data
         ],
         ended=[Job.of_row(row) for row in ended[:limit]],
-        jobs_looked_through=len(newest.data),
+        searched_jobs=len(newest.data),
         has_older_jobs=newest.has_more,
         break_glass=[
             BreakGlass.from_row(row) for row in request_rows.list_break_glass(session, owner)

@@ -342,7 +342,7 @@ class Settings(BaseSettings):
         default=15.0,
         description="Time between two checks for lost leases, in seconds.",
     )
-    look_seconds: Seconds = Field(
+    poll_seconds: Seconds = Field(
         default=1.0,
         description="Time between two checks of the queue by an idle worker, in seconds.",
     )

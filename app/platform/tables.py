@@ -820,7 +820,7 @@ class Worker(Base):
     started_at: Mapped[float]
     seen_at: Mapped[float]
     by_message: Mapped[int]
-    by_look: Mapped[int]
+    by_poll: Mapped[int]
     note: Mapped[str | None]
 
 
@@ -1468,10 +1468,10 @@ class OutcomeSegment(Owned):
     received_at: Mapped[float]
 
 
-class MonitorLook(Owned):
+class MonitorTest(Owned):
     """A scheduled test of one family of metrics at the end of a period, and the error probability that it used."""
 
-    __tablename__ = "monitor_looks"
+    __tablename__ = "monitor_tests"
 
     owner: Mapped[str] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(primary_key=True)
@@ -1482,7 +1482,7 @@ class MonitorLook(Owned):
     revision: Mapped[int]
     """Revision of the feedback settings."""
     found: Mapped[Json]
-    looked_at: Mapped[float]
+    tested_at: Mapped[float]
 
 
 class Alarm(Owned):

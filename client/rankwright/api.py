@@ -174,7 +174,7 @@ def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", 
         `keep`: later tests are compared with the validation as before. `renew`: the change is the new
         normal. AUC and calibration are then compared with the periods that raised the alarm, and shifts
         of the same columns raise no further alarm while the alias serves the same model. In both cases
-        the test begins again after the last look.
+        the test begins again after this test.
     """
     return ApiRequest.of("POST", f"/v1/alarms/{segment(alarm_id)}/acknowledge", record_of(types.Alarm), {"reason": reason, "reference": reference}, body=["reason", "reference"])
 
@@ -2601,7 +2601,7 @@ class ReadMonitor(TypedDict, total=False):
 def read_monitor(name: str, alias: str, /, **fields: Unpack[ReadMonitor]) -> ApiRequest[types.AliasMonitor]:
     """Read the monitor of an alias.
 
-    Return the settings, the scheduled tests of each period (`looks`), the alarms, the losses, the error probability
+    Return the settings, the scheduled tests of each period (`tests`), the alarms, the losses, the error probability
     that is spent and left, and the smallest fall of the AUC that the monitor can find.
 
     A scheduled test is made once, after the end of its period (and after the horizon, if it needs outcomes), and never

@@ -292,7 +292,7 @@ class AliasShadow(Record):
     """The newest comparison of these two models. Null until there is one."""
     swap: SwapSet | None
     """Sum over the periods. Null if the champion has no threshold."""
-    looks: list[ShadowLook]
+    tests: list[ShadowTest]
     """Tests of the comparison of these two models, newest first, at most 100."""
 
 class AliasSide(Record):
@@ -914,6 +914,26 @@ class CalibrationShape(Record):
     information: float
     """Sum of p (1 − p) over the effective number of rows."""
 
+class ChangeWindow(Record):
+    """The periods with the greatest standardised change."""
+
+    first: int
+    """Number of the first period."""
+    last: int
+    """Number of the last period."""
+    value: float
+    """Mean of the AUC, the rate, or the level (in log-odds) or slope of the calibration."""
+    drop: float
+    """Value of the reference minus the value of the window."""
+    drop_low: float
+    """Lower limit. The limits hold for all windows of all tests of the term together."""
+    drop_high: float
+    """Upper limit."""
+    inflation: float | None
+    """Variance of the value over what it would be if every period had other entities: how much recurring
+    entities cost. Null if decisions have no entity ids; rows are then assumed to be independent.
+    """
+
 class Cohort(Record):
     """The decisions of a period, with the state of their outcomes."""
 
@@ -1194,7 +1214,7 @@ class ComparedGroup(Record):
     odds of a positive relative to the predicted ones. Null without a test.
     """
     low: float | None
-    """Lower limit of the ratio. The limits hold for all windows of all looks of the term together."""
+    """Lower limit of the ratio. The limits hold for all windows of all tests of the term together."""
     high: float | None
     """Upper limit of the ratio."""
     first: int | None
@@ -1621,7 +1641,7 @@ class DatasetProfile(Record):
     """Number of rows of each grade. Null unless the dataset is of kind `graded`."""
     columns: list[ColumnProfile]
     """The features and their distributions."""
-    rows_looked_at: int
+    profiled_rows: int
     """Number of rows that were read: all, or a random sample of a large table."""
     duplicates: Duplicates
     """Rows that are equal to another row."""
@@ -1836,7 +1856,7 @@ class DetectableDrop(Record):
     """Probability of an alarm."""
     rows: float | None
     """Rows per period that this is computed from. Null if none are known."""
-    periods_per_look: int | None
+    periods_per_test: int | None
     """Number of periods that are tested together, so that there are 50 rows of each class. Null if `rows`
     is null.
     """
@@ -3545,178 +3565,6 @@ class LiveAlias(Record):
     tested_until: str | None
     """End of the last period that the monitor has tested. Null if there was no test."""
 
-class Look(Record):
-    """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that
-    arrive or are corrected later have no effect on it.
-    """
-
-    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'selection', 'group_calibration', 'shadow']
-    """What was tested."""
-    status: Literal['passed', 'alarm', 'waiting', 'not_tested']
-    """Result of the test."""
-    reason: str | None
-    """Why there was no test. Null if there was one."""
-    words: str
-    """The result in one sentence."""
-    looked_at: str
-    """Time of the test."""
-    revision: int
-    """Revision of the feedback settings."""
-    model_id: str | None
-    """Id of the model whose decisions were tested: the last one that the alias served in the period. Null
-    without decisions.
-    """
-    metric: Literal['psi', 'auc', 'calibration', 'fpr', 'fnr', 'flagged', 'rate', 'selection_ratio', 'odds_ratio'] | None
-    """Tested metric. Null if the alias has none."""
-    population: Literal['all', 'flagged', 'unflagged', 'none'] | None
-    """Decisions that the metric describes. Null if outcomes are not needed."""
-    rows: int
-    """Number of decisions of the model."""
-    known: int
-    """Number of these whose outcome was known."""
-    positives: int
-    """Number of positive outcomes."""
-    value: float | None
-    """PSI of the score, AUC, fraction of positives, rate, or ratio of the group with the greatest
-    statistic. Null if not measured.
-    """
-    low: float | None
-    """Lower confidence limit of the value in this period."""
-    high: float | None
-    """Upper confidence limit of the value in this period."""
-    variance: float | None
-    """Sampling variance of the AUC, by entity. Null for other metrics."""
-    expected: float | None
-    """AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."""
-    statistic: float | None
-    """Test statistic: the greatest standardised change over windows that end here. Of a guarantee without
-    entity ids: the e-value. Null without a test.
-    """
-    critical_value: float | None
-    """Value of the statistic that raises an alarm. Null if `statistic` is null."""
-    alpha_spent: float
-    """Probability of a false alarm that this series of tests has used so far."""
-    term_start: str
-    """Start of the term. Its tests share the error probability. A new term begins after a year, with
-    another model, and with an alarm that is acknowledged with `renew`.
-    """
-    number: int
-    """Number of the period in the term, from 1."""
-    planned: int
-    """Number of periods of a term."""
-    since: int
-    """Number of the last period before the test began again, because an alarm was acknowledged with
-    `keep`, or the bound of the guarantee has changed. 0: it has not begun again.
-    """
-    from_period: int | None
-    """Number of the period in which the change probably began. Null without a test."""
-    window: LookWindow | None
-    """The window of the test. Null without a test, and for other families."""
-    missing: MissingOutcomes | None
-    """What missing outcomes could change. Null without a test of the AUC or the calibration, or if none is
-    missing.
-    """
-    metrics: LookMetrics | None
-    """All metrics of the period, given with the AUC. Null for other families."""
-    shifted: list[ShiftedColumn] | None
-    """Columns that have shifted. Null unless the family is `unlabelled`."""
-    psi: dict[str, float] | None
-    """Population stability index by column, the largest changes of important columns first, at most 100.
-    Null unless the family is `unlabelled`.
-    """
-    groups: list[ComparedGroup] | None
-    """The compared groups. Null unless the family is `selection` or `group_calibration`."""
-
-class LookEstimate(Record):
-    """A metric with its 95 % confidence interval, which holds for this period alone, not for all tests
-    together.
-    """
-
-    value: float
-    """The metric."""
-    low: float | None
-    """Lower confidence limit. Null if the effective number of positives among explored decisions is below
-    20.
-    """
-    high: float | None
-    """Upper confidence limit. Null if `low` is null."""
-    rows: float
-    """Effective number of rows."""
-
-class LookMetrics(Record):
-    """Metrics of the decisions of a period, weighted by the inverse of the probability of review."""
-
-    population: Literal['all', 'flagged', 'unflagged', 'none']
-    """Decisions that the AUC describes."""
-    decisions: int
-    """Number of decisions."""
-    reviewed: int
-    """Decisions that were to be reviewed and have an outcome."""
-    missing: int
-    """Decisions that were to be reviewed and have no outcome."""
-    unselected: int
-    """Decisions with an outcome that were not to be reviewed. They are left out: whether such an outcome
-    becomes known may depend on it.
-    """
-    explored: int
-    """Explored decisions with an outcome."""
-    explored_positives: int
-    """Positives among them."""
-    explored_needed: int | None
-    """Further explored outcomes until the effective number of positives among them is 20, at the present
-    rate. Null if the rate is not known, or nothing is explored.
-    """
-    auc: LookEstimate | None
-    """AUC. Null if the outcomes are of one class."""
-    precision: LookEstimate | None
-    """Fraction of positives among flagged decisions. Null if these have no outcomes."""
-    miss_rate: LookEstimate | None
-    """Fraction of positives among decisions that were not flagged. Null if these have no outcomes."""
-    recall: LookEstimate | None
-    """Fraction of the positives that were flagged. Null unless the population is `all`."""
-
-class LookVersion(Record):
-    """The recorded decisions of a period that one model made at one threshold."""
-
-    model_id: str
-    """Id of the model."""
-    threshold: float | None
-    """Lowest score that was flagged. Null without one."""
-    rows: int
-    """Number of recorded decisions."""
-    known: int
-    """Number of these whose outcome was known. 0 before the horizon."""
-    positives: int
-    """Number of positive outcomes."""
-    flagged: int
-    """Number of flagged decisions."""
-    flagged_known: int
-    """Number of flagged decisions that were to be reviewed and have an outcome."""
-    flagged_positives: int
-    """Number of positives among these."""
-    explored: int
-    """Number of decisions that were chosen at random for review."""
-
-class LookWindow(Record):
-    """The periods with the greatest standardised change."""
-
-    first: int
-    """Number of the first period."""
-    last: int
-    """Number of the last period."""
-    value: float
-    """Mean of the AUC, the rate, or the level (in log-odds) or slope of the calibration."""
-    drop: float
-    """Value of the reference minus the value of the window."""
-    drop_low: float
-    """Lower limit. The limits hold for all windows of all tests of the term together."""
-    drop_high: float
-    """Upper limit."""
-    inflation: float | None
-    """Variance of the value over what it would be if every period had other entities: how much recurring
-    entities cost. Null if decisions have no entity ids; rows are then assumed to be independent.
-    """
-
 class MarginRound(Record):
     """One round of boosting, under the pair weights of that round."""
 
@@ -4337,9 +4185,9 @@ class MonitoredPeriod(Record):
     """Number of decisions that were not recorded: a log was full, or a process ended."""
     corrections: int | None
     """Corrected outcomes, when the horizon had passed. Null before."""
-    versions: list[LookVersion]
+    versions: list[PeriodVersion]
     """Decisions by model and threshold, the most frequent first, at most 20."""
-    looks: list[Look]
+    tests: list[ScheduledTest]
     """The scheduled tests of this period so far, one for each family."""
 
 class MonotoneProof(Record):
@@ -4552,8 +4400,8 @@ class Overview(Record):
     under_way: list[Job]
     """Running jobs, then jobs that are being cancelled, then queued jobs; up to `limit` of each."""
     ended: list[Job]
-    """The newest jobs that have ended, among the newest `jobs_looked_through`."""
-    jobs_looked_through: int
+    """The newest jobs that have ended, among the newest `searched_jobs`."""
+    searched_jobs: int
     """Number of newest jobs that were searched for `ended`: at most 50."""
     has_older_jobs: bool
     """True if there are older jobs that were not searched."""
@@ -4668,6 +4516,22 @@ class PartialDependence(Record):
     entry for each value of the second.
     """
 
+class PeriodEstimate(Record):
+    """A metric with its 95 % confidence interval, which holds for this period alone, not for all tests
+    together.
+    """
+
+    value: float
+    """The metric."""
+    low: float | None
+    """Lower confidence limit. Null if the effective number of positives among explored decisions is below
+    20.
+    """
+    high: float | None
+    """Upper confidence limit. Null if `low` is null."""
+    rows: float
+    """Effective number of rows."""
+
 class PeriodLevel(Record):
     """Calibration level of one time window, with its confidence interval."""
 
@@ -4677,6 +4541,60 @@ class PeriodLevel(Record):
     """Lower end of the confidence interval."""
     high: float
     """Upper end of the confidence interval."""
+
+class PeriodMetrics(Record):
+    """Metrics of the decisions of a period, weighted by the inverse of the probability of review."""
+
+    population: Literal['all', 'flagged', 'unflagged', 'none']
+    """Decisions that the AUC describes."""
+    decisions: int
+    """Number of decisions."""
+    reviewed: int
+    """Decisions that were to be reviewed and have an outcome."""
+    missing: int
+    """Decisions that were to be reviewed and have no outcome."""
+    unselected: int
+    """Decisions with an outcome that were not to be reviewed. They are left out: whether such an outcome
+    becomes known may depend on it.
+    """
+    explored: int
+    """Explored decisions with an outcome."""
+    explored_positives: int
+    """Positives among them."""
+    explored_needed: int | None
+    """Further explored outcomes until the effective number of positives among them is 20, at the present
+    rate. Null if the rate is not known, or nothing is explored.
+    """
+    auc: PeriodEstimate | None
+    """AUC. Null if the outcomes are of one class."""
+    precision: PeriodEstimate | None
+    """Fraction of positives among flagged decisions. Null if these have no outcomes."""
+    miss_rate: PeriodEstimate | None
+    """Fraction of positives among decisions that were not flagged. Null if these have no outcomes."""
+    recall: PeriodEstimate | None
+    """Fraction of the positives that were flagged. Null unless the population is `all`."""
+
+class PeriodVersion(Record):
+    """The recorded decisions of a period that one model made at one threshold."""
+
+    model_id: str
+    """Id of the model."""
+    threshold: float | None
+    """Lowest score that was flagged. Null without one."""
+    rows: int
+    """Number of recorded decisions."""
+    known: int
+    """Number of these whose outcome was known. 0 before the horizon."""
+    positives: int
+    """Number of positive outcomes."""
+    flagged: int
+    """Number of flagged decisions."""
+    flagged_known: int
+    """Number of flagged decisions that were to be reviewed and have an outcome."""
+    flagged_positives: int
+    """Number of positives among these."""
+    explored: int
+    """Number of decisions that were chosen at random for review."""
 
 class Point(Record):
     """A point of a ROC curve: the rates if every row with a score of at least `threshold` is flagged."""
@@ -5461,6 +5379,88 @@ class ScheduleError(Record):
     message: str
     """What is wrong, in words."""
 
+class ScheduledTest(Record):
+    """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that
+    arrive or are corrected later have no effect on it.
+    """
+
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'selection', 'group_calibration', 'shadow']
+    """What was tested."""
+    status: Literal['passed', 'alarm', 'waiting', 'not_tested']
+    """Result of the test."""
+    reason: str | None
+    """Why there was no test. Null if there was one."""
+    words: str
+    """The result in one sentence."""
+    tested_at: str
+    """Time of the test."""
+    revision: int
+    """Revision of the feedback settings."""
+    model_id: str | None
+    """Id of the model whose decisions were tested: the last one that the alias served in the period. Null
+    without decisions.
+    """
+    metric: Literal['psi', 'auc', 'calibration', 'fpr', 'fnr', 'flagged', 'rate', 'selection_ratio', 'odds_ratio'] | None
+    """Tested metric. Null if the alias has none."""
+    population: Literal['all', 'flagged', 'unflagged', 'none'] | None
+    """Decisions that the metric describes. Null if outcomes are not needed."""
+    rows: int
+    """Number of decisions of the model."""
+    known: int
+    """Number of these whose outcome was known."""
+    positives: int
+    """Number of positive outcomes."""
+    value: float | None
+    """PSI of the score, AUC, fraction of positives, rate, or ratio of the group with the greatest
+    statistic. Null if not measured.
+    """
+    low: float | None
+    """Lower confidence limit of the value in this period."""
+    high: float | None
+    """Upper confidence limit of the value in this period."""
+    variance: float | None
+    """Sampling variance of the AUC, by entity. Null for other metrics."""
+    expected: float | None
+    """AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."""
+    statistic: float | None
+    """Test statistic: the greatest standardised change over windows that end here. Of a guarantee without
+    entity ids: the e-value. Null without a test.
+    """
+    critical_value: float | None
+    """Value of the statistic that raises an alarm. Null if `statistic` is null."""
+    alpha_spent: float
+    """Probability of a false alarm that this series of tests has used so far."""
+    term_start: str
+    """Start of the term. Its tests share the error probability. A new term begins after a year, with
+    another model, and with an alarm that is acknowledged with `renew`.
+    """
+    number: int
+    """Number of the period in the term, from 1."""
+    planned: int
+    """Number of periods of a term."""
+    since: int
+    """Number of the last period before the test began again, because an alarm was acknowledged with
+    `keep`, or the bound of the guarantee has changed. 0: it has not begun again.
+    """
+    from_period: int | None
+    """Number of the period in which the change probably began. Null without a test."""
+    window: ChangeWindow | None
+    """The window of the test. Null without a test, and for other families."""
+    missing: MissingOutcomes | None
+    """What missing outcomes could change. Null without a test of the AUC or the calibration, or if none is
+    missing.
+    """
+    metrics: PeriodMetrics | None
+    """All metrics of the period, given with the AUC. Null for other families."""
+    shifted: list[ShiftedColumn] | None
+    """Columns that have shifted. Null unless the family is `unlabelled`."""
+    psi: dict[str, float] | None
+    """Population stability index by column, the largest changes of important columns first, at most 100.
+    Null unless the family is `unlabelled`.
+    """
+    groups: list[ComparedGroup] | None
+    """The compared groups. Null unless the family is `selection` or `group_calibration`."""
+
 class Score(Record):
     """The score of one row, its position on the validation curve, and the probability that it is positive."""
 
@@ -5845,7 +5845,7 @@ class ShadowComparison(Record):
     words: str
     """The result in one sentence."""
 
-class ShadowLook(Record):
+class ShadowTest(Record):
     """The comparison in one period."""
 
     period_start: str

@@ -1,4 +1,4 @@
-"""Sequential monitoring of a ranker in production: tests that keep their error rate over interim tests (looks).
+"""Sequential monitoring of a ranker in production: tests that keep their error rate over interim tests.
 
 Pure statistics: arrays in, frozen dataclasses of numbers out. docs/monitoring.md explains which assumptions each test
 has, and how often it errs in simulations. All functions raise `InvalidData` for arrays of different lengths or with
@@ -19,8 +19,8 @@ from core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .betting import (
-        BettingLook,
         BettingMonitor,
+        BettingTest,
         monitor_rate,
     )
     from .budget import allot
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from .incidence import ArrivalPoint, outcome_incidence
     from .measuring import (
         Measurement,
-        measure_look,
+        measure_auc,
         measure_on_stored_curve,
         measure_periods,
         measure_rate,
         measure_validation,
     )
     from .paired import (
-        PairedLook,
         PairedMeasurement,
+        PairedTest,
         SwapCell,
         SwapSet,
         compare_by_period,
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from .weighted import WeightedEstimate, WeightedMetrics, weighted_metrics
     from .window import (
         DetectableDrop,
-        Look,
         WindowMonitor,
+        WindowTest,
         monitor_windows,
         smallest_detectable_drop,
         smallest_detectable_shift,

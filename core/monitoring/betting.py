@@ -1,7 +1,7 @@
-"""Test by betting: a guaranteed rate, at any number of looks, without approximations.
+"""Test by betting: a guaranteed rate, at any number of tests, without approximations.
 
 An *e-process* is the capital of a gambler who bets against H₀ and on average gains nothing if it holds. The probability
-that it ever reaches 1 / α is then at most α (Ville), at any number of looks and with any number of rows.
+that it ever reaches 1 / α is then at most α (Ville), at any number of tests and with any number of rows.
 
 **Rate.** H₀: in no period is the rate of events above a bound β. The bet on the rate q > β multiplies the capital by
 q / β at an event and by (1 − q) / (1 − β) otherwise (Waudby-Smith & Ramdas 2024, for Bernoulli variables). On average
@@ -44,7 +44,7 @@ _MOST_LOG = 700.0  # of a capital: exp overflows above
 
 
 @dataclass(frozen=True)
-class BettingLook:
+class BettingTest:
     """The result of one interim test by betting.
 
     Attributes
@@ -55,7 +55,7 @@ class BettingLook:
     Examples
     --------
     >>> from core.monitoring import monitor_rate
-    >>> monitor_rate([5], [100], 0.05, planned=52).looks[0].observed
+    >>> monitor_rate([5], [100], 0.05, planned=52).tests[0].observed
     0.05
     """
 
@@ -79,12 +79,12 @@ class BettingMonitor:
     --------
     >>> from core.monitoring import monitor_rate
     >>> monitor_rate([], [], 0.05, planned=52)
-    BettingMonitor(looks=(), alarm=None)
+    BettingMonitor(tests=(), alarm=None)
     """
 
-    looks: tuple[BettingLook, ...]
+    tests: tuple[BettingTest, ...]
     """In the order of time."""
-    alarm: BettingLook | None
+    alarm: BettingTest | None
     """The first interim test with an alarm."""
 
 
@@ -175,15 +175,15 @@ def _bet(
         np.concatenate([[0.0], np.cumsum(each[since:])]) for each in (events, trials, expected)
     ]
     share = -math.log(left * gains.shape[1])
-    looks: list[BettingLook] = []
+    tests: list[BettingTest] = []
     for t in range(1, len(sums)):
         capital = sums[t] - sums[:t] + share  # shape (first period, bet)
         e_value = float(np.exp(np.minimum(capital, _MOST_LOG)).sum()) + (left - t) / left
         first = int(np.argmax(capital.max(axis=1)))
         k, n, by_null = (float(each[t] - each[first]) for each in totals)
-        before = bool(looks) and looks[-1].alarm
-        looks.append(
-            BettingLook(
+        before = bool(tests) and tests[-1].alarm
+        tests.append(
+            BettingTest(
                 period=since + t,
                 e_value=e_value,
                 alarm=before or e_value >= threshold,
@@ -192,4 +192,4 @@ def _bet(
                 expected=by_null / n if n else None,
             )
         )
-    return BettingMonitor(tuple(looks), next((look for look in looks if look.alarm), None))
+    return BettingMonitor(tuple(tests), next((test for test in tests if test.alarm), None))

@@ -14,7 +14,7 @@ If groups are monitored, *selection* (ratios of selection rates) and *group_cali
 calibration) have shares, too, each half as large as that of the calibration; the others are then smaller in proportion.
 
 Shares scale with the declared α. A family that is not tested leaves its share to the others in proportion, if that is
-declared before the first look. Several tests of a family divide its share equally.
+declared before the first test. Several tests of a family divide its share equally.
 
 **Terms.** α belongs to a *term*: one version, one reference, at most one year. These events end a term, or a part of
 it:

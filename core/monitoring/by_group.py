@@ -1,4 +1,4 @@
-"""Do decisions treat groups equally? Ratios of selection rates and differences of the calibration, at each look.
+"""Do decisions treat groups equally? Ratios of selection rates and differences of the calibration, at each test.
 
 Both compare one group with a reference group and are tested for a shift in either direction by `monitor_windows`,
 against equality instead of a validation: the reference is known exactly.
@@ -177,7 +177,7 @@ def measure_calibration_difference(
 
 
 def monitor_differences(
-    looks: Sequence[Measurement],
+    tests: Sequence[Measurement],
     *,
     planned: int,
     alpha: float,
@@ -188,7 +188,7 @@ def monitor_differences(
 
     Parameters
     ----------
-    looks : sequence of Measurement
+    tests : sequence of Measurement
         The interim tests, from `measure_selection_ratio` or `measure_calibration_difference`, each with at least 50
         positives and 50 negatives.
     planned, alpha, since
@@ -209,13 +209,13 @@ def monitor_differences(
     >>> monitor_differences(weeks, planned=52, alpha=0.01, tolerance=-math.log(0.8)).alarm.period
     1
     """
-    check_items("looks", looks, Measurement)
-    if any(not each.first for each in looks):
-        raise InvalidData("looks must be of periods, from 1")
+    check_items("tests", tests, Measurement)
+    if any(not each.first for each in tests):
+        raise InvalidData("tests must be of periods, from 1")
     equal = Measurement(0.0, EXACT, 1.0, 1.0)
     return monitor_windows(
         equal,
-        looks,
+        tests,
         planned=planned,
         alpha=alpha,
         tolerance=tolerance,

@@ -1,8 +1,8 @@
-"""Are the predicted probabilities still as good as at the validation? Cox's line at each look, by the window monitor.
+"""Are the predicted probabilities still as good as at the validation? Cox's line in each test, by the window monitor.
 
 The *level* is the intercept a of log odds(y) = a + log odds(p): above 0 there are more positives than predicted. The
 *slope* is the b of log odds(y) = a' + b log odds(p): below 1 the probabilities are too far apart. Both are estimated at
-each look, with influences by entity, and tested for a shift in either direction by `monitor_windows`; each has half of
+each test, with influences by entity, and tested for a shift in either direction by `monitor_windows`; each has half of
 α.
 
 **The reference is an estimate, too.** A calibration that was fitted on few rows is off by its sampling error from the
@@ -82,7 +82,7 @@ class CalibrationMonitor:
     --------
     >>> from core.monitoring import calibration_reference, monitor_calibration
     >>> reference = calibration_reference((0.0, -0.2, 0.2), None, level=0.95, positives=100, negatives=900)
-    >>> monitor_calibration(reference, [], planned=52).level.looks
+    >>> monitor_calibration(reference, [], planned=52).level.tests
     ()
     """
 
@@ -265,7 +265,7 @@ def calibration_reference(
 
 def monitor_calibration(
     reference: CalibrationMeasurement,
-    looks: Sequence[CalibrationMeasurement],
+    tests: Sequence[CalibrationMeasurement],
     *,
     planned: int,
     alpha: float = CALIBRATION_ALPHA,
@@ -281,7 +281,7 @@ def monitor_calibration(
     ----------
     reference : CalibrationMeasurement
         The reference, with the variance of the calibration: from `calibration_reference`.
-    looks : sequence of CalibrationMeasurement
+    tests : sequence of CalibrationMeasurement
         The matured interim tests, each with at least 50 rows of both classes.
     planned, alpha
         As for `monitor_rate`.
@@ -301,13 +301,13 @@ def monitor_calibration(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.uniform(0.05, 0.3, (3, 1000))
     >>> y = rng.random((3, 1000)) < p * np.array([[1.0], [1.0], [1.8]])
-    >>> looks = [measure_calibration(p[i], y[i], first=i + 1, last=i + 1) for i in range(3)]
+    >>> tests = [measure_calibration(p[i], y[i], first=i + 1, last=i + 1) for i in range(3)]
     >>> reference = calibration_reference((0.0, -0.1, 0.1), (1.0, 0.8, 1.2), level=0.95, positives=400, negatives=2000)
-    >>> monitor_calibration(reference, looks, planned=52).level.alarm.period
+    >>> monitor_calibration(reference, tests, planned=52).level.alarm.period
     3
     """
     check_value("reference", CalibrationMeasurement, reference)
-    check_items("looks", looks, CalibrationMeasurement)
+    check_items("tests", tests, CalibrationMeasurement)
     check_alpha(alpha)
     share = alpha if reference.slope is None else alpha / 2.0
 
@@ -322,8 +322,8 @@ def monitor_calibration(
             change="shift",
         )
 
-    slopes = [each.slope for each in looks if each.slope is not None]
-    level = monitored(reference.level, [each.level for each in looks])
-    if reference.slope is None or len(slopes) < len(looks):
+    slopes = [each.slope for each in tests if each.slope is not None]
+    level = monitored(reference.level, [each.level for each in tests])
+    if reference.slope is None or len(slopes) < len(tests):
         return CalibrationMonitor(level, None)
     return CalibrationMonitor(level, monitored(reference.slope, slopes))

@@ -145,7 +145,7 @@ def measure_validation(
     )
 
 
-def measure_look(
+def measure_auc(
     y: ArrayLike,
     scores: ArrayLike,
     metric: str | WindowArea = "auc",
@@ -173,8 +173,8 @@ def measure_look(
 
     Examples
     --------
-    >>> from core.monitoring import measure_look
-    >>> measure_look([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6], first=3, last=3, entity=[7, 7, 8, 9]).negatives
+    >>> from core.monitoring import measure_auc
+    >>> measure_auc([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6], first=3, last=3, entity=[7, 7, 8, 9]).negatives
     2.0
     """
     positive = check_booleans("y", finite_vector("y", y))
@@ -187,7 +187,7 @@ def measure_look(
         numbers = None if numbers is None else numbers[used]
     rows = check_rows(positive, {"scores": score}, weight, numbers)
     distinct = None if numbers is None else np.unique(numbers)
-    return _look(rows, area_named(metric), first, last, distinct)
+    return _test(rows, area_named(metric), first, last, distinct)
 
 
 def measure_rate(
@@ -244,7 +244,7 @@ def entity_numbers(entity: ArrayLike, length: int) -> NDArray[np.uint64]:
     return numbers.astype(np.uint64)
 
 
-def _look(
+def _test(
     rows: EvaluatedRows,
     area: WindowArea,
     first: int,
@@ -337,20 +337,20 @@ def measure_periods(
     >>> from core.monitoring import measure_periods
     >>> rng = np.random.default_rng(0)
     >>> y = rng.random(3000) < 0.1
-    >>> looks = measure_periods(y, y + rng.normal(size=3000), np.repeat([1, 2, 3], 1000))
-    >>> [(look.first, look.last, look.negatives) for look in looks]
+    >>> tests = measure_periods(y, y + rng.normal(size=3000), np.repeat([1, 2, 3], 1000))
+    >>> [(test.first, test.last, test.negatives) for test in tests]
     [(1, 1, 911.0), (2, 2, 879.0), (3, 3, 892.0)]
     """
     area = area_named(metric)
     return [
-        _look(rows, area, first, last, entity)
-        for first, last, rows, entity in rows_by_look(
+        _test(rows, area, first, last, entity)
+        for first, last, rows, entity in rows_by_test(
             y, {"scores": scores}, period, sample_weight=sample_weight, group=group, since=since
         )
     ]
 
 
-def rows_by_look(
+def rows_by_test(
     y: ArrayLike,
     scores: Mapping[str, ArrayLike],
     period: ArrayLike,

@@ -1,23 +1,23 @@
 """Challenger in shadow: two models on the same rows, compared after every period without inflating the error rate.
 
-In each period both models score the same rows. With D_i the difference of a metric in look i (challenger less
+In each period both models score the same rows. With D_i the difference of a metric in test i (challenger less
 champion), V_i its variance from the paired influences (errors that both have in common cancel), and the weights w_i the
 metric's effective trials,
 
     D = Σ w_i D_i / W,   W = Σ w_i,   Q = Σ w_i w_k C_ik,
 
-and with probability 1 − α for all looks at once, as the rows per look grow, D is within
+and with probability 1 − α for all tests at once, as the rows per test grow, D is within
 
     √((Q + ρ²) log((Q + ρ²) / (α² ρ²))) / W
 
 of the mean difference so far: Robbins's normal mixture, as an asymptotic confidence sequence (Waudby-Smith, Arbour,
-Sinha, Kennedy & Ramdas 2024, theorem 2.2). You may look at any time, and stop as soon as one model is better or both
+Sinha, Kennedy & Ramdas 2024, theorem 2.2). You may stop as soon as one model is better or both
 are equivalent up to the tolerance. ρ sets where the sequence is narrowest: where its half-width is the tolerance, by
-the variance of the first look.
+the variance of the first test.
 
-C_ik is the covariance of two looks by the entities (customers) that both have, see `recurrence`, and C_ii is V_i. With
-recurring entities the differences of looks are positively correlated. The sum then has the variance Q of the theorem,
-and correlations in time that are at least those of independent looks, so that it leaves the limits at most as often
+C_ik is the covariance of two tests by the entities (customers) that both have, see `recurrence`, and C_ii is V_i. With
+recurring entities the differences of tests are positively correlated. The sum then has the variance Q of the theorem,
+and correlations in time that are at least those of independent tests, so that it leaves the limits at most as often
 (Slepian 1962).
 
 **Assumptions.** Rows are independent except those of the same entity. The difference describes the rows with outcomes.
@@ -62,7 +62,7 @@ from core.monitoring.measuring import (
     check_booleans,
     column,
     entity_numbers,
-    rows_by_look,
+    rows_by_test,
 )
 from core.monitoring.recurrence import covariance_factor, sketch_of
 
@@ -70,7 +70,7 @@ _MOST = 1e15  # further rows: more is "never"
 
 
 @dataclass(frozen=True)
-class PairedLook:
+class PairedTest:
     """The comparison of two models after an interim test.
 
     Attributes
@@ -116,7 +116,7 @@ def compare_by_period(
     alpha: float = 0.05,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
-) -> list[PairedLook]:
+) -> list[PairedTest]:
     """Compare two models on the same rows after each period; the limits hold for any number of tests.
 
     Periods with fewer than 50 positives or negatives are merged with the next.
@@ -136,7 +136,7 @@ def compare_by_period(
 
     Returns
     -------
-    list of PairedLook
+    list of PairedTest
         One per interim test, in the order of time. O(n log n).
 
     Examples
@@ -146,8 +146,8 @@ def compare_by_period(
     >>> rng = np.random.default_rng(0)
     >>> y, noise = rng.random(20_000) < 0.1, rng.normal(size=(2, 20_000))
     >>> scores = [y + noise[0], 1.3 * y + 0.8 * noise[0] + 0.6 * noise[1]]
-    >>> looks = compare_by_period(y, *scores, np.repeat(np.arange(1, 11), 2000))
-    >>> looks[-1].winner, round(looks[-1].difference, 2)
+    >>> tests = compare_by_period(y, *scores, np.repeat(np.arange(1, 11), 2000))
+    >>> tests[-1].winner, round(tests[-1].difference, 2)
     ('challenger', 0.06)
     """
     check_value("tolerance", Real, tolerance)
@@ -155,14 +155,14 @@ def compare_by_period(
     if not 0.0 < tolerance < math.inf:
         raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")
     chosen = metric_of(metric)
-    looks = rows_by_look(
+    tests = rows_by_test(
         y,
         {"champion": champion, "challenger": challenger},
         period,
         sample_weight=sample_weight,
         group=group,
     )
-    measured = [_measured(rows, chosen, last, entity) for _, last, rows, entity in looks]
+    measured = [_measured(rows, chosen, last, entity) for _, last, rows, entity in tests]
     return compare_measurements(measured, tolerance=tolerance, alpha=alpha)
 
 
@@ -260,20 +260,20 @@ def _measured(
 
 
 def compare_measurements(
-    looks: Sequence[PairedMeasurement], *, tolerance: float = 0.01, alpha: float = 0.05
-) -> list[PairedLook]:
+    tests: Sequence[PairedMeasurement], *, tolerance: float = 0.01, alpha: float = 0.05
+) -> list[PairedTest]:
     """Compare two models by the differences of their interim tests; see `compare_by_period`.
 
     Parameters
     ----------
-    looks : sequence of PairedMeasurement
+    tests : sequence of PairedMeasurement
         In the order of time.
     tolerance, alpha
         As for `compare_by_period`.
 
     Returns
     -------
-    list of PairedLook
+    list of PairedTest
 
     Examples
     --------
@@ -281,28 +281,28 @@ def compare_measurements(
     >>> compare_measurements([])
     []
     """
-    check_items("looks", looks, PairedMeasurement)
+    check_items("tests", tests, PairedMeasurement)
     check_value("tolerance", Real, tolerance)
     check_alpha(alpha)
     if not 0.0 < tolerance < math.inf:
         raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")
     sequence: _Sequence | None = None
-    found: list[PairedLook] = []
+    found: list[PairedTest] = []
     rows = positives = 0
-    weights = np.array([each.trials for each in looks])
-    variances = np.array([each.variance for each in looks])
+    weights = np.array([each.trials for each in tests])
+    variances = np.array([each.variance for each in tests])
     spreads = np.cumsum(weights**2 * variances)
-    if (factor := covariance_factor([each.by_entity for each in looks], variances)) is not None:
+    if (factor := covariance_factor([each.by_entity for each in tests], variances)) is not None:
         sums = np.cumsum(weights[:, np.newaxis] * factor, axis=0)
-        # Each from its own columns only: later looks must not change a bit of it.
+        # Each from its own columns only: later tests must not change a bit of it.
         spreads = np.array([np.square(row[: t + 1]).sum() for t, row in enumerate(sums)])
-    for each, spread in zip(looks, np.maximum.accumulate(spreads).tolist(), strict=True):
+    for each, spread in zip(tests, np.maximum.accumulate(spreads).tolist(), strict=True):
         if sequence is None:
             sequence = _Sequence.of(each.trials * each.variance, each.trials, tolerance, alpha)
         sequence.add(each.trials, each.difference, spread)
         rows, positives = rows + each.rows, positives + each.positives
         before = found[-1] if found else None
-        found.append(_look(sequence, each.last, rows, positives, before))
+        found.append(_test(sequence, each.last, rows, positives, before))
     return found
 
 
@@ -317,9 +317,9 @@ class _Sequence:
 
     @classmethod
     def of(cls, unit: float, trials: float, tolerance: float, alpha: float) -> _Sequence:
-        """Return a confidence sequence without looks, tuned to be narrowest when its half-width is the tolerance.
+        """Return a confidence sequence without tests, tuned to be narrowest when its half-width is the tolerance.
 
-        `unit` is the variance of a difference of one trial, estimated at the first look. A rough `unit` only makes the
+        `unit` is the variance of a difference of one trial, estimated at the first test. A rough `unit` only makes the
         limits wider: they are valid for any ρ.
         """
         unit = max(unit, trials * (tolerance / 10.0) ** 2)
@@ -354,9 +354,9 @@ class _Sequence:
         return math.exp(high)
 
 
-def _look(
-    sequence: _Sequence, period: int, rows: int, positives: int, before: PairedLook | None
-) -> PairedLook:
+def _test(
+    sequence: _Sequence, period: int, rows: int, positives: int, before: PairedTest | None
+) -> PairedTest:
     difference, half = sequence.total / sequence.weight, sequence.half_width()
     low, high = difference - half, difference + half
     winner = before.winner if before else None
@@ -368,7 +368,7 @@ def _look(
     if winner is None and not equivalent:
         factor = sequence.factor_needed()
         further = None if factor is None else math.ceil(rows * (factor - 1.0))
-    return PairedLook(period, rows, positives, difference, low, high, winner, equivalent, further)
+    return PairedTest(period, rows, positives, difference, low, high, winner, equivalent, further)
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,9 @@ def recurrence_of(sketches: Sequence[bytes]) -> float:
 
     Examples
     --------
-    >>> from core.monitoring import measure_look, recurrence_of
-    >>> look = measure_look([1, 0, 1, 0], [4, 3, 2, 1], first=1, last=1, entity=[7, 7, 8, 9])
-    >>> round(recurrence_of([look.by_entity, look.by_entity]), 2)
+    >>> from core.monitoring import measure_auc, recurrence_of
+    >>> test = measure_auc([1, 0, 1, 0], [4, 3, 2, 1], first=1, last=1, entity=[7, 7, 8, 9])
+    >>> round(recurrence_of([test.by_entity, test.by_entity]), 2)
     1.0
     """
     given: list[bytes] = check_items("sketches", sketches, bytes)

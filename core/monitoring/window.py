@@ -1,38 +1,38 @@
-"""Closed-end window monitor: has a metric changed since the validation, at any of the planned looks?
+"""Closed-end window monitor: has a metric changed since the validation, at any of the planned tests?
 
-Looks are planned, one at the end of each period (52 weeks). Let Â be the value of the validation with the sampling
-variance V, and Â_i the values of the periods with the variances V_i. The statistic of look t is the maximum over the
+Tests are planned, one at the end of each period (52 weeks). Let Â be the value of the validation with the sampling
+variance V, and Â_i the values of the periods with the variances V_i. The statistic of test t is the maximum over the
 windows that end there,
 
     T_t = max_j (Â − tolerance − Â_jt) / √(V + V_jt),   Â_jt = Σ w_i Â_i / Σ w_i,   V_jt = Σ w_i w_k C_ik / (Σ w_i)²,
 
-over i, k = j … t, at most `MAX_WINDOW` looks, the weight w_i being the rows of the scarcer class. Windows find a fall
+over i, k = j … t, at most `MAX_WINDOW` tests, the weight w_i being the rows of the scarcer class. Windows find a fall
 that begins late, which a mean since the beginning dilutes (Chu, Stinchcombe & White 1996; Aue & Kirch 2024). C_ii is
 V_i. The covariance C_ik of two periods comes from the entities (customers, patients) that both have, see `recurrence`:
 what the model does not know about a customer is there every week, and says nothing new each time.
 
 There is an alarm if T_t exceeds a critical value c_t. The critical values are chosen so that the probability of any
-alarm, if no period is worse than the validation by more than the tolerance, is at most α in all planned looks together:
+alarm, if no period is worse than the validation by more than the tolerance, is at most α in all planned tests together:
 
 * all T_t are functions of jointly normal values: one shared draw for the validation and one for each period. They are
   simulated with the covariances of the data, `N_PATHS` times, with fixed seeds;
-* c_t is the value at which the first alarm comes at look t with probability α times the part of the plan that has
-  passed since the last look (Lan & DeMets 1983, for group-sequential trials). So c_t depends on the past only: later
+* c_t is the value at which the first alarm comes at test t with probability α times the part of the plan that has
+  passed since the last test (Lan & DeMets 1983, for group-sequential trials). So c_t depends on the past only: later
   periods, or periods with other numbers of rows, do not change an earlier answer. With equal periods c_t hardly varies.
 
 Since the maxima are simulated for values minus their means, the limits Â − Â_jt ± c_t √(V + V_jt) hold for all windows
-of all looks at once, with probability 1 − 2 α at least, and the lower one with 1 − α; so they also hold for the window
+of all tests at once, with probability 1 − 2 α at least, and the lower one with 1 − α; so they also hold for the window
 that raised the alarm, though it was chosen.
 
-V_i is the variance of the look, but at least the variance of its effective trials at the value under H₀, as in Wilson's
-interval. Where partial areas are below .5, low values come with small variances: without this, looks at 55 positives
+V_i is the variance of the test, but at least the variance of its effective trials at the value under H₀, as in Wilson's
+interval. Where partial areas are below .5, low values come with small variances: without this, tests at 55 positives
 over [0, .05] had 16 % of false alarms at α = .05.
 
 With few entities their variances are themselves uncertain: c_t is then Student's quantile for the entities of the
-scarcer class in the smallest look so far.
+scarcer class in the smallest test so far.
 
 **Assumptions.** Rows are independent except those of the same entity, the validation is a sample of the same
-population, and values are normal: at least `MIN_POSITIVES` rows (entities) of each class in a look. Effects that are
+population, and values are normal: at least `MIN_POSITIVES` rows (entities) of each class in a test. Effects that are
 common to the rows of a week add a variance that one stream does not show: declare a tolerance.
 
 References
@@ -81,7 +81,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Look:
+class WindowTest:
     """The result of one interim test.
 
     Attributes
@@ -96,8 +96,8 @@ class Look:
     --------
     >>> from core.monitoring import Measurement, monitor_windows
     >>> week = Measurement(0.78, 0.0003, 200, 1800, first=1, last=1)
-    >>> (look,) = monitor_windows(Measurement(0.80, 0.00006, 1000, 9000), [week], planned=52).looks
-    >>> look.alarm, round(look.drop, 3)
+    >>> (test,) = monitor_windows(Measurement(0.80, 0.00006, 1000, 9000), [week], planned=52).tests
+    >>> test.alarm, round(test.drop, 3)
     (False, 0.02)
     """
 
@@ -133,12 +133,12 @@ class WindowMonitor:
     --------
     >>> from core.monitoring import Measurement, monitor_windows
     >>> monitor_windows(Measurement(0.80, 0.00006, 1000, 9000), [], planned=52)
-    WindowMonitor(looks=(), alarm=None)
+    WindowMonitor(tests=(), alarm=None)
     """
 
-    looks: tuple[Look, ...]
+    tests: tuple[WindowTest, ...]
     """In the order of time."""
-    alarm: Look | None
+    alarm: WindowTest | None
     """The first interim test with an alarm."""
 
 
@@ -165,7 +165,7 @@ def monitor_windows(
     validation : Measurement
         The reference. Its variance is that of all that was estimated there.
     periods : sequence of Measurement
-        The matured interim tests, as `measure_look` and `measure_periods` return them, each with at least 50 rows of
+        The matured interim tests, as `measure_auc` and `measure_periods` return them, each with at least 50 rows of
         both classes.
     planned : int
         Number of periods of the plan, at most 400; 52 for a year of weeks.
@@ -210,7 +210,7 @@ def monitor_windows(
         check_rate("tolerance", tolerance)
     elif not 0.0 <= check_value("tolerance", Real, tolerance) < math.inf:
         raise InvalidParameter(f"tolerance must be at least 0 and finite, got {tolerance}")
-    chosen = _check_looks(periods, planned, since)
+    chosen = _checked_tests(periods, planned, since)
     if change != "shift" and any(not 0.0 <= each.value <= 1.0 for each in (validation, *chosen)):
         raise InvalidData("values that may fall or rise must be in [0, 1]")
     if not chosen:
@@ -236,7 +236,7 @@ def monitor_windows(
     )
     if any(each.by_entity for each in chosen):
         critical = _for_few_entities(critical, weights)
-    looks = []
+    tests = []
     for t, (each, c) in enumerate(zip(chosen, critical, strict=True)):
         mean, variance = _windows(values, variances, weights, t, errors)
         error = np.sqrt(validation.variance + variance)
@@ -246,8 +246,8 @@ def monitor_windows(
         drop, half = validation.value - float(mean[j]), c * float(error[j])
         alone = float(_windows(values, variances, weights, t)[1][j])
         widest = math.inf if change == "shift" else 1.0
-        looks.append(
-            Look(
+        tests.append(
+            WindowTest(
                 period=each.last,
                 value=each.value,
                 statistic=float(statistics[sign, j]),
@@ -263,11 +263,11 @@ def monitor_windows(
                 inflation=max(1.0, float(variance[j]) / alone),
             )
         )
-    return WindowMonitor(tuple(looks), next((look for look in looks if look.alarm), None))
+    return WindowMonitor(tuple(tests), next((test for test in tests if test.alarm), None))
 
 
 def _for_few_entities(critical: Sequence[float], weights: FloatArray) -> tuple[float, ...]:
-    """Return critical values by Student's t, for the entities of the scarcer class in the smallest look so far."""
+    """Return critical values by Student's t, for the entities of the scarcer class in the smallest test so far."""
     from scipy.special import ndtr, stdtrit
 
     degrees = np.minimum.accumulate(weights) - 1.0
@@ -283,7 +283,7 @@ class DetectableDrop:
     >>> from core.monitoring import Measurement, smallest_detectable_drop
     >>> validation = Measurement(0.80, 0.00006, positives=1000, negatives=9000)
     >>> found = smallest_detectable_drop(validation, rows=500, prevalence=0.05, planned=52)
-    >>> found.periods_per_look
+    >>> found.periods_per_test
     2
     """
 
@@ -296,7 +296,7 @@ class DetectableDrop:
     """Probability of an alarm."""
     within: int
     """Number of periods after the fall within which the alarm comes."""
-    periods_per_look: int
+    periods_per_test: int
     """Number of periods that are merged so that an interim test has 50 positives and 50 negatives."""
 
 
@@ -353,7 +353,7 @@ def smallest_detectable_drop(
     >>> from core.monitoring import Measurement, smallest_detectable_drop
     >>> validation = Measurement(0.80, 0.00006, positives=1000, negatives=9000)
     >>> found = smallest_detectable_drop(validation, rows=2000, prevalence=0.1, planned=52, within=8)
-    >>> round(found.drop, 2), round(found.floor, 2), found.periods_per_look
+    >>> round(found.drop, 2), round(found.floor, 2), found.periods_per_test
     (0.04, 0.03, 1)
     """
     check_value("validation", Measurement, validation)
@@ -444,7 +444,7 @@ def _plan(
     tolerance: float,
     within: int | None,
 ) -> _Plan:
-    """Return the expected variance, weight and part of the plan of each look, and the periods per look."""
+    """Return the expected variance, weight and part of the plan of each test, and the periods per test."""
     check_value("rows", Real, rows)
     check_value("within", int | None, within)
     planned = check_plan(planned, 0)
@@ -457,19 +457,19 @@ def _plan(
         raise InvalidParameter(f"within must be from 1 to planned ({planned}), got {within}")
     scarcer = rows * min(prevalence, 1.0 - prevalence)
     each = max(1, math.ceil(MIN_POSITIVES / scarcer * (1.0 - _ROUNDING)))
-    n_looks = (planned if within is None else within) // each
-    if n_looks == 0:
+    n_tests = (planned if within is None else within) // each
+    if n_tests == 0:
         raise InvalidParameter(
             f"rows must give {MIN_POSITIVES} positives and {MIN_POSITIVES} negatives within the periods, got {rows} "
             f"per period with prevalence {prevalence}"
         )
     of_row = validation.variance / (1.0 / validation.positives + 1.0 / validation.negatives)
-    of_look = of_row / (each * rows * prevalence * (1.0 - prevalence))
-    parts = tuple((t + 1) * each / planned for t in range(n_looks))
-    return (of_look,) * n_looks, (each * scarcer,) * n_looks, parts, each
+    of_test = of_row / (each * rows * prevalence * (1.0 - prevalence))
+    parts = tuple((t + 1) * each / planned for t in range(n_tests))
+    return (of_test,) * n_tests, (each * scarcer,) * n_tests, parts, each
 
 
-def _check_looks(periods: Sequence[Measurement], planned: int, since: int) -> list[Measurement]:
+def _checked_tests(periods: Sequence[Measurement], planned: int, since: int) -> list[Measurement]:
     last = 0
     for each in periods:
         if each.first <= last or each.last > planned:
@@ -486,10 +486,10 @@ def _check_looks(periods: Sequence[Measurement], planned: int, since: int) -> li
     return [each for each in periods if each.first > since]
 
 
-def _variance_at(value: float, look: Measurement) -> float:
-    """Return a look's variance if its metric were `value`, as a proportion with its trials; at least its own."""
-    own, value = look.value * (1.0 - look.value), min(1.0, max(0.0, value))
-    return look.variance * max(1.0, value * (1.0 - value) / own) if own > 0.0 else look.variance
+def _variance_at(value: float, test: Measurement) -> float:
+    """Return a test's variance if its metric were `value`, as a proportion with its trials; at least its own."""
+    own, value = test.value * (1.0 - test.value), min(1.0, max(0.0, value))
+    return test.variance * max(1.0, value * (1.0 - value) / own) if own > 0.0 else test.variance
 
 
 def _windows(
@@ -499,14 +499,14 @@ def _windows(
     t: int,
     errors: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return means and variances of windows that end at look t, longest first; `errors` as of `covariance_factor`."""
+    """Return means and variances of windows that end at test t, longest first; `errors` as of `covariance_factor`."""
     inside = slice(_longest(t), t + 1)
     w = weights[inside]
     total = _sums_to_end(w)
     mean = _sums_to_end(w * values[inside]) / total
     if errors is None:
         return mean, _sums_to_end(w**2 * variances[inside]) / total**2
-    # Row j has the weighted sum of the looks from j to t, by the independent draws that they are made of.
+    # Row j has the weighted sum of the tests from j to t, by the independent draws that they are made of.
     sums = np.cumsum((w[:, np.newaxis] * errors[inside, : t + 1])[::-1], axis=0)[::-1]
     return mean, np.einsum("ij,ij->i", sums, sums) / total**2
 
@@ -532,8 +532,8 @@ def _critical_values(
 ) -> tuple[float, ...]:
     """Return c_t of each interim test.
 
-    shared: variance of the validation; variances, weights: of each look; parts: of the plan that has passed at each
-    look, increasing, in (0, 1]; alpha: probability of an alarm in the whole plan; factor: of the looks' covariance
+    shared: variance of the validation; variances, weights: of each test; parts: of the plan that has passed at each
+    test, increasing, in (0, 1]; alpha: probability of an alarm in the whole plan; factor: of the tests' covariance
     matrix, None if they are independent.
     """
     v, w = np.array(variances), np.array(weights)
@@ -584,7 +584,7 @@ def _least_drops(
 
 
 class _Paths:
-    """Simulated deviations of validation and looks. A look's draws depend on its number alone, however many looks
+    """Simulated deviations of validation and tests. A test's draws depend on its number alone, however many tests
     follow.
     """
 
@@ -605,15 +605,15 @@ class _Paths:
         self._sums = np.zeros((min(weights.size, MAX_WINDOW) + 1, n_paths))
 
     def maxima(self, t: int, factor: FloatArray, shift: FloatArray) -> FloatArray:
-        """Return the maximum over windows that end at look t, longest first, of factor · (validation − mean) + shift.
+        """Return the maximum over windows that end at test t, longest first, of factor · (validation − mean) + shift.
 
         Calls must be in the order of t.
         """
-        of_look = self._weights[t] * self._deviation(t)
+        of_test = self._weights[t] * self._deviation(t)
         n = factor.size
         if t >= MAX_WINDOW:
             self._sums[:-1] = self._sums[1:]
-        np.add(self._sums[n - 1], of_look, out=self._sums[n])
+        np.add(self._sums[n - 1], of_test, out=self._sums[n])
         of_sum = factor / _sums_to_end(self._weights[_longest(t) : t + 1])
         most = np.full(self._n, -np.inf)
         _maxima(self._sums[: n + 1], self._validation, factor, of_sum, shift, most)
@@ -628,7 +628,7 @@ class _Paths:
         return found
 
     def _draws(self, number: int) -> FloatArray:
-        """Return the standard normal draws of the validation (0) or of a look (from 1), shape (n_paths,)."""
+        """Return the standard normal draws of the validation (0) or of a test (from 1), shape (n_paths,)."""
         return np.random.default_rng((_SEED, number)).standard_normal(self._n)
 
 
@@ -645,7 +645,7 @@ class _Paths:
 def _maxima(sums, validation, factor, of_sum, shift, most):  # type: ignore[no-untyped-def]
     """Raise `most` to the maximum over windows; O(n_windows · n_paths).
 
-    sums: (n_windows + 1, n_paths), prefix sums of the looks' deviations times their weights. A window counts with
+    sums: (n_windows + 1, n_paths), prefix sums of the tests' deviations times their weights. A window counts with
     factor · validation − of_sum · (its sum) + shift.
     """
     n_windows, n_paths = factor.size, validation.size

@@ -512,7 +512,7 @@ def upgrade() -> None:
         sa.Index(None, "owner", "deleted_at"),
     )
     op.create_table(
-        "monitor_looks",
+        "monitor_tests",
         sa.Column("owner", sa.Text, primary_key=True),
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("alias", sa.Text, primary_key=True),
@@ -521,7 +521,7 @@ def upgrade() -> None:
         sa.Column("period_end", DOUBLE, nullable=False),
         sa.Column("revision", sa.BigInteger, nullable=False),
         sa.Column("found", JSON, nullable=False),
-        sa.Column("looked_at", DOUBLE, nullable=False),
+        sa.Column("tested_at", DOUBLE, nullable=False),
     )
     op.create_table(
         "outcome_segments",
@@ -644,7 +644,7 @@ def upgrade() -> None:
         sa.Column("started_at", DOUBLE, nullable=False),
         sa.Column("seen_at", DOUBLE, nullable=False),
         sa.Column("by_message", sa.BigInteger, nullable=False),
-        sa.Column("by_look", sa.BigInteger, nullable=False),
+        sa.Column("by_poll", sa.BigInteger, nullable=False),
         sa.Column("note", sa.Text),
     )
     op.create_table(

@@ -115,14 +115,14 @@ def in_folder(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scheduling(service: Service) -> Iterator[None]:
-    """Queue the looks of monitors that are due, as a dispatcher does once a minute."""
+    """Queue the scheduled tests that are due, as a dispatcher does once a minute."""
     stop = threading.Event()
     context = service.context
     keeper = Housekeeper(context.db, context.blobs, service.settings, stop)
 
     def schedule() -> None:
         while not stop.wait(0.5):
-            keeper.schedule_looks()
+            keeper.schedule_tests()
 
     thread = threading.Thread(target=schedule)
     thread.start()

@@ -30,7 +30,7 @@ AIMS = {
         assaults=(*["stop a worker past its lease"] * 4, "kill worker"),
     ),
     # The process that was told of the last jobs dies, and no other is told of them.
-    "no-looks": Aim(
+    "no-polling": Aim(
         armed={"api": "accepted=kill@5"},
         assaults=(*["kill worker", "kill child"] * 2, "wipe the broker"),
         last=("kill worker", "kill worker", "wipe the broker"),

@@ -34,7 +34,7 @@ MUTANTS: dict[str, list[Change]] = {
         Change("app.jobs.queue_repository", "Job.lease_token == ", "Job.lease_token >= ", 3)
     ],
     # An idle worker that looks for work finds none: a job whose wake-up is lost waits for ever.
-    "no-looks": [
+    "no-polling": [
         Change(
             "app.jobs.queue_repository",
             "return bool(session.scalar(_HAS_WORK, ",

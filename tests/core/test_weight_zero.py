@@ -145,7 +145,7 @@ CALLS: dict[str, Callable[[SimpleNamespace, dict[str, Any]], Any]] = {
     "measure_selection_ratio": lambda r, o: monitoring.measure_selection_ratio(
         r.y, r.by, first=1, last=1, **of_entities(o)
     ),
-    "measure_look": lambda r, o: monitoring.measure_look(
+    "measure_auc": lambda r, o: monitoring.measure_auc(
         r.y, r.one, first=1, last=1, **of_entities(o)
     ),
     "measure_pair": lambda r, o: monitoring.measure_pair(

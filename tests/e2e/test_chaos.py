@@ -56,13 +56,13 @@ def test_killed_at_seams_an_embedded_service_loses_and_doubles_nothing(tmp_path:
     assert report.recovered
 
 
-def test_the_audit_notices_a_service_without_fencing_and_without_looks(
+def test_the_audit_notices_a_service_without_fencing_and_without_polling(
     tmp_path: Path, sqlite_url: str
 ) -> None:
     assert _findings(sqlite_url, tmp_path) == []
     subprocess.run(
         [sys.executable, queue_story.__file__, sqlite_url],
-        env=os.environ | inside.environment(tmp_path, ["no-fencing", "no-looks"]),
+        env=os.environ | inside.environment(tmp_path, ["no-fencing", "no-polling"]),
         check=True,
         timeout=patience(),
     )

@@ -40,7 +40,7 @@ def shop(postgres_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
             # On a machine that is busy with other work, a worker is silent for seconds.
             "lease_seconds": 15.0,
             "reap_seconds": 0.3,
-            "look_seconds": 0.3,
+            "poll_seconds": 0.3,
             "fan_out_cells": 0,
             "job_threads": 1,
         }
@@ -125,7 +125,7 @@ def test_messages_wake_a_worker_and_its_orderly_end_gives_the_job_back(
     shop: Shop, tmp_path: Path
 ) -> None:
     """It finds no job by polling. Another worker goes on from the checkpoint: tests/workers/test_slots.py."""
-    patient = shop.settings.model_copy(update={"look_seconds": 1e6})
+    patient = shop.settings.model_copy(update={"poll_seconds": 1e6})
     producer = Producer(patient.celery_broker_url)
     with worker(patient, tmp_path) as process:
         dataset_id = shop.upload(csv_table(ROWS))

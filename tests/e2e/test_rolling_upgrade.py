@@ -68,7 +68,7 @@ def shop(postgres_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
         "database_url": postgres_url,
         "broker_url": broker_url,
         "blob_url": f"file://{tmp_path}/blobs",
-        "look_seconds": 0.1,
+        "poll_seconds": 0.1,
         "fan_out_cells": 0,
         "drain_seconds": 0.5,
     }

@@ -19,7 +19,7 @@ from workers.slots import Slots
 QUICK = {
     "heartbeat_seconds": 0.2,
     "lease_seconds": 30.0,
-    "look_seconds": 0.2,
+    "poll_seconds": 0.2,
     "fan_out_cells": 0,
     "checkpoint_seconds": 0.2,
     "job_threads": 1,

@@ -31,10 +31,10 @@ from workers.fit_process import FitProcess
 @long_form
 def test_a_lost_message_is_found_by_the_look(crew: Crew) -> None:
     crew.fit_process()  # idle: it is not about to claim the next job anyway
-    before = crew.slots.by_look
+    before = crew.slots.by_poll
     assert crew.shop.reaches(crew.shop.train(crew.table, 5), "succeeded").attempt == 1
     assert crew.slots.by_message == 0
-    assert crew.slots.by_look == crew.slots.looks_in_a_row > before
+    assert crew.slots.by_poll == crew.slots.polls_in_a_row > before
 
 
 def test_a_wake_up_waits_for_an_idle_slot(crew: Crew) -> None:

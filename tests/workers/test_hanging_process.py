@@ -54,7 +54,7 @@ def watched(
     """Run the script under a watch, with the shop's settings; yields the watch and the pid of the script's process."""
     given = {
         f"RANKWRIGHT_{name.upper()}": str(getattr(shop.settings, name))
-        for name in ("blob_url", "lease_seconds", "heartbeat_seconds", "look_seconds")
+        for name in ("blob_url", "lease_seconds", "heartbeat_seconds", "poll_seconds")
     }
     given |= {
         "RANKWRIGHT_DATABASE_URL": shop.settings.sqlalchemy_url,
@@ -90,7 +90,7 @@ def test_a_worker_whose_job_is_silent_for_long_goes_on(
     make_shop: Callable[..., Shop], tmp_path: Path
 ) -> None:
     """Waiting for work, and then for a fit process that hangs, each takes longer than a main loop may for a step."""
-    shop = make_shop(look_seconds=7.0)
+    shop = make_shop(poll_seconds=7.0)
     job_id = shop.train(shop.read_here(csv_table(50)), ENDLESS, timeout_seconds=12.0)
     with watched(shop, tmp_path, WORKER, "fit=hang") as (watch, pid):
         assert shop.ends(job_id).attempt == 1

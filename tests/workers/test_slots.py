@@ -30,7 +30,7 @@ NEVER = 600.0  # seconds between two looks: what happens, a message did
 def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:
-    shop = make_shop(look_seconds=NEVER)
+    shop = make_shop(poll_seconds=NEVER)
     slots = make_slots(shop)
     dataset_id = shop.upload(csv_table(200))
     slots.wake()
@@ -43,7 +43,7 @@ def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
         assert (job.attempt, job.worker_id) == (1, "wrk_0")
         assert shop.models_of(job_id) == 1
         assert shop.states_of(job_id) == ["queued", "running", "succeeded"]
-    assert (slots.by_message, slots.by_look) == (2, 0)
+    assert (slots.by_message, slots.by_poll) == (2, 0)
 
 
 def test_stopping_gives_the_job_back_as_if_never_claimed(

@@ -147,14 +147,14 @@ def _print_monitor(found: types.AliasMonitor, waiting: list[types.Alarm]) -> Non
     elif found.detectable is not None:
         out.print_line(_say_detectable(found.detectable))
     if found.periods:
-        made = {look.family for period in found.periods for look in period.looks}
+        made = {test.family for period in found.periods for test in period.tests}
         families = _FAMILIES | {each: _OF_GROUPS[each] for each in _OF_GROUPS if each in made}
         table = new_table("period", "decisions", "AUC", *families.values())
         for period in found.periods:
-            looks: dict[str, types.Look] = {each.family: each for each in period.looks}
-            states = (_state(looks.get(family)) for family in families)
+            tests: dict[str, types.ScheduledTest] = {each.family: each for each in period.tests}
+            states = (_state(tests.get(family)) for family in families)
             table.add_row(
-                period.start[:10], f"{period.decisions:,}", _auc(looks.get("ranking")), *states
+                period.start[:10], f"{period.decisions:,}", _auc(tests.get("ranking")), *states
             )
         out.print(table, markup=False, soft_wrap=False)
     elif found.settings is not None:
@@ -167,16 +167,16 @@ def _print_monitor(found: types.AliasMonitor, waiting: list[types.Alarm]) -> Non
         err.print_line("answer an alarm with `rankwright alarms acknowledge`")
 
 
-def _state(look: types.Look | None) -> str:
-    return "–" if look is None else look.status.replace("_", " ")
+def _state(test: types.ScheduledTest | None) -> str:
+    return "–" if test is None else test.status.replace("_", " ")
 
 
-def _auc(look: types.Look | None) -> str:
-    if look is None or look.value is None:
+def _auc(test: types.ScheduledTest | None) -> str:
+    if test is None or test.value is None:
         return "–"
-    if look.low is None or look.high is None:
-        return f"{look.value:.3f}"
-    return f"{look.value:.3f} ({look.low:.3f} to {look.high:.3f})"
+    if test.low is None or test.high is None:
+        return f"{test.value:.3f}"
+    return f"{test.value:.3f} ({test.low:.3f} to {test.high:.3f})"
 
 
 @asks()
@@ -190,7 +190,7 @@ def shadow(client: Service, alias: Alias) -> None:
         err.print_line("no shadow model is set: `rankwright feedback NAME@ALIAS FILE` sets one")
         return
     if found.comparison is None:
-        reason = found.looks[0].words if found.looks else "no period has been compared yet"
+        reason = found.tests[0].words if found.tests else "no period has been compared yet"
         out.print_line(reason)
         return
     made = found.comparison

@@ -404,7 +404,7 @@ def test_every_table_of_which_owners_delete_rows_is_counted(db: Database) -> Non
         "jobs",
         "legal_holds",
         "model_alias_history",
-        "monitor_looks",
+        "monitor_tests",
         "quotas",
         "retention_rules",
     }

@@ -14,7 +14,7 @@ from typer.testing import Result
 
 from tests.app.cli.conftest import told
 from tests.app.feedback.simulator import Simulator, feedback
-from tests.app.feedback.test_api_monitor import look, simulate, train
+from tests.app.feedback.test_api_monitor import run_monitor, simulate, train
 from tests.app.live_service import Service
 from tests.long_form import long_form
 from tests.sentences import Sentences
@@ -38,7 +38,7 @@ def fallen(service: Service, alias: str) -> Simulator:
     simulator.put_settings(feedback(days=3650))
     for number in range(1, 5):
         simulator.week(number, slope=2.0 if number < 3 else 0.5)
-    look(service)
+    run_monitor(service)
     return simulator
 
 

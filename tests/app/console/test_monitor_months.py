@@ -6,7 +6,7 @@ from typing import Any
 
 from rankwright.types import MonitoredPeriod, OutcomeRule
 
-from app.console.monitoring import Month, PeriodRow, by_month, newest_looks, period_row
+from app.console.monitoring import Month, PeriodRow, by_month, newest_tests, period_row
 
 RULE = OutcomeRule.from_json({"horizon_days": 30.0, "silence": None})
 
@@ -23,19 +23,19 @@ def version(rows: int, flagged: int, threshold: float | None = 1.0, **known: int
     }
 
 
-def look(family: str, status: str, value: float | None = None, **more: Any) -> dict[str, Any]:
+def made(family: str, status: str, value: float | None = None, **more: Any) -> dict[str, Any]:
     return {"family": family, "status": status, "value": value, **more}
 
 
 def period(
-    start: str, end: str, *looks: dict[str, Any], versions: list[dict[str, Any]]
+    start: str, end: str, *tests: dict[str, Any], versions: list[dict[str, Any]]
 ) -> PeriodRow:
     found = {
         "start": f"{start}T00:00:00.000Z",
         "end": f"{end}T00:00:00.000Z",
         "decisions": sum(each["rows"] for each in versions),
         "lost": 2,
-        "looks": list(looks),
+        "tests": list(tests),
         "versions": versions,
     }
     return period_row(MonitoredPeriod.from_json(found), RULE)
@@ -46,22 +46,22 @@ MAY = [
     period(
         "2026-05-11",
         "2026-05-18",
-        look("unlabelled", "passed", 0.02, psi={"age": 0.3, "income": 0.01}),
-        look("ranking", "alarm", 0.7),
+        made("unlabelled", "passed", 0.02, psi={"age": 0.3, "income": 0.01}),
+        made("ranking", "alarm", 0.7),
         versions=[FINAL, version(50, 0, None, known=10, positives=3)],
     ),
     period(
         "2026-05-04",
         "2026-05-11",
-        look("unlabelled", "passed", 0.05, psi={"age": 0.1, "town": 0.2}),
-        look("ranking", "waiting"),
+        made("unlabelled", "passed", 0.05, psi={"age": 0.1, "town": 0.2}),
+        made("ranking", "waiting"),
         versions=[FINAL],
     ),
 ]
 JUNE = period(
     "2026-06-01",
     "2026-06-08",
-    look("unlabelled", "not_tested"),
+    made("unlabelled", "not_tested"),
     versions=[version(40, 4)],
 )
 
@@ -97,8 +97,8 @@ def test_outcomes_that_are_not_final_are_not_counted() -> None:
 
 
 def test_the_newest_test_of_each_family_is_the_conclusion() -> None:
-    found = {each.family: each.status for each in newest_looks([JUNE, *MAY])}
+    found = {each.family: each.status for each in newest_tests([JUNE, *MAY])}
     # A newer period that was not tested does not hide what the newest test found.
     assert found == {"unlabelled": "passed", "ranking": "alarm"}
-    assert [each.status for each in newest_looks([JUNE])] == ["not_tested"]
-    assert newest_looks([]) == []
+    assert [each.status for each in newest_tests([JUNE])] == ["not_tested"]
+    assert newest_tests([]) == []

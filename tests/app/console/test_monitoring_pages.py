@@ -317,12 +317,12 @@ def test_the_monitor_shows_rates_and_psi_by_month(
         assert [month for month, _ in rows] == list(months)
         for month, row in rows:
             versions = [version for each in months[month] for version in each["versions"]]
-            looks = {
+            tests = {
                 family: [
-                    look
+                    test
                     for each in months[month]
-                    for look in each["looks"]
-                    if look["family"] == family
+                    for test in each["tests"]
+                    if test["family"] == family
                 ]
                 for family in ("unlabelled", "ranking")
             }
@@ -336,12 +336,12 @@ def test_the_monitor_shows_rates_and_psi_by_month(
             assert f"{total('positives'):,} of {total('known'):,}" in cells["Positives"]
             precise = f"{total('flagged_positives'):,} of {total('flagged_known'):,}"
             assert precise in cells["Precision"]
-            psi = max(each["value"] for each in looks["unlabelled"])
+            psi = max(each["value"] for each in tests["unlabelled"])
             assert cells["PSI"] == f"{psi:.3f}"
-            alarms = [each for each in looks["ranking"] if each["status"] == "alarm"]
+            alarms = [each for each in tests["ranking"] if each["status"] == "alarm"]
             assert ("AUC: alarm" in cells["Tests"]) is bool(alarms)
-        # Each look has the PSI of every recorded column.
-        by_column = [each["psi"] for each in looks["unlabelled"]]
+        # Each test has the PSI of every recorded column.
+        by_column = [each["psi"] for each in tests["unlabelled"]]
         assert all(set(each) == {"a", "b", "word"} for each in by_column), by_column
 
 

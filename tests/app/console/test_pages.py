@@ -811,7 +811,7 @@ class TestNeedsAttention:
         following = {"kind": "all", "unresolved": True, "after": overview["failed_next"]}
         older = client.get("/v1/jobs", params=following).json()["data"]
         assert [job["name"] for job in older] == names[4::-1]
-        assert (len(overview["ended"]), overview["jobs_looked_through"]) == (7, 12)
+        assert (len(overview["ended"]), overview["searched_jobs"]) == (7, 12)
 
     def test_a_table_that_could_not_be_read_goes_with_one_that_could(
         self, world: World, troubled: PlainBrowser, client: httpx.Client

@@ -59,7 +59,7 @@ def test_the_profile(service: Service, client: httpx.Client) -> None:
     assert result["leak"]
     assert result["histogram"] is None
     assert profile["duplicates"]["rows_of_both_classes"] == 0
-    assert (profile["rows_looked_at"], profile["duplicates"]["estimated"]) == (ROWS, False)
+    assert (profile["profiled_rows"], profile["duplicates"]["estimated"]) == (ROWS, False)
     stranger = service.client(service.key(STRANGER))
     refused(stranger.get(f"{answer.headers['Location']}/profile"), 404, "not_found", "no dataset")
     client.delete(answer.headers["Location"])

@@ -14,7 +14,7 @@ from sqlalchemy import delete
 from app.feedback import monitoring
 from app.feedback.monitor_repository import MonitoredAlias
 from app.operations.housekeeping import Housekeeper
-from app.platform.tables import MonitorLook
+from app.platform.tables import MonitorTest
 from tests.app.feedback.simulator import (
     MONDAY,
     WEEK,
@@ -53,8 +53,8 @@ def simulate(service: Service, **given: Any) -> Simulator:
     return Simulator(service.context.db, service.context.blobs, OWNER, "m", **given)
 
 
-def look(service: Service) -> None:
-    """Make the looks that are due, at most 60 periods."""
+def run_monitor(service: Service) -> None:
+    """Make the tests that are due, at most 60 periods."""
     db = service.context.db
     assert db.writing(monitoring.schedule, service.settings, LIVE) is not None
     assert service.work() == 1
@@ -67,7 +67,7 @@ def fallen(service: Service, client: httpx.Client) -> Simulator:
     simulator.put_settings(feedback())
     for number in range(1, 5):
         simulator.week(number, slope=2.0 if number < 3 else 0.5)
-    look(service)
+    run_monitor(service)
     return simulator
 
 
@@ -80,7 +80,7 @@ def watched(start: Callable[..., Service]) -> tuple[Service, httpx.Client]:
     return service, client
 
 
-def test_the_monitor_shows_looks_alarms_and_budget(
+def test_the_monitor_shows_tests_alarms_and_budget(
     watched: tuple[Service, httpx.Client],
 ) -> None:
     _, client = watched
@@ -94,7 +94,7 @@ def test_the_monitor_shows_looks_alarms_and_budget(
     first = found["periods"][-1]
     assert first["start"] == "2024-12-30T00:00:00.000Z"
     assert (first["decisions"], first["lost"], first["corrections"]) == (1000, 0, 0)
-    by_family = {each["family"]: each for each in first["looks"]}
+    by_family = {each["family"]: each for each in first["tests"]}
     ranking = by_family["ranking"]
     assert (ranking["status"], ranking["population"], ranking["known"]) == ("passed", "all", 1000)
     assert (ranking["number"], ranking["planned"], ranking["since"]) == (1, 52, 0)
@@ -227,18 +227,18 @@ def test_after_an_acknowledgement_the_test_begins_again(
     entries = client.get("/v1/audit").json()["data"]
     assert any("alarm of ranking acknowledged" in (each["summary"] or "") for each in entries)
     before = client.get(PATH).json()
-    numbers = [one["number"] for each in before["periods"] for one in each["looks"]]
-    # As if the later weeks had not ended yet when the looks were made.
+    numbers = [one["number"] for each in before["periods"] for one in each["tests"]]
+    # As if the later weeks had not ended yet when the tests were made.
     with simulator.db.write() as session:
-        session.execute(delete(MonitorLook).where(MonitorLook.period_start >= MONDAY + 4 * WEEK))
+        session.execute(delete(MonitorTest).where(MonitorTest.period_start >= MONDAY + 4 * WEEK))
     for number in range(5, 8):
         simulator.week(number, slope=0.5)
-    look(service)
+    run_monitor(service)
     after = client.get(PATH).json()
     ranking = {
         each["start"]: one
         for each in after["periods"]
-        for one in each["looks"]
+        for one in each["tests"]
         if one["family"] == "ranking"
     }
     fifth, *later = [ranking[start] for start in sorted(ranking)][4:7]
@@ -255,13 +255,13 @@ def test_after_an_acknowledgement_the_test_begins_again(
 
 def alarm_value(monitor: Any) -> float:
     """Return the AUC of the window that raised the alarm."""
-    looks = [
+    tests = [
         one
         for each in monitor["periods"]
-        for one in each["looks"]
+        for one in each["tests"]
         if one["family"] == "ranking" and one["status"] == "alarm"
     ]
-    value: float = looks[-1]["window"]["value"]
+    value: float = tests[-1]["window"]["value"]
     return value
 
 
@@ -274,15 +274,15 @@ def test_the_shadow_model_is_compared_and_shown(service: Service, client: httpx.
     age_datasets(service.context.db)
     for number in (1, 2):
         simulator.week(number, 400)
-    look(service)
+    run_monitor(service)
     found = client.get(path).json()
     assert (found["shadow"], found["champion_id"], found["challenger_id"]) == (model_id,) * 3
     assert (found["tolerance"], found["comparison"]["difference"]) == (0.01, 0.0)
     assert found["comparison"]["further_rows"] is not None
     assert found["swap"]["both"]["rows"] > 0
-    assert found["looks"][-1]["period_start"] == "2024-12-30T00:00:00.000Z"
+    assert found["tests"][-1]["period_start"] == "2024-12-30T00:00:00.000Z"
     assert {
-        one["family"] for each in client.get(PATH).json()["periods"] for one in each["looks"]
+        one["family"] for each in client.get(PATH).json()["periods"] for one in each["tests"]
     } == {
         "unlabelled",
         "ranking",
@@ -294,7 +294,7 @@ def test_the_shadow_model_is_compared_and_shown(service: Service, client: httpx.
     refused(service.client(service.key(scopes=["score"])).get(path), 403, "forbidden")
 
 
-def test_the_dispatcher_queues_the_jobs_of_due_looks(
+def test_the_dispatcher_queues_the_jobs_of_due_tests(
     service: Service, client: httpx.Client
 ) -> None:
     train(service, client, 200)
@@ -302,7 +302,7 @@ def test_the_dispatcher_queues_the_jobs_of_due_looks(
     simulator.put_settings(feedback())
     simulator.week(1, 50)
     keeper = Housekeeper(simulator.db, simulator.blobs, service.settings, threading.Event())
-    assert (keeper.schedule_looks(), keeper.schedule_looks()) == (1, 0)
+    assert (keeper.schedule_tests(), keeper.schedule_tests()) == (1, 0)
     (job,) = client.get("/v1/jobs", params={"kind": "monitor"}).json()["data"]
     assert (job["name"], job["state"]) == ("m@live", "queued")
     assert service.work() == 1

@@ -9,7 +9,7 @@ from sqlalchemy import func, select, update
 
 from app.jobs.dispatcher import Reaper
 from app.platform.settings import Settings
-from app.platform.tables import Alarm, Dataset, DecisionSegment, Job, MonitorLook
+from app.platform.tables import Alarm, Dataset, DecisionSegment, Job, MonitorTest
 from tests.app.feedback.simulator import feedback
 from tests.app.feedback.test_api_monitor import LIVE, monitoring, simulate, train
 from tests.app.feedback.test_decision_datasets import backfill, labels, live, outcomes, people
@@ -76,7 +76,9 @@ def test_a_dataset_from_decisions_is_made_once(live: Service) -> None:
         assert session.scalar(count) == 1
 
 
-def test_looks_are_made_once_with_one_alarm(service: Service, client: httpx.Client) -> None:
+def test_scheduled_tests_are_made_once_with_one_alarm(
+    service: Service, client: httpx.Client
+) -> None:
     train(service, client)
     simulator = simulate(service)
     simulator.put_settings(feedback())
@@ -87,8 +89,8 @@ def test_looks_are_made_once_with_one_alarm(service: Service, client: httpx.Clie
     assert job is not None
     survive(service, STEPS, job.id)
     with db.read() as session:
-        looks = Counter(session.execute(select(MonitorLook.family, MonitorLook.period_start)).all())
+        tests = Counter(session.execute(select(MonitorTest.family, MonitorTest.period_start)).all())
         alarms = session.scalars(select(Alarm).where(Alarm.family == "ranking")).all()
-    assert set(looks.values()) == {1}
-    assert {family for family, _ in looks} >= {"unlabelled", "ranking", "calibration"}
+    assert set(tests.values()) == {1}
+    assert {family for family, _ in tests} >= {"unlabelled", "ranking", "calibration"}
     assert len(alarms) == 1

@@ -1,4 +1,4 @@
-"""Scheduled looks: due once, made once, and what they find where the truth is known."""
+"""Scheduled tests: due once, made once, and what they find where the truth is known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.jobs import service as jobs
 from app.models import aliases
 from app.platform.database import Database
 from app.platform.sql import Session, read_clock
-from app.platform.tables import Alarm, Job, MonitorLook
+from app.platform.tables import Alarm, Job, MonitorTest
 from tests.app.feedback.simulator import (
     DAY,
     MONDAY,
@@ -93,25 +93,25 @@ def world(bench: Workbench, trained: Callable[[int, int], Path]) -> World:
 
 
 def schedule(bench: Workbench) -> Job | None:
-    """Queue the due looks, as housekeeping does: the quick check may not miss any."""
+    """Queue the due tests, as housekeeping does: the quick check may not miss any."""
     may_be_due = bench.db.reading(monitoring.may_be_due, LIVE)
     job = bench.db.writing(monitoring.schedule, bench.settings, LIVE)
     assert may_be_due or job is None
     return job
 
 
-def look(bench: Workbench) -> None:
-    """Make all looks that are due."""
+def run_monitor(bench: Workbench) -> None:
+    """Make all tests that are due."""
     assert schedule(bench) is not None
     job = bench.work()
     assert job.state == "succeeded", job.error
 
 
-def looks(db: Database, family: str | None = None) -> list[MonitorLook]:
+def made_tests(db: Database, family: str | None = None) -> list[MonitorTest]:
     with db.read() as session:
-        statement = select(MonitorLook).order_by(MonitorLook.period_start, MonitorLook.family)
+        statement = select(MonitorTest).order_by(MonitorTest.period_start, MonitorTest.family)
         if family is not None:
-            statement = statement.where(MonitorLook.family == family)
+            statement = statement.where(MonitorTest.family == family)
         return list(session.scalars(statement))
 
 
@@ -121,7 +121,9 @@ def alarms(db: Database) -> list[Alarm]:
 
 
 @on_both
-def test_looks_are_made_once_for_each_period_and_family(bench: Workbench, world: World) -> None:
+def test_scheduled_tests_are_made_once_for_each_period_and_family(
+    bench: Workbench, world: World
+) -> None:
     simulator = world(rows=2000)
     assert schedule(bench) is None  # no settings
     simulator.put_settings(feedback())
@@ -132,7 +134,7 @@ def test_looks_are_made_once_for_each_period_and_family(bench: Workbench, world:
     assert first is not None
     assert schedule(bench) is None  # a job works on them
     assert bench.work().state == "succeeded"
-    made = looks(bench.db)
+    made = made_tests(bench.db)
     families = {"unlabelled", "ranking", "calibration", "guarantee"}
     weeks = {each.period_start for each in made}
     assert min(weeks) == MONDAY
@@ -143,7 +145,7 @@ def test_looks_are_made_once_for_each_period_and_family(bench: Workbench, world:
     assert numbers == [(i % 52) + 1 for i in range(len(numbers))]
     while schedule(bench) is not None:
         bench.work()
-    keys = [(each.family, each.period_start) for each in looks(bench.db)]
+    keys = [(each.family, each.period_start) for each in made_tests(bench.db)]
     assert len(set(keys)) == len(keys)
 
 
@@ -158,8 +160,8 @@ def test_a_fall_of_the_auc_raises_an_alarm_and_no_fall_raises_none(
     simulator.put_settings(feedback())
     for number in range(1, 7):
         simulator.week(number, slope=2.0 if number < 4 else 0.7)
-    look(bench)
-    ranking = looks(bench.db, "ranking")[:6]
+    run_monitor(bench)
+    ranking = made_tests(bench.db, "ranking")[:6]
     assert [each.found["status"] for each in ranking[:3]] == ["passed"] * 3
     assert "alarm" in [each.found["status"] for each in ranking[3:]]
     (alarm,) = [each for each in alarms(bench.db) if each.family == "ranking"]
@@ -174,11 +176,11 @@ def test_corrections_do_not_change_a_closed_test(bench: Workbench, world: World)
     rows = draw(simulator.rng, 800)
     ids = simulator.decide(MONDAY, rows)
     simulator.know(ids, rows.y.tolist(), MONDAY + 2 * WEEK)
-    look(bench)
-    before = [(each.family, each.found) for each in looks(bench.db)]
+    run_monitor(bench)
+    before = [(each.family, each.found) for each in made_tests(bench.db)]
     simulator.know(ids, (~rows.y).tolist(), MONDAY + 3 * WEEK)
     assert schedule(bench) is None or bench.work().state == "succeeded"
-    after = [(each.family, each.found) for each in looks(bench.db)]
+    after = [(each.family, each.found) for each in made_tests(bench.db)]
     assert after[: len(before)] == before
 
 
@@ -189,19 +191,19 @@ def test_the_shift_of_a_column_is_named_until_it_is_accepted(
     simulator.put_settings(feedback())
     for number in range(1, 4):
         simulator.week(number, shift=0.0 if number < 2 else 1.5)
-    look(bench)
-    made = looks(bench.db, "unlabelled")
+    run_monitor(bench)
+    made = made_tests(bench.db, "unlabelled")
     assert [each.found["status"] for each in made[:4]] == ["passed", "alarm", "alarm", "not_tested"]
     shifted = made[1].found["details"]["shifted"]
     assert {"", "a"} <= {each["name"] for each in shifted}
     (alarm,) = [each for each in alarms(bench.db) if each.family == "unlabelled"]
-    assert alarm.period_start == MONDAY + WEEK  # the second look has found the same change
+    assert alarm.period_start == MONDAY + WEEK  # the second test has found the same change
     acknowledge(bench, alarm, "renew")
     forget(bench, MONDAY + 3 * WEEK)
     for number in (4, 5):
         simulator.week(number, shift=1.5)
-    look(bench)
-    made = looks(bench.db, "unlabelled")
+    run_monitor(bench)
+    made = made_tests(bench.db, "unlabelled")
     assert [each.found["status"] for each in made[3:5]] == ["passed", "passed"]
     assert made[3].found["details"]["shifted"] != []
     assert len([each for each in alarms(bench.db) if each.family == "unlabelled"]) == 1
@@ -212,9 +214,9 @@ def acknowledge(bench: Workbench, alarm: Alarm, reference: Any) -> None:
 
 
 def forget(bench: Workbench, since: float) -> None:
-    """Delete the looks from a time on, as if this time had not come yet when the others were made."""
+    """Delete the tests from a time on, as if this time had not come yet when the others were made."""
     with bench.db.write() as session:
-        session.execute(delete(MonitorLook).where(MonitorLook.period_start >= since))
+        session.execute(delete(MonitorTest).where(MonitorTest.period_start >= since))
 
 
 def test_another_prevalence_breaks_the_calibration_and_not_the_ranking(
@@ -230,11 +232,11 @@ def test_another_prevalence_breaks_the_calibration_and_not_the_ranking(
             rows = Rows(*(each[kept] for each in (rows.a, rows.b, rows.word, rows.y)))
         start = MONDAY + (number - 1) * WEEK
         simulator.know(simulator.decide(start, rows), rows.y.tolist(), start + WEEK)
-    look(bench)
-    calibration = [each.found["status"] for each in looks(bench.db, "calibration")[:4]]
+    run_monitor(bench)
+    calibration = [each.found["status"] for each in made_tests(bench.db, "calibration")[:4]]
     assert calibration[:2] == ["passed", "passed"]
     assert "alarm" in calibration[2:]
-    assert {each.found["status"] for each in looks(bench.db, "ranking")[:4]} == {"passed"}
+    assert {each.found["status"] for each in made_tests(bench.db, "ranking")[:4]} == {"passed"}
     assert {each.family for each in alarms(bench.db)} >= {"calibration"}
 
 
@@ -257,8 +259,8 @@ def test_a_broken_guarantee_is_found(bench: Workbench, world: World) -> None:
     simulator.flag_share = 0.5
     for number in (3, 4):
         simulator.week(number)
-    look(bench)
-    made = [each.found for each in looks(bench.db, "guarantee")[:4]]
+    run_monitor(bench)
+    made = [each.found for each in made_tests(bench.db, "guarantee")[:4]]
     assert [each["status"] for each in made] == ["passed", "passed", "alarm", "alarm"]
     assert (made[0]["metric"], made[0]["expected"], made[2]["from_period"]) == ("fpr", 0.1, 3)
     assert len([each for each in alarms(bench.db) if each.family == "guarantee"]) == 1
@@ -275,8 +277,8 @@ def test_few_outcomes_of_unflagged_rows_count_for_all_of_them(
         ids = np.array(simulator.decide(start, rows))
         known = simulator.flags | (simulator.rng.random(rows.size) < 0.01)
         simulator.know(ids[known].tolist(), rows.y[known].tolist(), start + WEEK)
-    look(bench)
-    for each in looks(bench.db, "ranking")[:2]:
+    run_monitor(bench)
+    for each in made_tests(bench.db, "ranking")[:2]:
         # The few known outcomes of the other side count for so many decisions that they are worth few rows.
         assert each.found["status"] in ("waiting", "passed")
         assert each.found["population"] == "all"
@@ -296,8 +298,8 @@ def test_with_exploration_the_auc_is_that_of_all_rows(bench: Workbench, world: W
         ids = np.array(simulator.decide(start, rows))
         known = simulator.flags | simulator.explored
         simulator.know(ids[known].tolist(), rows.y[known].tolist(), start + WEEK)
-    look(bench)
-    first, second = (each.found for each in looks(bench.db, "ranking")[:2])
+    run_monitor(bench)
+    first, second = (each.found for each in made_tests(bench.db, "ranking")[:2])
     assert (first["status"], first["population"]) == ("passed", "all")
     assert first["details"]["metrics"]["explored"] > 300
     for found in (first, second):
@@ -318,8 +320,8 @@ def test_a_period_that_cannot_be_tested_is_not_part_of_the_next_test(
         ids = np.array(simulator.decide(start, rows))
         known = simulator.flags | simulator.explored
         simulator.know(ids[known].tolist(), rows.y[known].tolist(), start + WEEK)
-    look(bench)
-    first, second = (each.found for each in looks(bench.db, "ranking")[:2])
+    run_monitor(bench)
+    first, second = (each.found for each in made_tests(bench.db, "ranking")[:2])
     assert (first["status"], first["population"]) == ("not_tested", "flagged")
     assert (second["status"], second["population"]) == ("passed", "all")
     assert second["state"]["measurement"]["first"] == 2
@@ -330,8 +332,8 @@ def test_periods_with_few_positives_are_tested_together(bench: Workbench, world:
     simulator.put_settings(feedback())
     for number in range(1, 5):
         simulator.week(number, 120)
-    look(bench)
-    made = [each.found for each in looks(bench.db, "ranking")[:4]]
+    run_monitor(bench)
+    made = [each.found for each in made_tests(bench.db, "ranking")[:4]]
     tested = [each for each in made if each["status"] == "passed"]
     assert made[0]["status"] == "waiting"
     assert tested
@@ -359,8 +361,8 @@ def test_another_model_begins_another_term_and_versions_are_apart(
     simulator.week(2, 300, model=first_model)
     simulator.week(2, 700)
     simulator.week(3, 600)
-    look(bench)
-    made = [each.found for each in looks(bench.db, "ranking")[:3]]
+    run_monitor(bench)
+    made = [each.found for each in made_tests(bench.db, "ranking")[:3]]
     assert [each["number"] for each in made] == [1, 1, 2]
     assert made[1]["model_id"] == made[2]["model_id"] == other
     assert made[1]["rows"] == 700
@@ -387,8 +389,8 @@ def test_outcomes_of_entities_silence_and_duplicates(bench: Workbench, world: Wo
         event_at=MONDAY + 2 * WEEK,
         entities=True,
     )
-    look(bench)
-    found = looks(bench.db, "ranking")[0].found
+    run_monitor(bench)
+    found = made_tests(bench.db, "ranking")[0].found
     assert (found["rows"], found["known"], found["positives"]) == (800, 800, len(positive))
 
 
@@ -402,12 +404,12 @@ def test_outcomes_that_are_known_after_the_horizon_are_not_used(
     on_time = MONDAY + WEEK + 29 * DAY
     simulator.know(ids[:100], rows.y[:100].tolist(), on_time)
     simulator.know(ids[100:], rows.y[100:].tolist(), on_time + 2 * DAY)
-    look(bench)
-    assert looks(bench.db, "ranking")[0].found["known"] == 100
+    run_monitor(bench)
+    assert made_tests(bench.db, "ranking")[0].found["known"] == 100
 
 
 @on_both
-def test_two_jobs_make_a_look_once_with_one_alarm(bench: Workbench, world: World) -> None:
+def test_two_jobs_make_a_test_once_with_one_alarm(bench: Workbench, world: World) -> None:
     """The second job has read before the first one wrote: a dispatcher was paused, or a worker was thought dead."""
     simulator = world(rows=2000)
     simulator.put_settings(feedback())
@@ -427,7 +429,7 @@ def test_two_jobs_make_a_look_once_with_one_alarm(bench: Workbench, world: World
     results = [(claim, execution.run(bench.prepare(claim), quiet)) for claim in (first, second)]
     for claim, result in results:
         bench.complete(claim, result)
-    made = [(each.family, each.period_start) for each in looks(bench.db)]
+    made = [(each.family, each.period_start) for each in made_tests(bench.db)]
     assert len(set(made)) == len(made)
     assert len([each for each in alarms(bench.db) if each.family == "unlabelled"]) == 1
     states = [bench.db.reading(jobs.find, OWNER, claim.job_id).state for claim in (first, second)]
@@ -452,9 +454,9 @@ def test_a_job_that_dies_before_its_end_leaves_nothing_and_is_repeated(
 
     with pytest.raises(ZeroDivisionError):
         bench.db.writing(die)
-    assert [*looks(bench.db), *alarms(bench.db)] == []
+    assert [*made_tests(bench.db), *alarms(bench.db)] == []
     bench.complete(claim, result)
-    made = len(looks(bench.db))
+    made = len(made_tests(bench.db))
     assert made > 0
     assert len(alarms(bench.db)) == 1
 
@@ -482,8 +484,8 @@ def test_a_challenger_that_ranks_better_wins(bench: Workbench, world: World) -> 
         simulator.week(number, 600)
     assert schedule(bench) is None  # the decisions are older than the challenger's dataset
     age_datasets(bench.db)
-    look(bench)
-    made = looks(bench.db)
+    run_monitor(bench)
+    made = made_tests(bench.db)
     assert {each.family for each in made} == {"shadow"}
     found = bench.db.reading(monitor_results.read_shadow, OWNER, "m", "live")
     assert found.comparison is not None
@@ -502,7 +504,7 @@ def test_equal_models_have_no_winner(bench: Workbench, world: World) -> None:
     age_datasets(bench.db)
     simulator.week(1, 600)
     simulator.week(2, 600)
-    look(bench)
+    run_monitor(bench)
     found = bench.db.reading(monitor_results.read_shadow, OWNER, "m", "live")
     assert found.comparison is not None
     assert (found.comparison.difference, found.comparison.winner) == (0.0, None)
@@ -523,25 +525,25 @@ def test_a_challenger_is_compared_on_recorded_decisions_once(
     age_datasets(bench.db)
     for number in range(1, 4):
         simulator.week(number, 600)
-    look(bench)
-    assert looks(bench.db, "shadow") == []
+    run_monitor(bench)
+    assert made_tests(bench.db, "shadow") == []
 
     # Set after the decisions and their tests: the recorded weeks are compared, and no test is made again.
     simulator.put_settings(feedback(shadow=first))
-    others = [each.looked_at for each in looks(bench.db, "ranking")]
-    look(bench)
-    made = looks(bench.db, "shadow")[:3]
+    others = [each.tested_at for each in made_tests(bench.db, "ranking")]
+    run_monitor(bench)
+    made = made_tests(bench.db, "shadow")[:3]
     assert [each.found["details"]["challenger_id"] for each in made] == [first] * 3
-    assert [each.looked_at for each in looks(bench.db, "ranking")][: len(others)] == others
+    assert [each.tested_at for each in made_tests(bench.db, "ranking")][: len(others)] == others
     found = bench.db.reading(monitor_results.read_shadow, OWNER, "m", "live")
     assert found.comparison is not None
     assert found.comparison.rows == 1800
 
     # Another one may have been chosen for what these weeks showed.
     simulator.put_settings(feedback(shadow=second))
-    look(bench)
-    again = looks(bench.db, "shadow")[:3]
-    assert [each.looked_at for each in again] == [each.looked_at for each in made]
+    run_monitor(bench)
+    again = made_tests(bench.db, "shadow")[:3]
+    assert [each.tested_at for each in again] == [each.tested_at for each in made]
     assert [each.found for each in again] == [each.found for each in made]
 
 
@@ -560,9 +562,9 @@ def test_the_same_customers_every_week(bench: Workbench, world: World, *, with_i
         start = MONDAY + (number - 1) * WEEK
         made = simulator.decide(start, rows, ids=ids if with_ids else None)
         simulator.know(made, rows.y.tolist(), start + WEEK)
-    look(bench)
+    run_monitor(bench)
     statuses = {
-        family: [each.found["status"] for each in looks(bench.db, family)[:2]]
+        family: [each.found["status"] for each in made_tests(bench.db, family)[:2]]
         for family in ("unlabelled", "calibration", "ranking")
     }
     if with_ids:
@@ -594,8 +596,8 @@ def test_a_guarantee_of_customers_who_come_back(bench: Workbench, world: World) 
         start = MONDAY + (number - 1) * WEEK
         ids = [f"customer {each}" for each in of]
         simulator.know(simulator.decide(start, rows, ids=ids), rows.y.tolist(), start + WEEK)
-    look(bench)
-    made = [each.found for each in looks(bench.db, "guarantee")[:4]]
+    run_monitor(bench)
+    made = [each.found for each in made_tests(bench.db, "guarantee")[:4]]
     assert [each["status"] for each in made] == ["passed"] * 4
     assert made[3]["details"]["window"]["inflation"] > 1.5
     assert made[3]["details"]["observed_since"] > 0.45

@@ -8,11 +8,11 @@ import httpx
 import numpy as np
 import pytest
 
-from app.feedback.monitor_schemas import look_of
-from app.platform.tables import MonitorLook
+from app.feedback.monitor_schemas import scheduled_test_of
+from app.platform.tables import MonitorTest
 from tests.app.feedback.recording import FEEDBACK, UNDER, point, record, recorded, segments
 from tests.app.feedback.simulator import DAY, MONDAY, WEEK, Simulator, draw, feedback, table
-from tests.app.feedback.test_monitor import alarms, look, looks
+from tests.app.feedback.test_monitor import alarms, made_tests, run_monitor
 from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.score_formats import FEATURES, answering, bodies
@@ -56,7 +56,7 @@ def week(simulator: Simulator, number: int, *, gap: float = 0.0, extra: float = 
 
 
 def found_by(bench: Workbench, family: str) -> list[dict[str, Any]]:
-    return [each.found for each in looks(bench.db, family)]
+    return [each.found for each in made_tests(bench.db, family)]
 
 
 def test_equal_groups_raise_no_alarm_and_a_small_group_waits(
@@ -65,7 +65,7 @@ def test_equal_groups_raise_no_alarm_and_a_small_group_waits(
     simulator.put_settings(feedback(monitor=MONITOR))
     for number in (1, 2, 3):
         week(simulator, number)
-    look(bench)
+    run_monitor(bench)
     for family in ("selection", "group_calibration"):
         made = found_by(bench, family)[:3]
         assert [each["status"] for each in made] == ["passed"] * 3
@@ -82,7 +82,7 @@ def test_a_difference_of_the_selection_rates_raises_an_alarm(
     simulator.put_settings(feedback(monitor=MONITOR))
     for number in (1, 2):
         week(simulator, number, gap=1.0 if number == 2 else 0.0)
-    look(bench)
+    run_monitor(bench)
     made = found_by(bench, "selection")
     assert [each["status"] for each in made[:2]] == ["passed", "alarm"]
     (one,) = [each for each in made[1]["details"]["groups"] if each["group"] == "f"]
@@ -90,8 +90,8 @@ def test_a_difference_of_the_selection_rates_raises_an_alarm(
     assert one["low"] < one["ratio"] < one["high"] < 0.8
     assert {each.family for each in alarms(bench.db)} >= {"selection"}
     with bench.db.read() as session:
-        rows = [each for each in session.query(MonitorLook) if each.family == "selection"]
-        words = look_of(rows[1]).words
+        rows = [each for each in session.query(MonitorTest) if each.family == "selection"]
+        words = scheduled_test_of(rows[1]).words
     assert "sex f" in words
     assert "below 0.8" in words
 
@@ -102,7 +102,7 @@ def test_a_difference_of_the_calibration_raises_an_alarm(
     simulator.put_settings(feedback(monitor=MONITOR))
     for number in (1, 2):
         week(simulator, number, extra=1.5 if number == 2 else 0.0)
-    look(bench)
+    run_monitor(bench)
     made = found_by(bench, "group_calibration")
     assert [each["status"] for each in made[:2]] == ["passed", "alarm"]
     (one,) = [each for each in made[1]["details"]["groups"] if each["group"] == "f"]
@@ -118,19 +118,19 @@ def test_without_the_column_or_flags_nothing_is_tested(
     week(simulator, 1)
     simulator.flag_share = 0.3
     simulator.week(2, 1000)  # without the column
-    look(bench)
+    run_monitor(bench)
     states = [each["status"] for each in found_by(bench, "selection")[:2]]
     assert states == ["not_tested", "waiting"]
 
 
 def test_all_families_share_alpha(bench: Workbench, simulator: Simulator) -> None:
-    from app.feedback.looks import TESTED, alpha_of
+    from app.feedback.scheduled_tests import TESTED, alpha_of
 
     settings: Any = MONITOR
     assert sum(alpha_of(each, settings) for each in TESTED) == pytest.approx(0.05)
     week(simulator, 1)
     simulator.put_settings(feedback(monitor=MONITOR))
-    look(bench)
+    run_monitor(bench)
     (first, *_) = found_by(bench, "selection")
     assert first["alpha_spent"] <= alpha_of("selection", settings) / 52 * (1 + 1e-9)
 

@@ -1,4 +1,4 @@
-"""A year of weekly looks with a known truth, through the application's own code: the model selects whose outcomes are
+"""A year of weekly tests with a known truth, through the application's own code: the model selects whose outcomes are
 known, some others are explored, and the rate of alarms of all families together is what the settings say.
 """
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from app.feedback import looks as looking
-from app.feedback.looks import CALIBRATION, GUARANTEE, RANKING, StoredLook
+from app.feedback import scheduled_tests
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import Period, period_at
+from app.feedback.scheduled_tests import CALIBRATION, GUARANTEE, RANKING, StoredTest
 from app.platform.documents import MonitorSettings, StoredGuarantee
 from core.monitoring import CalibrationMeasurement, Measurement, measure_validation, window
 from tests.long_form import LONG_FORM, rest
@@ -33,7 +33,7 @@ MISSING = {"at random": (0.3, 0.3), "more of the positives": (0.0, 0.08)}
 
 @pytest.fixture(autouse=True)
 def _few_paths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look has critical values of its own here: the service simulates them more exactly."""
+    """Each test has critical values of its own here: the service simulates them more exactly."""
     monkeypatch.setattr(window, "N_PATHS", 1 << 13)
 
 
@@ -45,14 +45,14 @@ def truth(scores: np.ndarray, slope: float = 1.5) -> np.ndarray:
 
 @dataclass
 class Year:
-    """The looks of a simulated year. From the week `changes` on, the scores say less (`slope`)."""
+    """The tests of a simulated year. From the week `changes` on, the scores say less (`slope`)."""
 
     rng: np.random.Generator
     explore: float
     changes: int = 1000
     slope: float = 0.5
     missing: tuple[float, float] | None = None
-    before: dict[str, list[StoredLook]] = field(default_factory=dict)
+    before: dict[str, list[StoredTest]] = field(default_factory=dict)
 
     def reference(self) -> Measurement:
         """Return the AUC of a validation."""
@@ -92,8 +92,8 @@ class Year:
             kept=np.arange(n),
         )
 
-    def looks(self) -> Iterator[tuple[int, str, StoredLook]]:
-        """Make the looks of the families that need outcomes, as the job of the monitor does."""
+    def tests(self) -> Iterator[tuple[int, str, StoredTest]]:
+        """Make the tests of the families that need outcomes, as the job of the monitor does."""
         reference = self.reference()
         period = period_at(1_767_571_200.0, "week")
         for number in range(1, 53):
@@ -104,17 +104,21 @@ class Year:
                 (GUARANTEE, "rate"),
             ):
                 before = self.before.setdefault(family, [])
-                series = looking.series_of(period, "mdl_1", before, None)
-                look = looking.look_at(period, series, "mdl_1", metric, rows)
+                series = scheduled_tests.series_of(period, "mdl_1", before, None)
+                test = scheduled_tests.begin_with_rows(period, series, "mdl_1", metric, rows)
                 if family == RANKING:
-                    look = looking.look_at_ranking(look, series, rows, reference, SETTINGS)
+                    test = scheduled_tests.run_ranking_test(test, series, rows, reference, SETTINGS)
                 elif family == CALIBRATION:
-                    look = looking.look_at_calibration(look, series, rows, CALIBRATED, SETTINGS)
+                    test = scheduled_tests.run_calibration_test(
+                        test, series, rows, CALIBRATED, SETTINGS
+                    )
                 else:
-                    look = looking.look_at_guarantee(look, series, rows, GUARANTEED, SETTINGS)
-                assert look["status"] in ("passed", "alarm"), look["reason"]
-                before.append(look)
-                yield number, family, look
+                    test = scheduled_tests.run_guarantee_test(
+                        test, series, rows, GUARANTEED, SETTINGS
+                    )
+                assert test["status"] in ("passed", "alarm"), test["reason"]
+                before.append(test)
+                yield number, family, test
             period = period.next()
 
 
@@ -131,28 +135,28 @@ def test_false_alarms_of_a_year(design: str) -> None:
     for seed in range(YEARS):
         found = {
             family
-            for _, family, look in Year(np.random.default_rng(seed), DESIGNS[design]).looks()
-            if look["status"] == "alarm"
+            for _, family, test in Year(np.random.default_rng(seed), DESIGNS[design]).tests()
+            if test["status"] == "alarm"
         }
         years += bool(found)
         for family in found:
             alarms[family] += 1
     assert years <= most(YEARS, 0.05)
     for family, count in alarms.items():
-        assert count <= most(YEARS, looking.alpha_of(family, SETTINGS)), family
+        assert count <= most(YEARS, scheduled_tests.alpha_of(family, SETTINGS)), family
 
 
 def test_a_model_is_calibrated_again_while_a_period_waits() -> None:
     year = Year(np.random.default_rng(4), 1.0)
     period = period_at(1_767_571_200.0, "week")
-    before: list[StoredLook] = []
+    before: list[StoredTest] = []
     again = CalibrationMeasurement(Measurement(0.0, 1e-4, 1e3, 1e4), None)
     for number, reference in enumerate((CALIBRATED, CALIBRATED, again, again), start=1):
         rows = year.week(number, period)
         rows = rows.take(np.arange(20 if number == 2 else rows.size))
-        series = looking.series_of(period, "mdl_1", before, None)
-        look = looking.look_at(period, series, "mdl_1", "calibration", rows)
-        before.append(looking.look_at_calibration(look, series, rows, reference, SETTINGS))
+        series = scheduled_tests.series_of(period, "mdl_1", before, None)
+        test = scheduled_tests.begin_with_rows(period, series, "mdl_1", "calibration", rows)
+        before.append(scheduled_tests.run_calibration_test(test, series, rows, reference, SETTINGS))
         period = period.next()
     assert [each["status"] for each in before] == ["passed", "waiting", "passed", "passed"]
     assert [each["since"] for each in before] == [0, 0, 1, 1]
@@ -163,10 +167,10 @@ def test_missing_outcomes_raise_no_alarm_that_they_do_not_explain(missing: str) 
     unexplained, alarms, years = 0, 0, YEARS if LONG_FORM else 1
     for seed in range(years):
         year = Year(np.random.default_rng(2000 + seed), 1.0, missing=MISSING[missing])
-        found = [look for _, _, look in year.looks() if look["status"] == "alarm"]
-        alarms += any(look["metric"] == "calibration" for look in found)
+        found = [test for _, _, test in year.tests() if test["status"] == "alarm"]
+        alarms += any(test["metric"] == "calibration" for test in found)
         unexplained += any(
-            not (look["details"].get("missing") or {}).get("explains") for look in found
+            not (test["details"].get("missing") or {}).get("explains") for test in found
         )
     assert unexplained <= most(years, 0.05)
     assert missing == "at random" or alarms == years
@@ -174,8 +178,8 @@ def test_missing_outcomes_raise_no_alarm_that_they_do_not_explain(missing: str) 
 
 def test_an_alarm_that_missing_outcomes_cannot_explain_says_so() -> None:
     year = Year(np.random.default_rng(3), 1.0, changes=3, slope=0.7, missing=(0.02, 0.02))
-    alarms = [look for number, _, look in year.looks() if look["status"] == "alarm" and number < 9]
-    families = {look["metric"]: look["details"]["missing"]["explains"] for look in alarms}
+    alarms = [test for number, _, test in year.tests() if test["status"] == "alarm" and number < 9]
+    families = {test["metric"]: test["details"]["missing"]["explains"] for test in alarms}
     assert families["auc"] is False
 
 
@@ -186,8 +190,8 @@ def test_a_model_that_says_less_is_found(design: str) -> None:
     for seed in range(40 if LONG_FORM else 2):
         year = Year(np.random.default_rng(1000 + seed), DESIGNS[design], changes=9)
         first: dict[str, int] = {}
-        for number, family, look in year.looks():
-            if look["status"] == "alarm":
+        for number, family, test in year.tests():
+            if test["status"] == "alarm":
                 first.setdefault(family, number)
             if first.keys() >= delays.keys():
                 break
@@ -202,12 +206,12 @@ def test_decisions_without_probabilities_do_not_say_that_the_model_has_no_calibr
     period = period_at(1_767_571_200.0, "week")
     rows = Year(np.random.default_rng(5), 1.0).week(1, period)
     rows.probability[:] = np.nan
-    series = looking.series_of(period, "mdl_1", [], None)
+    series = scheduled_tests.series_of(period, "mdl_1", [], None)
     reasons = {}
     for name, reference in (("decisions", CALIBRATED), ("model", None)):
-        look = looking.look_at(period, series, "mdl_1", "calibration", rows)
-        look = looking.look_at_calibration(look, series, rows, reference, SETTINGS)
-        assert look["status"] == "not_tested"
-        reasons[name] = look["reason"]
+        test = scheduled_tests.begin_with_rows(period, series, "mdl_1", "calibration", rows)
+        test = scheduled_tests.run_calibration_test(test, series, rows, reference, SETTINGS)
+        assert test["status"] == "not_tested"
+        reasons[name] = test["reason"]
     assert "decisions" in reasons["decisions"]
     assert "model" in reasons["model"]

@@ -72,7 +72,7 @@ def test_each_part_that_is_away_is_named(
             workers.register(session, "d1", host="here", version="0", slots=0, role=Role.DISPATCHER)
         assert away() == set()
         with service.context.db.write() as session:
-            workers.seen(session, "w1", by_message=0, by_look=9, note="finds its jobs by looking")
+            workers.seen(session, "w1", by_message=0, by_poll=9, note="finds its jobs by looking")
         assert "here: finds its jobs" in client.get("/health/staffed").text
         with service.context.db.write() as session:
             session.get_one(Worker, "d1").seen_at -= 14.0

@@ -17,7 +17,7 @@ from core.monitoring import (
     monitor_calibration,
     monitor_windows,
 )
-from core.monitoring.measuring import rows_by_look
+from core.monitoring.measuring import rows_by_test
 from core.probability import choose_calibration, reliability
 
 BEGINS = 20
@@ -139,7 +139,7 @@ def alarms(world: World, rng: np.random.Generator, what: str, test: str, grouped
         negatives=evaluated.n - evaluated.n_positives,
     )
     probability = chosen.calibration.probability(stream.score)
-    looks = [
+    tests = [
         measure_calibration(
             rows.scores[0],
             rows.positive,
@@ -147,9 +147,9 @@ def alarms(world: World, rng: np.random.Generator, what: str, test: str, grouped
             last=last,
             entity=None if entity is None or rows.unit is None else entity[rows.unit],
         )
-        for first, last, rows, entity in rows_by_look(
+        for first, last, rows, entity in rows_by_test(
             stream.y, {"p": probability}, stream.period, sample_weight=None, group=group
         )
     ]
-    both = monitor_calibration(reference, looks, planned=world.weeks)
+    both = monitor_calibration(reference, tests, planned=world.weeks)
     return any(each is not None and each.alarm is not None for each in (both.level, both.slope))

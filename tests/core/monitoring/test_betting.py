@@ -29,12 +29,12 @@ def test_the_capital_of_a_rate_is_the_mean_over_starts_and_bets() -> None:
                 c *= (q / bound) ** k * ((1 - q) / (1 - bound)) ** (n - k)
             capital.append(c)
     found = monitor_rate(events, trials, bound, planned=planned)
-    assert found.looks[-1].e_value == pytest.approx(np.mean(capital))
-    assert [look.period for look in found.looks] == [1, 2, 3]
+    assert found.tests[-1].e_value == pytest.approx(np.mean(capital))
+    assert [test.period for test in found.tests] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(("n", "bound"), [(1800, 0.05), (60, 0.01)])
-def test_false_alarms_of_a_guarantee_at_any_look(n: int, bound: float) -> None:
+def test_false_alarms_of_a_guarantee_at_any_test(n: int, bound: float) -> None:
     runs = 4000 if LONG_FORM else 150
     rng = np.random.default_rng(1)
     alarms = sum(
@@ -54,7 +54,7 @@ def test_the_expected_capital_is_one_at_the_bound_and_less_below() -> None:
             math.comb(n, k)
             * rate**k
             * (1 - rate) ** (n - k)
-            * monitor_rate([k], [n], bound, planned=1).looks[0].e_value
+            * monitor_rate([k], [n], bound, planned=1).tests[0].e_value
             for k in range(n + 1)
         )
         assert mean <= most + 1e-12
@@ -78,24 +78,24 @@ def test_delay_of_a_guarantee() -> None:
 def test_an_extreme_rate_stays_finite() -> None:
     extreme = monitor_rate([900], [1000], 0.001, planned=4)
     assert extreme.alarm is not None
-    assert math.isfinite(extreme.looks[0].e_value)
+    assert math.isfinite(extreme.tests[0].e_value)
 
 
 def test_later_periods_leave_earlier_answers_and_an_alarm_stays() -> None:
     events, trials = [5, 20, 4, 5], [100] * 4
     every = monitor_rate(events, trials, 0.05, planned=10)
-    assert [look.alarm for look in every.looks] == [False, True, True, True]
+    assert [test.alarm for test in every.tests] == [False, True, True, True]
     for n in range(1, 4):
-        assert monitor_rate(events[:n], trials[:n], 0.05, planned=10).looks == every.looks[:n]
+        assert monitor_rate(events[:n], trials[:n], 0.05, planned=10).tests == every.tests[:n]
     after = monitor_rate(events, trials, 0.05, planned=10, since=2)
-    assert [look.period for look in after.looks] == [3, 4]
+    assert [test.period for test in after.tests] == [3, 4]
     assert after.alarm is None
 
 
 def test_periods_without_rows_change_nothing() -> None:
     found = monitor_rate([0, 0], [0, 0], 0.05, planned=10)
-    assert [look.e_value for look in found.looks] == pytest.approx([1.0, 1.0])
-    assert found.looks[0].observed is None
+    assert [test.e_value for test in found.tests] == pytest.approx([1.0, 1.0])
+    assert found.tests[0].observed is None
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,12 @@ def test_bad_budgets(alpha: float, tests: Any, message: str, sentences: Sentence
 
 def test_a_monitor_that_begins_later_spends_the_part_of_alpha_that_is_left() -> None:
     weeks = [Measurement(0.8, 3e-4, 200, 1800, i, i) for i in range(1, 53)]
-    looks = monitor_windows(
+    tests = monitor_windows(
         Measurement(0.8, 6e-5, 1000, 9000), weeks, planned=52, alpha=0.02, since=30
-    ).looks
-    assert looks[0].period == 31
-    assert looks[-1].alpha_spent == pytest.approx(0.02 * 22 / 52)
-    assert np.all(np.diff([look.alpha_spent for look in looks]) > 0.0)
+    ).tests
+    assert tests[0].period == 31
+    assert tests[-1].alpha_spent == pytest.approx(0.02 * 22 / 52)
+    assert np.all(np.diff([test.alpha_spent for test in tests]) > 0.0)
 
 
 RATE, ROWS = 0.2, 40

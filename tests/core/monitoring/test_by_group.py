@@ -85,7 +85,7 @@ def test_false_alarms_with_customers_that_come_back(of: str) -> None:
         rng = np.random.default_rng((7, year))
         group = rng.random(1000) < 0.4
         trait, entity = rng.normal(size=1000), np.arange(1000)
-        looks = []
+        tests = []
         for week in range(1, planned + 1):
             gone = rng.random(1000) < 0.2
             trait[gone], entity[gone] = (
@@ -97,16 +97,16 @@ def test_false_alarms_with_customers_that_come_back(of: str) -> None:
             if of == "selection":
                 limit = np.where(group, 0.5244, 0.2533)  # rates of .3 and .4: a ratio of .75
                 chosen = trait[who] + 0.7 * rng.normal(size=2000) > 1.2207 * limit[who]
-                looks.append(measure_selection_ratio(chosen, group[who], **own))
+                tests.append(measure_selection_ratio(chosen, group[who], **own))
             else:
                 odds = -1.5 + 0.5 * trait[who] + rng.normal(size=2000)
                 p = 1.0 / (1.0 + np.exp(-odds))
-                looks.append(
+                tests.append(
                     measure_calibration_difference(p, rng.random(2000) < p, group[who], **own)
                 )
         tolerance = -math.log(0.75) if of == "selection" else 0.0
         found = monitor_differences(
-            [each for each in looks if each is not None],
+            [each for each in tests if each is not None],
             planned=planned,
             alpha=alpha,
             tolerance=tolerance,

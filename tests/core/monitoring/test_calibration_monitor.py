@@ -51,14 +51,14 @@ def year(
     slope: float = 1.0,
     after: int = 0,
 ) -> list[CalibrationMeasurement]:
-    """Looks at forecasts whose outcomes differ from them after some period."""
-    looks = []
+    """Measurements of forecasts whose outcomes differ from them after some period."""
+    tests = []
     for period in range(1, periods + 1):
         z = rng.normal(-2.0, 1.0, n)
         true = -2.0 + slope * (z + 2.0) + shift if period > after else z
         y = rng.random(n) < sigmoid(true)
-        looks.append(measure_calibration(sigmoid(z), y, first=period, last=period))
-    return looks
+        tests.append(measure_calibration(sigmoid(z), y, first=period, last=period))
+    return tests
 
 
 def alarm_of(found: CalibrationMonitor) -> int | None:
@@ -111,8 +111,8 @@ def test_the_error_of_the_calibration_is_no_change(rows: int) -> None:
 def test_a_calibration_that_is_lost_is_found(change: dict[str, float]) -> None:
     rng, delays = np.random.default_rng(4), []
     for _ in range(6):
-        looks = year(rng, 1000, 20, **change, after=8)
-        alarm = alarm_of(monitor_calibration(EXACT, looks, planned=PERIODS, tolerance=0.1))
+        tests = year(rng, 1000, 20, **change, after=8)
+        alarm = alarm_of(monitor_calibration(EXACT, tests, planned=PERIODS, tolerance=0.1))
         assert alarm is not None
         delays.append(alarm - 8)
     assert min(delays) >= 1
@@ -120,16 +120,16 @@ def test_a_calibration_that_is_lost_is_found(change: dict[str, float]) -> None:
 
 
 def test_a_tolerance_covers_small_changes() -> None:
-    looks = year(np.random.default_rng(5), 3000, 20, shift=0.15)
-    assert alarm_of(monitor_calibration(EXACT, looks, planned=PERIODS)) is not None
-    assert alarm_of(monitor_calibration(EXACT, looks, planned=PERIODS, tolerance=0.2)) is None
+    tests = year(np.random.default_rng(5), 3000, 20, shift=0.15)
+    assert alarm_of(monitor_calibration(EXACT, tests, planned=PERIODS)) is not None
+    assert alarm_of(monitor_calibration(EXACT, tests, planned=PERIODS, tolerance=0.2)) is None
 
 
 def test_what_a_small_validation_cannot_show() -> None:
     rough = calibration_reference((0.0, -0.4, 0.4), None, level=0.95, positives=100, negatives=1000)
-    looks = year(np.random.default_rng(6), 2000, 20, shift=0.4)
-    assert alarm_of(monitor_calibration(EXACT, looks, planned=PERIODS)) is not None
-    assert alarm_of(monitor_calibration(rough, looks, planned=PERIODS)) is None
+    tests = year(np.random.default_rng(6), 2000, 20, shift=0.4)
+    assert alarm_of(monitor_calibration(EXACT, tests, planned=PERIODS)) is not None
+    assert alarm_of(monitor_calibration(rough, tests, planned=PERIODS)) is None
     assert 0.6 < smallest_detectable_shift(rough.level, planned=PERIODS, alpha=0.01) < 1.0
 
 

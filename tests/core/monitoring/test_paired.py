@@ -57,8 +57,8 @@ def test_equal_models_have_no_winner(name: str) -> None:
     runs = 200 if LONG_FORM else 6
     false = 0
     for seed in range(runs):
-        looks = compare_by_period(*draw(np.random.default_rng([7, seed]), 52, **options), metric)
-        false += looks[-1].winner is not None
+        tests = compare_by_period(*draw(np.random.default_rng([7, seed]), 52, **options), metric)
+        false += tests[-1].winner is not None
     assert false / runs <= (0.05 if LONG_FORM else 0.17)
 
 
@@ -80,29 +80,29 @@ def test_peeking_finds_a_winner_between_equal_models() -> None:
 def test_a_better_model_wins_and_the_number_of_rows_was_foreseen() -> None:
     runs, wins, foreseen = (60 if LONG_FORM else 5), [], []
     for seed in range(runs):
-        looks = compare_by_period(*draw(np.random.default_rng([8, seed]), 30, areas=(0.8, 0.81)))
-        won = [look.period for look in looks if look.winner == "challenger"]
+        tests = compare_by_period(*draw(np.random.default_rng([8, seed]), 30, areas=(0.8, 0.81)))
+        won = [test.period for test in tests if test.winner == "challenger"]
         wins.append(won[0] if won else 99)
-        assert looks[-1].winner != "champion"
-        assert looks[1].further_rows is not None
-        foreseen.append((looks[1].rows + looks[1].further_rows) / 2000)
+        assert tests[-1].winner != "champion"
+        assert tests[1].further_rows is not None
+        foreseen.append((tests[1].rows + tests[1].further_rows) / 2000)
     assert 4 <= median(wins) <= 14
     assert 6 <= median(foreseen) <= 20
 
 
 def test_the_limits_by_their_formula() -> None:
     y, champion, challenger, period = draw(np.random.default_rng(1), 3)
-    looks = compare_by_period(y, champion, challenger, period, alpha=0.05, tolerance=0.01)
+    tests = compare_by_period(y, champion, challenger, period, alpha=0.05, tolerance=0.01)
     weights, differences = [], []
     for week in (1, 2, 3):
         inside = period == week
         weights.append(y[inside].sum())
         values = [auc(y[inside], each[inside]) for each in (champion, challenger)]
         differences.append(values[1] - values[0])
-    assert looks[-1].difference == pytest.approx(np.average(differences, weights=weights))
-    assert [look.rows for look in looks] == [2000, 4000, 6000]
-    assert looks[-1].positives == y.sum()
-    widths = [look.high - look.low for look in looks]
+    assert tests[-1].difference == pytest.approx(np.average(differences, weights=weights))
+    assert [test.rows for test in tests] == [2000, 4000, 6000]
+    assert tests[-1].positives == y.sum()
+    widths = [test.high - test.low for test in tests]
     assert widths[0] > widths[1] > widths[2]
 
 
@@ -115,7 +115,7 @@ def test_later_periods_leave_earlier_answers_and_a_winner_stays() -> None:
             compare_by_period(y[seen], champion[seen], challenger[seen], period[seen])
             == every[:week]
         )
-    winners = [look.winner for look in every]
+    winners = [test.winner for test in every]
     assert "challenger" in winners
     assert all(now == "challenger" for before, now in pairwise(winners) if before)
     swapped = compare_by_period(y, challenger, champion, period)
@@ -142,26 +142,26 @@ def test_the_variance_of_one_positive_is_that_of_the_whole_range(metric: str, re
 
 
 def test_models_that_differ_by_nothing_that_matters_are_equivalent() -> None:
-    looks = compare_by_period(*draw(np.random.default_rng(3), 20, alike=0.95), tolerance=0.02)
-    assert looks[-1].equivalent
-    assert looks[-1].winner is None
-    assert looks[-1].further_rows == 0
-    assert looks[0].further_rows != 0 or looks[0].equivalent
+    tests = compare_by_period(*draw(np.random.default_rng(3), 20, alike=0.95), tolerance=0.02)
+    assert tests[-1].equivalent
+    assert tests[-1].winner is None
+    assert tests[-1].further_rows == 0
+    assert tests[0].further_rows != 0 or tests[0].equivalent
 
 
 def test_weights_groups_and_merged_periods() -> None:
     y, champion, challenger, period = draw(np.random.default_rng(5), 8, rows=600, prevalence=0.05)
-    looks = compare_by_period(y, champion, challenger, period)
-    assert 1 < len(looks) < 8
+    tests = compare_by_period(y, champion, challenger, period)
+    assert 1 < len(tests) < 8
     assert compare_by_period(y, champion, challenger, period, sample_weight=np.full(y.size, 7.0))[
         -1
-    ].high == pytest.approx(looks[-1].high)
+    ].high == pytest.approx(tests[-1].high)
     twice = np.repeat(np.arange(y.size), 2)
     doubled = compare_by_period(
         y[twice], champion[twice], challenger[twice], period[twice], group=twice
     )
-    assert doubled[-1].difference == pytest.approx(looks[-1].difference, abs=0.02)
-    assert doubled[-1].high - doubled[-1].low > 0.6 * (looks[-1].high - looks[-1].low)
+    assert doubled[-1].difference == pytest.approx(tests[-1].difference, abs=0.02)
+    assert doubled[-1].high - doubled[-1].low > 0.6 * (tests[-1].high - tests[-1].low)
     assert compare_by_period([], [], [], []) == []
 
 

@@ -8,7 +8,7 @@ import pytest
 from core.monitoring import (
     Measurement,
     compare_by_period,
-    measure_look,
+    measure_auc,
     measure_periods,
     measure_rate,
     monitor_windows,
@@ -69,28 +69,28 @@ def test_a_later_period_changes_no_earlier_row_and_equal_ones_stay_definite() ->
 def test_without_entities_nothing_changes() -> None:
     weeks = [Measurement(0.78, 0.0003, 200, 1800, i, i) for i in range(1, 6)]
     found = monitor_windows(VALIDATION, weeks, planned=10)
-    assert {look.inflation for look in found.looks} == {1.0}
+    assert {test.inflation for test in found.tests} == {1.0}
 
 
 def test_the_same_customers_say_little_new() -> None:
     stream = simulate(World(turnover=0.0, hidden=2.0), np.random.default_rng(2), "")
     ids = np.array([f"customer {each}" for each in stream.customer])
-    looks = measure_periods(stream.y, stream.score, stream.period, group=ids)
-    assert recurrence_of([each.by_entity for each in looks]) > 0.3
-    found = monitor_windows(VALIDATION, looks, planned=52)
-    wide = [look for look in found.looks if look.last - look.first > 20]
-    assert all(look.inflation > 5.0 for look in wide)
+    tests = measure_periods(stream.y, stream.score, stream.period, group=ids)
+    assert recurrence_of([each.by_entity for each in tests]) > 0.3
+    found = monitor_windows(VALIDATION, tests, planned=52)
+    wide = [test for test in found.tests if test.last - test.first > 20]
+    assert all(test.inflation > 5.0 for test in wide)
     plan = {"rows": 2000, "prevalence": 0.1, "planned": 52}
     alone = smallest_detectable_drop(VALIDATION, **plan)
     assert smallest_detectable_drop(VALIDATION, **plan, recurrence=0.5).drop > 1.2 * alone.drop
 
 
-def test_looks_one_by_one_are_those_of_the_whole_year() -> None:
+def test_measuring_one_by_one_are_those_of_the_whole_year() -> None:
     stream = simulate(World(weeks=4), np.random.default_rng(3), "")
     together = measure_periods(stream.y, stream.score, stream.period, group=stream.customer)
     for each in together:
         rows = stream.period == each.last
-        one = measure_look(
+        one = measure_auc(
             stream.y[rows],
             stream.score[rows],
             first=each.first,
@@ -128,6 +128,6 @@ def test_without_ids_the_same_customers_make_winners() -> None:
         stream = simulate(world, np.random.default_rng(seed), "")
         rows = (stream.y, stream.score, stream.rival, stream.period)
         false += compare_by_period(*rows)[-1].winner is not None
-        looks = compare_by_period(*rows, group=stream.customer)
-        assert not looks or looks[-1].winner is None
+        tests = compare_by_period(*rows, group=stream.customer)
+        assert not tests or tests[-1].winner is None
     assert false >= 1

@@ -47,7 +47,7 @@ def crossings(
     n: int,
     drop: float = 0.0,
 ) -> np.ndarray:
-    """Look of the first alarm of each of n streams, by the definition of the statistic; 0: none."""
+    """Test of the first alarm of each of n streams, by the definition of the statistic; 0: none."""
     rng = np.random.default_rng(99)
     reference = drop + math.sqrt(validation) * rng.normal(size=n)
     values = np.sqrt(variances) * rng.normal(size=(n, variances.size))
@@ -64,8 +64,8 @@ def crossings(
 @pytest.mark.parametrize("ratio", [0.0001, 0.2, 1.0, 20.0])
 def test_critical_values_keep_alpha_by_an_independent_simulation(ratio: float) -> None:
     validation = Measurement(0.8, 3e-4 * ratio, 1000, 9000)
-    looks = monitor_windows(validation, weeks_of([0.8] * 26), planned=26, alpha=ALPHA).looks
-    critical = np.array([look.critical_value for look in looks])
+    tests = monitor_windows(validation, weeks_of([0.8] * 26), planned=26, alpha=ALPHA).tests
+    critical = np.array([test.critical_value for test in tests])
     n = 20_000
     first = crossings(validation.variance, np.full(26, 3e-4), np.ones(26), critical, n)
     assert np.mean(first > 0) == pytest.approx(ALPHA, abs=0.006)
@@ -76,8 +76,8 @@ def test_critical_values_keep_alpha_when_periods_differ() -> None:
     rng = np.random.default_rng(5)
     size = rng.integers(50, 2000, 20)
     periods = [measured(0.8, i, 0.06 / n, int(n)) for i, n in enumerate(size, start=1)]
-    looks = monitor_windows(VALIDATION, periods, planned=20, alpha=ALPHA).looks
-    critical = np.array([look.critical_value for look in looks])
+    tests = monitor_windows(VALIDATION, periods, planned=20, alpha=ALPHA).tests
+    critical = np.array([test.critical_value for test in tests])
     first = crossings(VALIDATION.variance, 0.06 / size, size.astype(float), critical, 20_000)
     assert np.mean(first > 0) == pytest.approx(ALPHA, abs=0.006)
 
@@ -86,7 +86,7 @@ def test_the_statistic_is_the_maximum_over_windows() -> None:
     values = [0.80, 0.78, 0.81, 0.76, 0.75]
     periods = [measured(v, i, 3e-4 * i, 100 * i) for i, v in enumerate(values, start=1)]
     null = 0.79
-    look = monitor_windows(VALIDATION, periods, **PLAN, tolerance=0.01).looks[-1]
+    test = monitor_windows(VALIDATION, periods, **PLAN, tolerance=0.01).tests[-1]
     w, of = np.arange(1, 6) * 100.0, np.array(values)
     v = 3e-4 * np.arange(1, 6) * np.maximum(1.0, null * (1 - null) / (of * (1 - of)))
     by_window = {}
@@ -96,11 +96,11 @@ def test_the_statistic_is_the_maximum_over_windows() -> None:
         by_window[j + 1] = (null - share @ of[j:]) / error, share, error
     first = max(by_window, key=lambda j: by_window[j][0])
     statistic, share, error = by_window[first]
-    assert (look.first, look.last) == (first, 5)
-    assert look.statistic == pytest.approx(statistic)
-    assert look.window_value == pytest.approx(share @ of[first - 1 :])
-    assert look.drop == pytest.approx(0.8 - look.window_value)
-    assert look.drop_high - look.drop_low == pytest.approx(2 * look.critical_value * error)
+    assert (test.first, test.last) == (first, 5)
+    assert test.statistic == pytest.approx(statistic)
+    assert test.window_value == pytest.approx(share @ of[first - 1 :])
+    assert test.drop == pytest.approx(0.8 - test.window_value)
+    assert test.drop_high - test.drop_low == pytest.approx(2 * test.critical_value * error)
 
 
 def test_later_periods_leave_earlier_answers_as_they_are() -> None:
@@ -112,7 +112,7 @@ def test_later_periods_leave_earlier_answers_as_they_are() -> None:
     every = monitor_windows(VALIDATION, periods, **PLAN)
     assert every.alarm is not None
     for n in (1, 7, 29):
-        assert monitor_windows(VALIDATION, periods[:n], **PLAN).looks == every.looks[:n]
+        assert monitor_windows(VALIDATION, periods[:n], **PLAN).tests == every.tests[:n]
 
 
 def test_windows_begin_after_an_acknowledged_alarm_and_spend_what_is_left() -> None:
@@ -120,26 +120,26 @@ def test_windows_begin_after_an_acknowledged_alarm_and_spend_what_is_left() -> N
     before = monitor_windows(VALIDATION, periods, **PLAN)
     assert before.alarm is not None
     after = monitor_windows(VALIDATION, periods, **PLAN, since=7)
-    assert [look.period for look in after.looks] == [8, 9, 10, 11, 12]
+    assert [test.period for test in after.tests] == [8, 9, 10, 11, 12]
     assert after.alarm is None
-    assert after.looks[-1].alpha_spent == pytest.approx(ALPHA * 5 / 52)
-    assert all(look.first > 7 for look in after.looks)
+    assert after.tests[-1].alpha_spent == pytest.approx(ALPHA * 5 / 52)
+    assert all(test.first > 7 for test in after.tests)
 
 
-def test_looks_after_an_acknowledgement_are_merged_anew() -> None:
+def test_periods_after_an_acknowledgement_are_merged_anew() -> None:
     rng = np.random.default_rng(6)
     y = rng.random(6000) < 0.03
     scores, period = rng.normal(size=6000) + y, np.repeat(np.arange(1, 7), 1000)
-    assert [(look.first, look.last) for look in measure_periods(y, scores, period)] == [
+    assert [(test.first, test.last) for test in measure_periods(y, scores, period)] == [
         (1, 2),
         (3, 4),
         (5, 6),
     ]
     after = measure_periods(y, scores, period, since=3)
-    assert [(look.first, look.last) for look in after] == [(4, 5)]
+    assert [(test.first, test.last) for test in after] == [(4, 5)]
     assert measure_periods(y[3000:], scores[3000:], period[3000:], since=3) == after
-    looks = monitor_windows(VALIDATION, after, **PLAN, since=3).looks
-    assert [look.first for look in looks] == [4]
+    tests = monitor_windows(VALIDATION, after, **PLAN, since=3).tests
+    assert [test.first for test in tests] == [4]
 
 
 def test_a_tolerance_raises_the_fall_that_is_needed() -> None:
@@ -196,7 +196,7 @@ def first_alarm(z: np.ndarray, critical: float) -> float:
 
 
 @pytest.mark.usefixtures("few_paths")
-def test_delays_beside_weekly_bonferroni_and_uncorrected_looks() -> None:
+def test_delays_beside_weekly_bonferroni_and_uncorrected_tests() -> None:
     """AUC .80, and .75 from week 9 on. Each method has its false alarms in the same streams without the fall."""
     n = 200 if LONG_FORM else 10
     delays: dict[str, list[float]] = {"window": [], "Bonferroni": []}
@@ -238,11 +238,11 @@ def test_the_limits_of_the_drop_cover_it_though_the_window_was_chosen() -> None:
         reference = rng.normal(0.8, math.sqrt(VALIDATION.variance))
         values = rng.normal(0.76, math.sqrt(3e-4), 10)
         validation = Measurement(float(reference), 6e-5, 1000, 9000)
-        looks = monitor_windows(validation, weeks_of(values.tolist()), planned=10, alpha=0.05).looks
-        inside += all(look.drop_low <= 0.04 <= look.drop_high for look in looks)
+        tests = monitor_windows(validation, weeks_of(values.tolist()), planned=10, alpha=0.05).tests
+        inside += all(test.drop_low <= 0.04 <= test.drop_high for test in tests)
     assert (
         inside / (300 if LONG_FORM else 80) >= 0.82
-    )  # 1 − 2 α, and only the chosen window of each look is asked
+    )  # 1 − 2 α, and only the chosen window of each test is asked
 
 
 def test_the_detectable_drop_is_found_with_the_power_that_it_has() -> None:
@@ -251,10 +251,10 @@ def test_the_detectable_drop_is_found_with_the_power_that_it_has() -> None:
     after = VALIDATION.value - found.drop
     of_week = VALIDATION.variance * (1 / 200 + 1 / 1800) / (1 / 1000 + 1 / 9000)
     of_week *= after * (1 - after) / (VALIDATION.value * (1 - VALIDATION.value))
-    looks = monitor_windows(
+    tests = monitor_windows(
         VALIDATION, [measured(0.8, i, of_week) for i in range(1, 7)], planned=26, alpha=ALPHA
-    ).looks
-    critical = np.array([look.critical_value for look in looks])
+    ).tests
+    critical = np.array([test.critical_value for test in tests])
     first = crossings(
         VALIDATION.variance, np.full(6, of_week), np.ones(6), critical, 20_000, found.drop
     )
@@ -266,7 +266,7 @@ def test_the_detectable_drop_is_found_with_the_power_that_it_has() -> None:
 
 def test_periods_with_few_positives_are_merged() -> None:
     found = smallest_detectable_drop(VALIDATION, rows=300, prevalence=0.05, planned=52, alpha=ALPHA)
-    assert found.periods_per_look == 4
+    assert found.periods_per_test == 4
 
 
 def test_measurements_are_those_of_the_metrics() -> None:
@@ -275,8 +275,8 @@ def test_measurements_are_those_of_the_metrics() -> None:
     scores = np.round(rng.normal(size=4000) + y, 1)
     period = np.repeat([1, 2], 2000)
     for name, of in (("auc", auc), ("pauc:0,0.2", lambda y, s: partial_auc(y, s, fpr_max=0.2))):
-        looks = measure_periods(y, scores, period, name)
-        assert [look.value for look in looks] == pytest.approx(
+        tests = measure_periods(y, scores, period, name)
+        assert [test.value for test in tests] == pytest.approx(
             [of(y[period == k], scores[period == k]) for k in (1, 2)]
         )
         whole = measure_validation(y, scores, name)
@@ -292,12 +292,12 @@ def test_periods_are_merged_by_their_effective_rows() -> None:
     scores = np.random.default_rng(0).normal(size=y.size) + y
     period = np.repeat([1, 2, 3], 880)
     weight = np.where(y & (np.arange(y.size) % 2 == 0), 10.0, 1.0)
-    looks = measure_periods(y, scores, period, sample_weight=weight)
-    assert [(look.first, look.last) for look in looks] == [(1, 2)]
-    assert looks[0].positives == pytest.approx((80 * 11) ** 2 / (80 * 101))
+    tests = measure_periods(y, scores, period, sample_weight=weight)
+    assert [(test.first, test.last) for test in tests] == [(1, 2)]
+    assert tests[0].positives == pytest.approx((80 * 11) ** 2 / (80 * 101))
     twins = measure_periods(y, scores, period, group=np.arange(y.size) // 4)
-    assert [(look.first, look.last, look.positives) for look in twins] == [(1, 3, 60.0)]
-    assert monitor_windows(VALIDATION, looks, **PLAN).looks
+    assert [(test.first, test.last, test.positives) for test in twins] == [(1, 3, 60.0)]
+    assert monitor_windows(VALIDATION, tests, **PLAN).tests
     nothing = measure_periods(y, scores, period, sample_weight=np.where(y, 0.0, 1.0))
     assert nothing == []
 

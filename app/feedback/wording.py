@@ -1,4 +1,4 @@
-"""The results of looks in words."""
+"""The results of tests in words."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from app.feedback.group_looks import ComparedGroup, shown_groups
-from app.feedback.looks import (
+from app.feedback.group_tests import ComparedGroup, shown_groups
+from app.feedback.periods import PLANNED, numbered_period
+from app.feedback.scheduled_tests import (
     GROUP_CALIBRATION,
     GUARANTEE,
     RANKING,
@@ -16,7 +17,6 @@ from app.feedback.looks import (
     SHADOW,
     UNLABELLED,
 )
-from app.feedback.periods import PLANNED, numbered_period
 from app.platform.documents import PeriodKind
 from app.platform.sql import Json
 
@@ -25,7 +25,7 @@ _KINDS: Mapping[int, PeriodKind] = {number: kind for kind, number in PLANNED.ite
 _RECURRING = 1.2  # of the variance: less is within the error of a few sketches
 
 
-def say_look(family: str, found: Json) -> str:
+def say_test(family: str, found: Json) -> str:
     status, reason = found["status"], found["reason"]
     if status == "waiting":
         return f"Not tested yet: {reason}."
@@ -84,7 +84,7 @@ def _say_group_calibration(found: Json, one: ComparedGroup) -> str:
 
 
 def _when(found: Json, window: Mapping[str, Any]) -> str:
-    """Name the days of the window, which has numbers of periods of the look's term."""
+    """Name the days of the window, which has numbers of periods of the test's term."""
     first, last = (
         numbered_period(found["term_start"], _KINDS[found["planned"]], window[end])
         for end in ("first", "last")
@@ -180,7 +180,7 @@ def _say_missing(found: Json) -> str:
 def say_detectable(period: PeriodKind, found: Mapping[str, Any]) -> str:
     """Say which fall of the AUC the monitor finds, and with which probability. `found` is a `DetectableDrop`."""
     likely = f"with {100.0 * found['power']:.0f} % probability"
-    rows, drop, together = found["rows"], found["drop"], found["periods_per_look"]
+    rows, drop, together = found["rows"], found["drop"], found["periods_per_test"]
     if rows is None:
         said = (
             "The smallest detectable drop of the AUC is known after the first period with outcomes."

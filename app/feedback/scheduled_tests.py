@@ -1,9 +1,9 @@
-"""Looks: the tests of one period by family, from the decisions of the period and the earlier looks of its plan.
+"""The scheduled tests of one period by family, from its decisions and the earlier tests of its plan.
 
-This module only computes. A look contains everything that later looks of its plan need. So the rows of a closed period
+This module only computes. A test contains everything that later tests of its plan need. So the rows of a closed period
 are never read again, and later corrections do not change it.
 
-**Terms.** The looks of a family belong to terms of a year at most, whose periods are numbered from 1; α belongs to a
+**Terms.** The tests of a family belong to terms of a year at most, whose periods are numbered from 1; α belongs to a
 term. `core.monitoring.budget` defines when a new term begins: with another model, or with an alarm that is acknowledged
 with "renew". With "keep", windows and bets begin again within the term, after the period `since`.
 """
@@ -27,8 +27,7 @@ from app.platform.documents import MonitorSettings, StoredGuarantee, described
 from app.platform.sql import Json
 
 if TYPE_CHECKING:
-    from core.monitoring import CalibrationMeasurement, Measurement, PairedMeasurement
-    from core.monitoring import Look as WindowLook
+    from core.monitoring import CalibrationMeasurement, Measurement, PairedMeasurement, WindowTest
 
 Measured = TypeVar("Measured", bound="Measurement | PairedMeasurement")
 UNLABELLED, RANKING, CALIBRATION, GUARANTEE = "unlabelled", "ranking", "calibration", "guarantee"
@@ -50,7 +49,7 @@ MAX_VERSIONS = 20
 
 
 @described
-class LookVersion(TypedDict):
+class PeriodVersion(TypedDict):
     """The recorded decisions of a period that one model made at one threshold."""
 
     model_id: ModelId
@@ -72,10 +71,10 @@ class LookVersion(TypedDict):
     """Number of decisions that were chosen at random for review."""
 
 
-class StoredLook(TypedDict):
-    """What a look found. `metric` is null if the family has none for this alias.
+class StoredTest(TypedDict):
+    """What a test found. `metric` is null if the family has none for this alias.
 
-    `rows` and `known` count decisions of the tested model. `state` contains what later looks of the family need, and
+    `rows` and `known` count decisions of the tested model. `state` contains what later tests of the family need, and
     `details` contains further results to show.
     """
 
@@ -105,7 +104,7 @@ class StoredLook(TypedDict):
 
 
 class Acknowledged(TypedDict):
-    """An acknowledged alarm. `number` and `term_start` are of the last look before it; `next` starts the following
+    """An acknowledged alarm. `number` and `term_start` are of the last test before it; `next` starts the following
     period.
 
     `names` are the columns that it reported, and `window` the first and the last period whose AUC it reported.
@@ -122,9 +121,9 @@ class Acknowledged(TypedDict):
 
 
 class Series(NamedTuple):
-    """The earlier looks of a series to which a new look is added: the looks of its term after `since`."""
+    """The earlier tests of a series to which a new test is added: the tests of its term after `since`."""
 
-    looks: list[StoredLook]
+    tests: list[StoredTest]
     term_start: float
     number: int
     since: int
@@ -133,10 +132,10 @@ class Series(NamedTuple):
 def series_of(
     period: Period,
     model_id: str | None,
-    before: Sequence[StoredLook],
+    before: Sequence[StoredTest],
     acknowledged: Acknowledged | None,
 ) -> Series:
-    """`before` are all earlier looks of the family, and `acknowledged` is its newest acknowledgement."""
+    """`before` are all earlier tests of the family, and `acknowledged` is its newest acknowledgement."""
     planned = PLANNED[period.kind]
     if not before:
         return Series([], period.start, 1, 0)
@@ -153,16 +152,16 @@ def series_of(
     if number > planned or since >= planned:  # a year has passed
         start, since = period.start, 0
         number = 1
-    looks = [each for each in before if each["term_start"] == start and each["number"] > since]
-    return Series(looks, start, number, since)
+    tests = [each for each in before if each["term_start"] == start and each["number"] > since]
+    return Series(tests, start, number, since)
 
 
-def versions_of(rows: PeriodRows) -> list[LookVersion]:
+def versions_of(rows: PeriodRows) -> list[PeriodVersion]:
     """The most frequent first."""
     keys = np.stack([rows.model.astype(np.float64), np.nan_to_num(rows.threshold, nan=np.inf)])
     distinct, place = np.unique(keys, axis=1, return_inverse=True)
     reviewed = (rows.flag == 1) & (rows.label != UNKNOWN) & to_review(rows, chances(rows))
-    found: list[LookVersion] = []
+    found: list[PeriodVersion] = []
     for i in np.argsort(-np.bincount(place.ravel(), minlength=distinct.shape[1]), kind="stable"):
         mine = place.ravel() == i
         own, of_flagged = rows.take(mine), rows.label[mine & reviewed]
@@ -259,7 +258,7 @@ def select(rows: PeriodRows) -> tuple[Selected, Json]:
     return selected, asdict(found)
 
 
-def begin(period: Period, series: Series, model_id: str | None, metric: str) -> StoredLook:
+def begin(period: Period, series: Series, model_id: str | None, metric: str) -> StoredTest:
     """Nothing was tested yet."""
     return {
         "term_start": series.term_start,
@@ -288,23 +287,23 @@ def begin(period: Period, series: Series, model_id: str | None, metric: str) -> 
     }
 
 
-def without_decisions(period: Period, metric: str, before: Sequence[StoredLook]) -> StoredLook:
+def without_decisions(period: Period, metric: str, before: Sequence[StoredTest]) -> StoredTest:
     """The series, if any, continues."""
     last = before[-1] if before else None
     model_id = None if last is None else last["model_id"]
     series = series_of(period, model_id, before, None)
     found = begin(period, series, model_id, metric)
-    if last is not None and series.looks:
+    if last is not None and series.tests:
         found["alpha_spent"] = last["alpha_spent"]
         if "accepted" in last["state"]:
             found["state"] = last["state"]
     return {**found, "reason": "there are no decisions"}
 
 
-def look_at(
+def begin_with_rows(
     period: Period, series: Series, model_id: str, metric: str, rows: PeriodRows
-) -> StoredLook:
-    """Return a look at a model's rows; nothing was tested yet."""
+) -> StoredTest:
+    """Return a test of a model's rows; nothing was tested yet."""
     found = begin(period, series, model_id, metric)
     found["rows"] = rows.size
     found["known"] = int(np.count_nonzero(rows.label != UNKNOWN))
@@ -330,25 +329,25 @@ def alpha_of(family: str, settings: MonitorSettings) -> float:
 
 
 def pending_from(series: Series) -> int:
-    """Return the first period whose rows wait for the new look, because earlier periods had too few."""
+    """Return the first period whose rows wait for the new test, because earlier periods had too few."""
     first = series.number
-    for look in reversed(series.looks):
-        if look["status"] == "waiting":
-            first = look["number"]
-        elif look["rows"]:  # it was tested, or cannot be
+    for test in reversed(series.tests):
+        if test["status"] == "waiting":
+            first = test["number"]
+        elif test["rows"]:  # it was tested, or cannot be
             break
     return first
 
 
-def look_at_ranking(
-    found: StoredLook,
+def run_ranking_test(
+    found: StoredTest,
     series: Series,
     rows: PeriodRows,
     reference: Measurement | str,
     settings: MonitorSettings,
-) -> StoredLook:
+) -> StoredTest:
     """Test the AUC of the rows of all waiting periods. A text as `reference` says why there is none."""
-    from core.monitoring import measure_look, monitor_windows
+    from core.monitoring import measure_auc, monitor_windows
     from core.monitoring.measuring import MIN_POSITIVES
 
     if rows.size == 0:
@@ -372,7 +371,7 @@ def look_at_ranking(
     y, weight = used.label == 1, selected["weight"][selected["rows"]]
     if not y.any() or y.all():
         return {**found, "status": "waiting", "reason": "the outcomes are of one class"}
-    own = measure_look(
+    own = measure_auc(
         y,
         used.score,
         first=first,
@@ -390,19 +389,19 @@ def look_at_ranking(
         "missing": int(np.count_nonzero(selected["missing"])),
         "shares": shares,
     }
-    measured = measurements([*series.looks, found])
-    look = monitor_windows(
+    measured = measurements([*series.tests, found])
+    test = monitor_windows(
         reference,
         measured,
         planned=found["planned"],
         alpha=alpha_of(RANKING, settings),
         tolerance=settings["tolerance"].get("auc", 0.0),
         since=found["since"],
-    ).looks[-1]
-    found = _of_window(found, look, own.by_entity != b"")
-    most = look.drop - look.drop_low + settings["tolerance"].get("auc", 0.0)
+    ).tests[-1]
+    found = _of_window(found, test, own.by_entity != b"")
+    most = test.drop - test.drop_low + settings["tolerance"].get("auc", 0.0)
     found["details"]["missing"] = _sensitivity(
-        [*series.looks, found], look, "measurement", reference.value - most, np.inf
+        [*series.tests, found], test, "measurement", reference.value - most, np.inf
     )
     return found
 
@@ -423,29 +422,29 @@ def restored(kind: Callable[..., Measured], found: Json) -> Measured:
     return kind(**{**found, "by_entity": base64.b64decode(found["by_entity"])})
 
 
-def measurements(looks: Sequence[StoredLook], name: str = "measurement") -> list[Measurement]:
+def measurements(tests: Sequence[StoredTest], name: str = "measurement") -> list[Measurement]:
     from core.monitoring import Measurement
 
-    return [restored(Measurement, each["state"][name]) for each in looks if each["state"].get(name)]
+    return [restored(Measurement, each["state"][name]) for each in tests if each["state"].get(name)]
 
 
-def _of_window(found: StoredLook, look: WindowLook, by_entity: bool) -> StoredLook:
+def _of_window(found: StoredTest, test: WindowTest, by_entity: bool) -> StoredTest:
     window = {
-        "first": look.first,
-        "last": look.last,
-        "value": look.window_value,
-        "drop": look.drop,
-        "drop_low": look.drop_low,
-        "drop_high": look.drop_high,
-        "inflation": look.inflation if by_entity else None,
+        "first": test.first,
+        "last": test.last,
+        "value": test.window_value,
+        "drop": test.drop,
+        "drop_low": test.drop_low,
+        "drop_high": test.drop_high,
+        "inflation": test.inflation if by_entity else None,
     }
     return {
         **found,
-        "status": "alarm" if look.alarm else "passed",
-        "statistic": look.statistic,
-        "critical_value": look.critical_value,
-        "alpha_spent": look.alpha_spent,
-        "from_period": look.first,
+        "status": "alarm" if test.alarm else "passed",
+        "statistic": test.statistic,
+        "critical_value": test.critical_value,
+        "alpha_spent": test.alpha_spent,
+        "from_period": test.first,
         "details": found["details"] | {"window": window},
     }
 
@@ -478,17 +477,17 @@ def _auc_by_share(rows: PeriodRows, selected: Selected) -> dict[str, list[float]
 
 
 def _sensitivity(
-    looks: Sequence[StoredLook], look: WindowLook, name: str, low: float, high: float
+    tests: Sequence[StoredTest], test: WindowTest, name: str, low: float, high: float
 ) -> Json | None:
     """Return for which shares of positives among missing outcomes the window's mean stays within limits; None: none."""
     from core.monitoring.missing import SHARES, unchanged_shares
 
     inside = [
         each
-        for each in looks
+        for each in tests
         if each["state"].get(name)
-        and look.first <= each["state"][name]["first"]
-        and each["state"][name]["last"] <= look.last
+        and test.first <= each["state"][name]["first"]
+        and each["state"][name]["last"] <= test.last
     ]
     missing = sum(each["state"]["missing"] for each in inside)
     if not missing:
@@ -514,13 +513,13 @@ def _sensitivity(
     }
 
 
-def look_at_guarantee(
-    found: StoredLook,
+def run_guarantee_test(
+    found: StoredTest,
     series: Series,
     rows: PeriodRows,
     guarantee: StoredGuarantee | None,
     settings: MonitorSettings,
-) -> StoredLook:
+) -> StoredTest:
     """Test whether the guaranteed rate of the alias is exceeded. Pass the rows of all waiting periods.
 
     By betting if the rows are independent. If they have ids of entities, which may come back, by the window monitor.
@@ -557,9 +556,9 @@ def look_at_guarantee(
     trials = int(np.count_nonzero(counted))
     k = int(np.count_nonzero(counted & events))
     found["expected"], found["value"] = bound, k / trials if trials else None
-    looks = [each for each in series.looks if each["state"]]
-    if any(each["expected"] != bound for each in looks):
-        found["since"], looks = found["number"] - 1, []
+    tests = [each for each in series.tests if each["state"]]
+    if any(each["expected"] != bound for each in tests):
+        found["since"], tests = found["number"] - 1, []
     if (entities := rows.entities) is not None:
         own = measure_rate(
             events[counted],
@@ -575,44 +574,44 @@ def look_at_guarantee(
         reference = Measurement(bound, _EXACT, own.positives, own.negatives)
         rise = monitor_windows(
             reference,
-            measurements([*looks, found]),
+            measurements([*tests, found]),
             planned=found["planned"],
             alpha=alpha_of(GUARANTEE, settings),
             since=found["since"],
             change="rise",
-        ).looks[-1]
+        ).tests[-1]
         found = _of_window(found, rise, by_entity=True)
         rates = {"observed_since": rise.window_value, "expected_since": bound}
         return {**found, "details": found["details"] | rates}
-    looks = [each for each in looks if "events" in each["state"]]
-    counts = {each["number"]: each["state"] for each in looks}
+    tests = [each for each in tests if "events" in each["state"]]
+    counts = {each["number"]: each["state"] for each in tests}
     counts[found["number"]] = found["state"] = {"events": k, "trials": trials}
     numbers = range(1, found["number"] + 1)
-    look = monitor_rate(
+    test = monitor_rate(
         [counts.get(i, {}).get("events", 0) for i in numbers],
         [counts.get(i, {}).get("trials", 0) for i in numbers],
         bound,
         planned=found["planned"],
         alpha=alpha_of(GUARANTEE, settings),
         since=found["since"],
-    ).looks[-1]
-    return _of_bets(found, look, alpha_of(GUARANTEE, settings))
+    ).tests[-1]
+    return _of_bets(found, test, alpha_of(GUARANTEE, settings))
 
 
-def _of_bets(found: StoredLook, look: object, alpha: float) -> StoredLook:
-    from core.monitoring import BettingLook
+def _of_bets(found: StoredTest, test: object, alpha: float) -> StoredTest:
+    from core.monitoring import BettingTest
 
-    assert isinstance(look, BettingLook)
+    assert isinstance(test, BettingTest)
     left = found["planned"] - found["since"]
     threshold = found["planned"] / (alpha * left)
-    details = {"observed_since": look.observed, "expected_since": look.expected}
+    details = {"observed_since": test.observed, "expected_since": test.expected}
     return {
         **found,
-        "status": "alarm" if look.e_value >= threshold else "passed",
-        "statistic": look.e_value,
+        "status": "alarm" if test.e_value >= threshold else "passed",
+        "statistic": test.e_value,
         "critical_value": threshold,
         "alpha_spent": alpha * (found["number"] - found["since"]) / found["planned"],
-        "from_period": look.first,
+        "from_period": test.first,
         "details": found["details"] | details,
     }
 
@@ -645,13 +644,13 @@ def reference_of(found: CalibrationReference) -> CalibrationMeasurement | None:
     )
 
 
-def look_at_calibration(
-    found: StoredLook,
+def run_calibration_test(
+    found: StoredTest,
     series: Series,
     rows: PeriodRows,
     reference: CalibrationReference | CalibrationMeasurement | None,
     settings: MonitorSettings,
-) -> StoredLook:
+) -> StoredTest:
     """Test whether level and slope of the calibration are those of its held-out rows. Pass all waiting periods.
 
     `reference` is None without a calibration. The rows on a side of the threshold that is observed are enough, because
@@ -699,9 +698,9 @@ def look_at_calibration(
         name: None if (each := getattr(known_as, name)) is None else stored(each)
         for name in ("level", "slope")
     }
-    looks = [each for each in series.looks if each["state"].get("level")]
-    if any(each["state"]["reference"] != own_reference for each in looks):
-        found["since"], looks = own.level.first - 1, []  # the model was calibrated again
+    tests = [each for each in series.tests if each["state"].get("level")]
+    if any(each["state"]["reference"] != own_reference for each in tests):
+        found["since"], tests = own.level.first - 1, []  # the model was calibrated again
     part = rows.take((selected["rows"] | selected["missing"]) & has)
     known, missing = part.label != UNKNOWN, part.label == UNKNOWN
     odds = log_odds(part.probability)
@@ -718,14 +717,14 @@ def look_at_calibration(
     tolerance = settings["tolerance"].get("calibration", 0.0)
     monitor = monitor_calibration(
         known_as,
-        [_calibration_of(each) for each in [*looks, found]],
+        [_calibration_of(each) for each in [*tests, found]],
         planned=found["planned"],
         alpha=alpha_of(CALIBRATION, settings),
         tolerance=tolerance,
         since=found["since"],
     )
-    level = monitor.level.looks[-1]
-    slope = None if monitor.slope is None else monitor.slope.looks[-1]
+    level = monitor.level.tests[-1]
+    slope = None if monitor.slope is None else monitor.slope.tests[-1]
     is_slope = slope is not None and (
         slope.statistic / slope.critical_value > level.statistic / level.critical_value
     )
@@ -735,7 +734,7 @@ def look_at_calibration(
     at = known_as.level.value
     found["details"] |= {
         "tested": "slope" if is_slope else "level",
-        "missing": _sensitivity([*looks, found], level, "level", at - half, at + half),
+        "missing": _sensitivity([*tests, found], level, "level", at - half, at + half),
     }
     if is_slope and (missing := found["details"]["missing"]) is not None:
         # The share of positives says nothing about where they are.
@@ -743,23 +742,23 @@ def look_at_calibration(
     return found
 
 
-def _calibration_of(look: StoredLook) -> CalibrationMeasurement:
+def _calibration_of(test: StoredTest) -> CalibrationMeasurement:
     from core.monitoring import CalibrationMeasurement, Measurement
 
-    level, slope = look["state"]["level"], look["state"]["slope"]
+    level, slope = test["state"]["level"], test["state"]["slope"]
     return CalibrationMeasurement(
         restored(Measurement, level), None if slope is None else restored(Measurement, slope)
     )
 
 
-def look_at_drift(
-    found: StoredLook,
+def run_drift_test(
+    found: StoredTest,
     drift: Json | None,
-    before: Sequence[StoredLook],
+    before: Sequence[StoredTest],
     acknowledged: Acknowledged | None,
-    versions: Sequence[LookVersion],
-) -> StoredLook:
-    """Return the look at the scores and columns of a period; None as `drift` if the model cannot be compared.
+    versions: Sequence[PeriodVersion],
+) -> StoredTest:
+    """Return the test of the scores and columns of a period; None as `drift` if the model cannot be compared.
 
     Changes that an acknowledgement has accepted raise no further alarm, as long as the alias serves the same model.
     """

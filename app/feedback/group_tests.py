@@ -1,4 +1,4 @@
-"""Looks at groups: do selection rates, or the calibration, differ between the groups of protected columns?
+"""Tests of groups: do selection rates, or the calibration, differ between the groups of protected columns?
 
 Each group is compared with the reference group of its column, from `since` on. A small group needs more periods than a
 large one until it has enough rows, so each comparison has periods of its own that wait.
@@ -14,20 +14,20 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypedDict
 
-from app.feedback.looks import (
+from app.feedback.period_rows import UNKNOWN, PeriodRows
+from app.feedback.periods import Period
+from app.feedback.scheduled_tests import (
     GROUP_CALIBRATION,
     SELECTION,
     STATUSES,
     Series,
     Status,
-    StoredLook,
+    StoredTest,
     alpha_of,
     restored,
     select,
     stored,
 )
-from app.feedback.period_rows import UNKNOWN, PeriodRows
-from app.feedback.periods import Period
 from app.http.schemas import one_of
 from app.platform.documents import MonitorSettings, described
 from app.platform.sql import Json
@@ -41,7 +41,7 @@ Texts = Mapping[str, npt.NDArray[Any]]
 """The values of each protected column, None where missing."""
 
 
-class GroupTest(NamedTuple):
+class GroupPair(NamedTuple):
     """A group that is compared with the reference group of its column."""
 
     column: str
@@ -83,7 +83,7 @@ class ComparedGroup(TypedDict):
     positive relative to the predicted ones. Null without a test.
     """
     low: float | None
-    """Lower limit of the ratio. The limits hold for all windows of all looks of the term together."""
+    """Lower limit of the ratio. The limits hold for all windows of all tests of the term together."""
     high: float | None
     """Upper limit of the ratio."""
     first: int | None
@@ -92,44 +92,44 @@ class ComparedGroup(TypedDict):
     """Number of the last period of the window."""
 
 
-def tests_of(settings: MonitorSettings) -> list[GroupTest]:
+def pairs_of(settings: MonitorSettings) -> list[GroupPair]:
     groups = settings["protected"]
     assert groups is not None
     return [
-        GroupTest(column, reference, group)
+        GroupPair(column, reference, group)
         for column, (reference, *others) in groups["columns"].items()
         for group in others
     ]
 
 
-def waiting_of(series: Series) -> dict[GroupTest, WaitingRows]:
-    """Return what waits for more rows, as the newest look with rows left it."""
-    for look in reversed(series.looks):
-        if (kept := look["state"].get("waiting")) is not None:
-            return {GroupTest(*names): waiting for names, waiting in kept}
+def waiting_of(series: Series) -> dict[GroupPair, WaitingRows]:
+    """Return what waits for more rows, as the newest test with rows left it."""
+    for test in reversed(series.tests):
+        if (kept := test["state"].get("waiting")) is not None:
+            return {GroupPair(*names): waiting for names, waiting in kept}
     return {}
 
 
-def _measured(looks: Sequence[StoredLook], test: GroupTest) -> list[Measurement]:
+def _measured(tests: Sequence[StoredTest], pair: GroupPair) -> list[Measurement]:
     from core.monitoring import Measurement
 
     return [
         restored(Measurement, found)
-        for look in looks
-        for names, found in look["state"].get("measured", ())
-        if GroupTest(*names) == test
+        for test in tests
+        for names, found in test["state"].get("measured", ())
+        if GroupPair(*names) == pair
     ]
 
 
-def look_at_groups(
+def run_group_tests(
     family: GroupFamily,
-    found: StoredLook,
+    found: StoredTest,
     series: Series,
     period: Period,
     rows: PeriodRows,
     texts: Texts,
     settings: MonitorSettings,
-) -> StoredLook:
+) -> StoredTest:
     """Compare the groups on the rows of this period and of those that wait; all are of one model."""
     from core.metrics.four_fifths import FOUR_FIFTHS
     from core.monitoring import monitor_differences
@@ -138,8 +138,8 @@ def look_at_groups(
     prepared = _selections(rows, settings) if family == SELECTION else _outcomes(rows)
     if isinstance(prepared, str):
         return {**found, "metric": None, "reason": prepared}
-    tests, earlier = tests_of(settings), waiting_of(series)
-    alpha = alpha_of(family, settings) / len(tests)
+    pairs, earlier = pairs_of(settings), waiting_of(series)
+    alpha = alpha_of(family, settings) / len(pairs)
     tolerance = -math.log(FOUR_FIFTHS)
     if family == GROUP_CALIBRATION:
         tolerance = settings["tolerance"].get("calibration", 0.0)
@@ -147,35 +147,35 @@ def look_at_groups(
     waiting: list[tuple[list[str], WaitingRows]] = []
     measured: list[tuple[list[str], Json]] = []
     greatest, chosen = -math.inf, None
-    for test in tests:
-        since = earlier.get(test, {"number": found["number"], "start": period.start})
-        own = prepared.of(test, since["start"], texts[test.column])
-        one = own.compared(test)
+    for pair in pairs:
+        since = earlier.get(pair, {"number": found["number"], "start": period.start})
+        own = prepared.of(pair, since["start"], texts[pair.column])
+        one = own.compared(pair)
         compared.append(one)
         measurement = own.measure(since["number"], found["number"])
         if measurement is None or measurement.weight < MIN_POSITIVES:
-            waiting.append(([*test], since))
+            waiting.append(([*pair], since))
             continue
-        measured.append(([*test], stored(measurement)))
-        look = monitor_differences(
-            [*_measured(series.looks, test), measurement],
+        measured.append(([*pair], stored(measurement)))
+        test = monitor_differences(
+            [*_measured(series.tests, pair), measurement],
             planned=found["planned"],
             alpha=alpha,
             tolerance=tolerance,
             since=found["since"],
-        ).looks[-1]
-        one["status"] = "alarm" if look.alarm else "passed"
-        one["ratio"], one["first"], one["last"] = math.exp(look.window_value), look.first, look.last
-        one["low"], one["high"] = math.exp(-look.drop_high), math.exp(-look.drop_low)
-        found["alpha_spent"] += look.alpha_spent
-        if look.statistic / look.critical_value > greatest:
-            greatest, chosen = look.statistic / look.critical_value, (look, one)
+        ).tests[-1]
+        one["status"] = "alarm" if test.alarm else "passed"
+        one["ratio"], one["first"], one["last"] = math.exp(test.window_value), test.first, test.last
+        one["low"], one["high"] = math.exp(-test.drop_high), math.exp(-test.drop_low)
+        found["alpha_spent"] += test.alpha_spent
+        if test.statistic / test.critical_value > greatest:
+            greatest, chosen = test.statistic / test.critical_value, (test, one)
     found["details"] = {"groups": compared}
     found["state"] = {"waiting": waiting, "measured": measured}
     if chosen is None:
         few = f"fewer than {MIN_POSITIVES} effective rows of a kind in one of the groups"
         return {**found, "status": "waiting", "reason": few}
-    look, one = chosen
+    test, one = chosen
     alarms = any(each["status"] == "alarm" for each in compared)
     return {
         **found,
@@ -184,9 +184,9 @@ def look_at_groups(
         "low": one["low"],
         "high": one["high"],
         "expected": 1.0,
-        "statistic": look.statistic,
-        "critical_value": look.critical_value,
-        "from_period": look.first,
+        "statistic": test.statistic,
+        "critical_value": test.critical_value,
+        "from_period": test.first,
     }
 
 
@@ -199,15 +199,15 @@ class _Pair(NamedTuple):
     entity: npt.NDArray[np.uint64] | None
     probability: npt.NDArray[np.float64] | None
 
-    def compared(self, test: GroupTest) -> ComparedGroup:
+    def compared(self, pair: GroupPair) -> ComparedGroup:
         rates = [
             float(np.average(self.event[of], weights=self.weight[of])) if of.any() else None
             for of in (self.in_group, ~self.in_group)
         ]
         return {
-            "column": test.column,
-            "group": test.group,
-            "reference": test.reference,
+            "column": pair.column,
+            "group": pair.group,
+            "reference": pair.reference,
             "status": "waiting",
             "rows": int(self.in_group.sum()),
             "reference_rows": int((~self.in_group).sum()),
@@ -245,10 +245,10 @@ class _Prepared(NamedTuple):
     weight: npt.NDArray[np.float64]
     probability: npt.NDArray[np.float64] | None
 
-    def of(self, test: GroupTest, start: float, texts: npt.NDArray[Any]) -> _Pair:
+    def of(self, pair: GroupPair, start: float, texts: npt.NDArray[Any]) -> _Pair:
         rows, entity = self.rows, self.rows.entities
-        in_group = texts == test.group
-        some = self.used & (in_group | (texts == test.reference)) & (rows.at >= start)
+        in_group = texts == pair.group
+        some = self.used & (in_group | (texts == pair.reference)) & (rows.at >= start)
         return _Pair(
             self.event[some],
             in_group[some],

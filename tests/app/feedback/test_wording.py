@@ -1,4 +1,4 @@
-"""Sentences on looks: they name what was measured, and claim nothing else."""
+"""Sentences on tests: they name what was measured, and claim nothing else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.feedback.look_words import say_comparison, say_detectable, say_look
+from app.feedback.wording import say_comparison, say_detectable, say_test
 
 
 def compared(low: float, high: float, further: int | None, **more: Any) -> str:
@@ -31,7 +31,7 @@ DETECTABLE = {
     "odds": 1.25,
     "power": 0.8,
     "rows": 2_000.0,
-    "periods_per_look": 3,
+    "periods_per_test": 3,
     "validation_positives": 1_000.0,
     "validation_negatives": 9_000.0,
 }
@@ -43,11 +43,11 @@ def test_a_detectable_drop_has_its_probability() -> None:
         assert number in said
     assert said.count("80 %") == 3
     # Nothing is claimed beyond what was measured.
-    alone = say_detectable("week", {**DETECTABLE, "periods_per_look": 1, "odds": None})
+    alone = say_detectable("week", {**DETECTABLE, "periods_per_test": 1, "odds": None})
     assert "together" not in alone
     assert "odds" not in alone
     assert alone.count("80 %") == 2
-    unknown = {**DETECTABLE, "rows": None, "drop": None, "periods_per_look": None}
+    unknown = {**DETECTABLE, "rows": None, "drop": None, "periods_per_test": None}
     first = say_detectable("month", unknown | {"floor": None, "odds": None})
     assert "%" not in first
     assert "0.019" in say_detectable("month", unknown)
@@ -69,7 +69,7 @@ def calibration(tested: str, status: str, reference: float = 0.0) -> str:
     state = {"reference": {"level": {"value": reference}, "slope": None}}
     found: dict[str, Any] = {"status": status, "reason": None, "details": details, "state": state}
     found |= {"term_start": 1735516800.0, "planned": 52}
-    return say_look("calibration", found)
+    return say_test("calibration", found)
 
 
 @pytest.mark.parametrize("status", ["alarm", "passed"])
