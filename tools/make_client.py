@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.http.openapi import ERROR_CODES
 from app.main import create_app
 from app.platform.settings import Settings
+from tools.error_codes import codes_of_all
 
 Schema = Mapping[str, Any]
 
@@ -122,6 +124,14 @@ def describe() -> dict[str, Any]:
         document: dict[str, Any] = create_app(Settings(state_dir=Path(folder))).openapi()
     del document["info"]["x-build"]
     return document
+
+
+def codes_text() -> str:
+    """Return the codes of the errors of each operation as error_codes.json has them."""
+    with tempfile.TemporaryDirectory() as folder:
+        codes = codes_of_all(create_app(Settings(state_dir=Path(folder))))
+    lines = (f" {json.dumps(name)}: {json.dumps(found)}" for name, found in codes.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def as_text(document: Schema) -> str:
@@ -535,6 +545,7 @@ def _input_type(schema: Schema) -> str:
 
 
 if __name__ == "__main__":
+    ERROR_CODES.write_text(codes_text(), encoding="utf-8")
     described = describe()
     DOCUMENT.write_text(as_text(described), encoding="utf-8")
     for file_name, text in modules(described).items():

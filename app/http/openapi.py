@@ -31,6 +31,8 @@ from app.http.static import POLICY, StaticFiles
 
 EXAMPLES = Path(__file__).with_name("examples.json")
 """Examples of bodies and responses by the name of their schema; those of responses without one by method and path."""
+ERROR_CODES = Path(__file__).with_name("error_codes.json")
+"""The codes of errors by operation and status, as tools/error_codes.py finds them in the source."""
 INFO: dict[str, Any] = {
     "title": "Rankwright",
     "version": __version__,
@@ -255,11 +257,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         }
     }
     components["responses"] = {
-        _problem_name(status): {
-            "description": description,
-            "content": {MEDIA_TYPE: {"schema": {"$ref": _PREFIX + "Problem"}}},
-        }
-        for status, description in _REFUSALS.items()
+        _problem_name(status): _problem(description) for status, description in _REFUSALS.items()
     }
     for path, operations in docs.operations.items():
         for method, operation in operations.items():
@@ -286,12 +284,14 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         if isinstance(route, Route)
         for method in route.methods or ()
     }
+    codes = json.loads(ERROR_CODES.read_text())
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             endpoint = endpoints.get((path, method))
             scope = None if endpoint is None else docs.scope_of(endpoint)
             _describe_parts(operation, schemas)
             _add_problems(path, method, operation, endpoint, scope)
+            _name_codes(operation, codes.get(operation["operationId"], {}))
     _write_for_generators(document)
     return document
 
@@ -411,6 +411,20 @@ def _add_problems(
             status == "406" or status not in responses
         ):  # a route that negotiates the media type lists 406
             responses[status] = {"$ref": f"#/components/responses/{_problem_name(status)}"}
+
+
+def _name_codes(operation: dict[str, Any], codes: Mapping[str, Sequence[str]]) -> None:
+    """Name the codes of an operation's errors in their descriptions."""
+    for status, found in codes.items():
+        response = operation["responses"].get(status, {})
+        if "$ref" in response:
+            named = ", ".join(f"`{code}`" for code in found)
+            operation["responses"][status] = _problem(f"{_REFUSALS[status]} `code`: {named}.")
+
+
+def _problem(description: str) -> dict[str, Any]:
+    content = {MEDIA_TYPE: {"schema": {"$ref": _PREFIX + "Problem"}}}
+    return {"description": description, "content": content}
 
 
 def _problem_name(status: str) -> str:

@@ -319,5 +319,7 @@ def tables_of(example: str, *others: str) -> dict[str, Any]:
     CSV is both the first and the last media type: generated clients send a file as the first one, or as the last one
     (openapi-python-client). The first one has no charset, so that the caller chooses it.
     """
-    csv = {"schema": {"type": "string", "format": "binary"}, "example": example}
-    return {CSV: csv, **bytes_of(*others), f"{CSV}; charset=utf-8": csv}
+    csv: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}, "example": example}
+    said = "As `text/csv`. It is listed again for generated clients that send the last media type."
+    again = {**csv, "schema": {**csv["schema"], "description": said}}
+    return {CSV: csv, **bytes_of(*others), f"{CSV}; charset=utf-8": again}

@@ -132,10 +132,17 @@ def _route(
     for status, answer in route.answers:
         yield from _answer(api, route, status, answer, shown)
     responses = operation["responses"]
-    errors = sorted(each for each in responses if "$ref" in responses[each] and each.isdigit())
+    errors = sorted(each for each in responses if each >= "400" and each.isdigit())
     if errors:
-        links = ", ".join(link(status, statuses.get(status, ERRORS), page) for status in errors)
+        links = ", ".join(_error(status, responses[status], statuses, page) for status in errors)
         yield from (f"Errors: {links}.\n{{.errors}}", "")
+
+
+def _error(status: str, response: Json, statuses: Mapping[str, str], page: str) -> str:
+    """Return links to a status and to the codes that its description names."""
+    codes = re.findall(r"`(\w+)`", response.get("description", "").partition("`code`: ")[2])
+    named = ", ".join(link(f"`{code}`", f"{ERRORS}#{code}", page) for code in codes)
+    return link(status, statuses.get(status, ERRORS), page) + (f" ({named})" if named else "")
 
 
 def _entry(title: str, anchor: str, kind: str, text: str) -> Iterator[str]:

@@ -102,7 +102,7 @@ class Route:
     @property
     def answers(self) -> list[tuple[str, Json]]:
         """The responses that are no errors, by status."""
-        return [(s, each) for s, each in self.operation["responses"].items() if "$ref" not in each]
+        return [(s, each) for s, each in self.operation["responses"].items() if s < "400"]
 
 
 @dataclass(frozen=True)

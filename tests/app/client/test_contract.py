@@ -17,8 +17,9 @@ from rankwright import types
 from rankwright.operations import Blocking, Iteration, Operation
 from rankwright.transport import Request, Response
 
+from app.http.openapi import ERROR_CODES
 from tests.sentences import Sentences
-from tools.make_client import CLIENT, DOCUMENT, as_text, describe, modules
+from tools.make_client import CLIENT, DOCUMENT, as_text, codes_text, describe, modules
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -50,6 +51,10 @@ def test_the_modules_are_those_of_the_description(document: dict[str, Any]) -> N
     assert DOCUMENT.read_text() == as_text(document), "run: make openapi"
     for file_name, text in modules(document).items():
         assert (CLIENT / file_name).read_text() == text, "run: make openapi"
+
+
+def test_the_error_codes_are_those_of_the_source() -> None:
+    assert ERROR_CODES.read_text() == codes_text(), "run: make openapi"
 
 
 def test_examples_become_records_and_json_again(document: dict[str, Any]) -> None:

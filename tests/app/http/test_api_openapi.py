@@ -67,7 +67,25 @@ def test_every_refusal_is_a_problem(document: dict[str, Any]) -> None:
     for _, _, operation in operations(document):
         for status, response in operation["responses"].items():
             if status.startswith("4"):
-                assert response == {"$ref": f"#/components/responses/Problem{status}"}
+                if "$ref" in response:
+                    assert response == {"$ref": f"#/components/responses/Problem{status}"}
+                else:
+                    assert list(response["content"]) == ["application/problem+json"]
+
+
+def test_an_operation_names_the_codes_of_its_errors(document: dict[str, Any]) -> None:
+    named = {
+        operation["operationId"]: {
+            status: set(re.findall(r"`(\w+)`", response.get("description", "")))
+            for status, response in operation["responses"].items()
+        }
+        for _, _, operation in operations(document)
+    }
+    assert {"model_in_use", "on_hold"} <= named["delete_model"]["409"]
+    assert {"evaluation_in_use", "on_hold"} <= named["delete_evaluation"]["409"]
+    assert {"unknown_feature", "absent_feature"} <= named["score_row"]["422"]
+    assert "no_scorecard" in named["read_scorecard"]["404"]
+    assert "model_in_use" not in named["delete_evaluation"]["409"]
 
 
 def test_the_algorithms_are_a_union_told_apart_by_name(document: dict[str, Any]) -> None:
