@@ -1,7 +1,7 @@
 """Put the site together for Zensical, which `make docs` then builds: the pages of docs/, and the reference.
 
 The reference of HTTP comes from openapi.json, that of the command line from the commands themselves, and that of Python
-from signatures, annotations and docstrings. The notebook becomes a page with its outputs. `docs/finish.py` completes
+from signatures, annotations and docstrings, and that of the settings from their declaration. The notebook becomes a page with its outputs. `docs/finish.py` completes
 what Zensical writes, and `docs/check.py` checks it. `docs/builder` does the work.
 """
 
@@ -20,6 +20,7 @@ from docs.builder.navigation import configuration
 from docs.builder.openapi import Api
 from docs.builder.pages import Folders
 from docs.builder.python_pages import python_pages
+from docs.builder.settings import with_settings
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "build" / "site"
@@ -43,6 +44,7 @@ def main() -> None:
         path.write_text("\n".join(lines), encoding="utf-8")
     written = {
         "index.md": (ROOT / "README.md").read_text(encoding="utf-8"),
+        "settings.md": with_settings((ROOT / "docs" / "settings.md").read_text(encoding="utf-8")),
         "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
         "contributing.md": (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
         "tutorials/notebook.md": "\n\n".join(folders.notebook()),
