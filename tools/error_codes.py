@@ -98,22 +98,24 @@ def _methods() -> Mapping[str, list[Symbol]]:
     for path in sorted((ROOT / "app").rglob("*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for of in ast.walk(_tree(module) or ast.Module([], [])):
-            for node in of.body if isinstance(of, ast.ClassDef) else ():
-                if isinstance(node, Function):
-                    found[node.name].append(Symbol(module, node, of))
+            if isinstance(of, ast.ClassDef):
+                for node in of.body:
+                    if isinstance(node, Function):
+                        found[node.name].append(Symbol(module, node, of))
     return found
 
 
 @cache
-def _lineage(of: Symbol) -> Sequence[Symbol]:
-    """Return a class and those of ours that it inherits from."""
+def _lineage(of: Symbol) -> Sequence[tuple[str, ast.ClassDef]]:
+    """Return a class and those of ours that it inherits from, each with its module."""
     if not isinstance(of.node, ast.ClassDef):
         return []
-    bases = [_resolve(of.module, base, {}) for base in of.node.bases]
-    return [
-        of,
-        *(each for base in bases if base and base.node is not of.node for each in _lineage(base)),
-    ]
+    found = [(of.module, of.node)]
+    for base in of.node.bases:
+        inherited = _resolve(of.module, base, {})
+        if inherited is not None and inherited.node is not of.node:
+            found += _lineage(inherited)
+    return found
 
 
 def _member(of: Symbol, name: str) -> Symbol | None:
@@ -126,12 +128,12 @@ def _member(of: Symbol, name: str) -> Symbol | None:
         if made is None:
             return None
         of = made
-    for each in _lineage(of):
-        for node in each.node.body:  # type: ignore[union-attr]
+    for module, owner in _lineage(of):
+        for node in owner.body:
             if isinstance(node, Function) and node.name == name:
-                return Symbol(each.module, node, each.node, code)  # type: ignore[arg-type]
+                return Symbol(module, node, owner, code)
             if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", None) == name:
-                return next(iter(_classes(each.module, node.annotation)), None)
+                return next(iter(_classes(module, node.annotation)), None)
     return None
 
 
@@ -189,12 +191,12 @@ def _called(module: str, call: ast.Call, types: Mapping[str, Symbol]) -> Symbol 
 def _status(of: Symbol) -> tuple[str, str] | None:
     """Return status and default code of the class of an error."""
     lineage = _lineage(of)
-    names = [each.node.name for each in lineage]  # type: ignore[union-attr]
+    names = [owner.name for _, owner in lineage]
     if not any(base in names for base in BASES):
         return None
     values: dict[str, Any] = {}
-    for each in lineage:
-        for node in each.node.body:  # type: ignore[union-attr]
+    for _, owner in lineage:
+        for node in owner.body:
             if isinstance(node, ast.Assign):
                 target, value = node.targets[0], node.value
                 pairs = (
@@ -268,15 +270,15 @@ def _read(of: Symbol) -> tuple[Mapping[str, set[str]], Collection[Symbol]]:
 
 def _constructors(of: Symbol) -> Iterator[Symbol]:
     """Yield what makes and validates the objects of a class."""
-    for each in _lineage(of):
-        for node in each.node.body:  # type: ignore[union-attr]
+    for module, owner in _lineage(of):
+        for node in owner.body:
             if isinstance(node, ast.AnnAssign):
-                yield Symbol(each.module, node)
+                yield Symbol(module, node)
             elif isinstance(node, Function) and (
                 node.name in ("__init__", "__post_init__", "__call__")
                 or any("validator" in ast.unparse(mark) for mark in node.decorator_list)
             ):
-                yield Symbol(each.module, node, each.node)  # type: ignore[arg-type]
+                yield Symbol(module, node, owner)
 
 
 def _constructed(
