@@ -1,8 +1,8 @@
 """Put the site together for Zensical, which `make docs` then builds: the pages of docs/, and the reference.
 
 The reference of HTTP comes from openapi.json, that of the command line from the commands themselves, and that of Python
-from signatures, annotations and docstrings, and that of the settings from their declaration. The notebook becomes a page
-with its outputs. `docs/finish.py` completes
+from signatures, annotations and docstrings, and that of the settings from their declaration. The notebook becomes a
+page with its outputs. `docs/finish.py` completes
 what Zensical writes, and `docs/check.py` checks it. `docs/builder` does the work.
 """
 
