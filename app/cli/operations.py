@@ -270,7 +270,12 @@ def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
     try:
         settings = read_settings(state_dir)
     except SettingsError as error:  # nothing else can be looked at
-        yield Finding("settings", Level.FAIL, str(error), "see the page Settings of the documentation for its rule")
+        yield Finding(
+            "settings",
+            Level.FAIL,
+            str(error),
+            "see the page Settings of the documentation for its rule",
+        )
         return
     runs = None if settings.broker_url is not None else _holder(settings) is not None
     yield from examine(settings, os.environ, broker_url=_broker_url(settings), runs=runs, deep=deep)
