@@ -19,6 +19,8 @@ safetensors orders arrays by type and name, and its metadata, a hash map of rand
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from typing import Any, NoReturn
 
 import numpy as np
@@ -51,6 +53,8 @@ _HEADER_TYPES: dict[str, type] = {
     "state": dict,
 }
 _LENGTH_BYTES = 8
+
+_VERSION = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 
 # Errors of numpy, and of a ranker's own code, for a state with values of the wrong type.
 _BAD_STATE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -139,6 +143,11 @@ def load(data: bytes) -> Ranker:
     >>> ranker.predict([[-1.0], [4.0]])
     array([0, 1])
     """
+    return read(data)[0]
+
+
+def read(data: bytes) -> tuple[Ranker, str]:
+    """Return the ranker as `load` does, and the library version that wrote it."""
     if not isinstance(data, bytes):
         raise ArtifactError(f"an artifact must be bytes, got {type(data).__name__}")
     layout = _read_layout(data)
@@ -146,7 +155,7 @@ def load(data: bytes) -> Ranker:
     algorithm = _OTHERS.get(header["algorithm"]) or ALGORITHMS.get(header["algorithm"])
     if algorithm is None:
         raise ArtifactError(unknown_algorithm(header["algorithm"]))
-    return _rebuild(algorithm, header, _read_arrays(data, layout))
+    return _rebuild(algorithm, header, _read_arrays(data, layout)), header["library_version"]
 
 
 def _read_layout(data: bytes) -> dict[str, Any]:
@@ -182,6 +191,10 @@ def _read_header(metadata: dict[str, Any] | None) -> dict[str, Any]:
     for name, kind in _HEADER_TYPES.items():
         if type(header.get(name)) is not kind:
             raise ArtifactError(f"{name} in the artifact's header is missing or has the wrong type")
+    if not _VERSION.fullmatch(header["library_version"]):
+        raise ArtifactError(
+            f"library_version must be a version, got {_shorten(header['library_version'])}"
+        )
     if version != SCHEMA_VERSION:
         raise ArtifactError(f"schema_version must be {SCHEMA_VERSION}, got {_shorten(version)}")
     if header.keys() != _HEADER_TYPES.keys():
@@ -267,12 +280,22 @@ def _to_python(value: object) -> Any:
 
 def _from_json(what: str, text: bytes | str) -> dict[str, Any]:
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_distinct_members
+        )
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{what} must be valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise ArtifactError(f"{what} must be a JSON object, got {_shorten(value)}")
     return value
+
+
+def _distinct_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"{_shorten(twice)} occurs twice in an object")
+    return members
 
 
 def _refuse_constant(constant: str) -> NoReturn:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_origin
 
 from fastapi import Depends
 from fastapi.datastructures import DefaultPlaceholder
@@ -25,7 +25,7 @@ from app.access.person_repository import PersonSession
 from app.access.service import KEY_PREFIX, OPERATOR, administers_all
 from app.access.usage import UsageCache
 from app.http.addresses import client_address, network_of
-from app.http.dependencies import Context, context_of, refuse_unknown
+from app.http.dependencies import Context, check_query, context_of
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
 from app.platform import audit
@@ -583,7 +583,7 @@ class GuardedRoute(APIRoute):
             if offers and "accept" in request.headers:
                 choose_media_type(request, offers)
             if parameters is not None and request.scope["query_string"]:
-                refuse_unknown(request.query_params, parameters)
+                check_query(request.query_params, parameters)
             if takes_json:
                 require_json(request)
                 check_count(await request.body())
@@ -594,18 +594,19 @@ class GuardedRoute(APIRoute):
 
         return guarded
 
-    def _parameters(self) -> list[str] | None:
-        """Return None if the endpoint checks them itself or is open."""
+    def _parameters(self) -> dict[str, bool] | None:
+        """Return the parameters, and whether each is a list; None if the endpoint checks them itself or is open."""
         described = (self.openapi_extra or {}).get("parameters", ())
         if scope_of(self.endpoint) is None or any(each["in"] == "query" for each in described):
             return None
-        names: list[str] = []
+        found: dict[str, bool] = {}
         dependants = [self.dependant]
         while dependants:
             dependant = dependants.pop()
-            names += [field.alias for field in dependant.query_params]
+            for field in dependant.query_params:
+                found[field.alias] = get_origin(field.field_info.annotation) is list
             dependants += dependant.dependencies
-        return list(dict.fromkeys(names))
+        return found
 
     def _offers(self) -> list[str]:
         """Return the media types of a route's answers."""

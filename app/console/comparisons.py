@@ -202,7 +202,7 @@ def _settings(model: Model) -> dict[str, str]:
         "Algorithm": str(model.algorithm["name"]),
         "Trained on": trained_on,
         "Features": f"{len(model.features):,}",
-        "Objective": _written(model.objective),
+        "Objective": _written(model.objective or {}),
         "Validation": _written(model.validation),
         "Seed": str(model.seed),
         **{name: _value(value) for name, value in parameters.items()},

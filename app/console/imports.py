@@ -1,4 +1,4 @@
-"""The form that imports a model of another library."""
+"""The form that imports a model."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ FIELDS = {
         "features": "Features",
         "categories": "Categories",
         "protected_features": "Protected features",
+        "tags": "Tags",
+        "expected": "Expected scores",
     }.items()
 }
 

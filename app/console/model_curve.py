@@ -345,7 +345,7 @@ async def make_panel(
 ) -> Panel:
     """`metrics` must belong to a model with a ROC curve."""
     cutoffs, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
-    objective, terms = found.model.objective, read_terms(page)
+    objective, terms = found.model.objective or {}, read_terms(page)
     of = page.client.models[found.model.id]
     (scores, _), (calibration, _), columns = await asyncio.gather(
         read_or_error(of.curve("histogram", on=on)),
@@ -711,9 +711,9 @@ def _drawn(shape: Roc, objective: Json, cutoff: Cutoff, *, log: bool) -> Markup:
     """Draw the curve with its band, the objective's window and the cutoff."""
     points = [(point.fpr, point.tpr) for point in shape.points]
     window = None
-    if objective["metric"] == "pauc":
+    if objective.get("metric") == "pauc":
         window = Window("partial AUC", objective["fpr_min"], objective["fpr_max"])
-    elif objective["metric"] == "tpr":
+    elif objective.get("metric") == "tpr":
         window = Window("FPR of the objective", objective["fpr"], objective["fpr"])
     # The axis begins at the power of ten below the first FPR that is not zero.
     decade = min(-1, math.floor(math.log10(min(fpr for fpr, _ in points if fpr > 0))))

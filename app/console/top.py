@@ -174,9 +174,9 @@ def draw_reliability(
 @router.get("/{ref}/top")
 async def read_top(page: PageDep, model: ModelDep) -> Response:
     """Show positives, a guaranteed cutoff, and metrics with tests against random scores."""
-    objective = model.objective
+    objective = model.objective or {}
     windows = []
-    if objective["metric"] == "pauc":
+    if objective.get("metric") == "pauc":
         windows = [(objective["fpr_min"], objective["fpr_max"])]
     top = await read_top_of_list(page, page.client.models[model.id], windows)
     return await show_part(page, model, "top", top=top)

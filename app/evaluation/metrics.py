@@ -17,7 +17,6 @@ from app.ingest.rows import Hashes
 from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
 from app.models.groups import RowGroups, scores_by_group
-from app.models.imported import is_imported
 from app.models.metrics import gini_of, heights_of
 from app.models.objectives import Window
 from app.models.row_order import RowOrder, ScoreSeries, score_series
@@ -386,7 +385,7 @@ def _mean(values: Sequence[float]) -> float:
 def model_of(session: Session, model: Model, dataset: Dataset) -> EvaluatedModel:
     """Return what the fit process needs."""
     trained = dataset_rows.find(session, model.owner, model.dataset_id)
-    is_other = trained is not None and trained.sha256 != dataset.sha256 and not is_imported(model)
+    is_other = trained is not None and trained.sha256 != dataset.sha256 and model.imported is None
     return {
         "name": f"{model.name}:{model.version}",
         "trained_on": BlobKey(trained.table_key or "") if trained and is_other else None,

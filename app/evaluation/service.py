@@ -20,7 +20,6 @@ from app.evaluation.amounts import check_amounts
 from app.evaluation.groups import check_groups
 from app.evaluation.metrics import OVERLAPS
 from app.evaluation.requests import ComparisonRequest, EvaluationRequest, NewWindow
-from app.models.imported import is_imported
 from app.models.metrics import metrics_named
 from app.models.objectives import Window
 from app.models.service import find_named, find_to_use
@@ -197,8 +196,8 @@ def refuse_windows(dataset: Dataset) -> None:
 
 def was_trained_on(model: Model, dataset: Dataset) -> bool:
     """True for equal content, and for versions that share rows."""
-    if is_imported(model):
-        return False
+    if model.imported is not None:
+        return model.imported["dataset_sha256"] == dataset.sha256
     # By id, too: during an upgrade, a worker of a version without lineage knows only the id.
     return model.dataset_id == dataset.id or shares_rows(model.dataset, lineage_of(dataset))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, Signature
@@ -15,6 +16,7 @@ from fastapi import Depends, Header, Query
 from pydantic import AwareDatetime, BeforeValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from app.http.limits import FairSemaphore, release_at_end
@@ -165,6 +167,17 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
         detail = f"{shown(name)} is not a parameter of this route: {nearest(name, known) or takes}"
         errors.append({"parameter": name, "detail": detail})
     refuse_all(errors, "unknown_parameter")
+
+
+def check_query(given: QueryParams, is_list: Mapping[str, bool]) -> None:
+    """Raise Invalid for unknown parameters, and for repeated ones that are no lists (else the last would count).
+
+    is_list: the parameters of the route.
+    """
+    refuse_unknown(given, list(is_list))
+    counts = Counter(name for name, _ in given.multi_items())
+    repeated = [name for name, count in counts.items() if count > 1 and not is_list[name]]
+    refuse_all([{"parameter": name, "detail": f"{name} must be given once"} for name in repeated])
 
 
 MAX_TAGS = 10

@@ -225,7 +225,7 @@ class Job(Resource):
                 **algorithm["parameters"],
                 **algorithm.get("defaults", {}),
             },
-            objective=spec.get("objective"),
+            objective=spec.get("objective") or None,
             validation=spec.get("validation"),
             search=spec.get("search"),
             baselines=spec.get("baselines"),

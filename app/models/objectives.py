@@ -35,8 +35,8 @@ LIST_METRICS: Mapping[str, str] = {
 
 
 def declaration_of(objective: Objective) -> type[ObjectiveBody]:
-    """For the objective of pairs, it is the base class."""
-    return OBJECTIVES.get(objective["metric"], ObjectiveBody)
+    """For the objective of pairs, and the unknown one of an imported model, it is the base class."""
+    return OBJECTIVES.get(objective.get("metric", ""), ObjectiveBody)
 
 
 def check_objective(objective: Objective) -> None:

@@ -185,7 +185,7 @@ def cutoffs_along(
     chosen = objective_point(found.objective)
     if chosen is not None:
         required["of_objective"] = place(chosen.threshold)
-    elif (window := measured.model.objective)["metric"] == "pauc":
+    elif (window := measured.model.objective).get("metric") == "pauc":
         best = point_on(measured, fpr=window["fpr_max"])
         required["of_objective"] = place(best.threshold)
     if flagged is not None and by_row is not None:

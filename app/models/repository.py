@@ -86,6 +86,12 @@ def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> 
     return session.scalars(statement, {"owner": owner, "id": model_id}).one_or_none()
 
 
+def find_by_artifact(session: Session, owner: str, sha256: str) -> Model | None:
+    """Return the oldest model with this artifact."""
+    found = select(Model).where(Model.readable_by(owner), Model.artifact_sha256 == sha256)
+    return session.scalars(found.order_by(Model.created_at, Model.id).limit(1)).one_or_none()
+
+
 def has_any(session: Session) -> bool:
     return session.scalar(select(Model.id).limit(1)) is not None
 

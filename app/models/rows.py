@@ -8,7 +8,6 @@ from typing_extensions import TypedDict
 
 from app.datasets import repository as datasets
 from app.models import repository
-from app.models.imported import is_imported
 from app.models.service import PARTS
 from app.platform.documents import described
 from app.platform.sql import Session
@@ -46,7 +45,7 @@ def find_rows(session: Session, model: Model) -> ModelRows:
     # The training metrics may be of a sample of the training rows.
     by_time = model.validation.get("time_column") is not None
     may_leave_out = is_pairs or (by_time and dataset is not None and dataset.group is not None)
-    if is_imported(model):
+    if model.imported is not None:
         trained = None
     elif method != "holdout":
         trained = total if total is not None else trained

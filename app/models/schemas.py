@@ -20,7 +20,6 @@ from app.http.schemas import (
 )
 from app.ingest.formats import passed_on
 from app.models.curve_schemas import Roc, is_none
-from app.models.imported import imported_from
 from app.models.included import IncludeName
 from app.models.metric_schemas import AnyMetrics
 from app.models.operating_point_schemas import Cutoff, OperatingPoint, OperatingPoints
@@ -28,6 +27,7 @@ from app.models.rows import ModelRows
 from app.models.service import Listed
 from app.models.simple import beats_baselines
 from app.platform.documents import (
+    Imported,
     LabelValues,
     ModelFeature,
     MonotoneProof,
@@ -79,12 +79,12 @@ class ModelSummary(Resource):
     """Version number under this name, from 1."""
     algorithm: dict[str, Any]
     """Name of the algorithm and all its parameters."""
-    objective: dict[str, Any]
-    """Objective of the training: `metric` and its parameters."""
+    objective: dict[str, Any] | None
+    """Objective of the training: `metric` and its parameters. Null if the model was imported."""
     validation: dict[str, Any]
     """Validation method and its parameters."""
-    optimised_for: dict[str, Any]
-    """Objective that the algorithm itself optimises. It may differ from `objective`."""
+    optimised_for: dict[str, Any] | None
+    """Objective that the algorithm itself optimises. It may differ from `objective`. Null if the model was imported."""
     selected_by: dict[str, Any] | None
     """Objective by which a search chose the parameters. Null without a search."""
     beats_baselines: bool | None
@@ -161,9 +161,9 @@ class Model(ModelSummary):
     such columns, and if it was not measured."""
     importance_job_id: str | None
     """Job that measures the feature importances after the training. Null if the training measured them."""
-    imported: str | None = None
-    """For an imported model: the library that trained it, such as `LightGBM v4`. Its training rows are unknown, and all
-    rows of `validation_dataset` are held out. Null for a model that was trained here."""
+    imported: Imported | None
+    """Where an imported model comes from. Its training rows are unknown, and all rows of `validation_dataset` count as
+    held out. Null for a model that was trained by a job."""
     fit_seconds: float
     """Time of the final fit in seconds."""
     artifact: Artifact
@@ -177,6 +177,8 @@ def listed_of(found: Listed) -> ListedModel:
     return ListedModel.from_row(
         model,
         algorithm=_algorithm_of(model),
+        objective=model.objective or None,
+        optimised_for=model.optimised_for or None,
         aliases=found.aliases,
         auc=None if found.metrics is None else found.metrics["auc"],
         beats_baselines=beats_baselines(model),
@@ -195,7 +197,8 @@ def model_of(
         aliases=aliases,
         dialect=passed_on(row.table_dialect) or None,
         operating_point=point,
-        imported=imported_from(row),
+        objective=row.objective or None,
+        optimised_for=row.optimised_for or None,
         artifact={
             "sha256": row.artifact_sha256,
             "bytes": row.artifact_bytes,

@@ -65,6 +65,36 @@ class DatasetLineage(TypedDict):
     rows_from: str | None
 
 
+@described
+class SameModel(TypedDict):
+    """A model whose artifact is the file that was imported."""
+
+    id: str
+    """Its id."""
+    name: str
+    """Its name."""
+    version: int
+    """Its version."""
+
+
+@described
+class Imported(TypedDict):
+    """Where an imported model comes from."""
+
+    source: str
+    """The library that trained the model and the version of the file, such as `LightGBM v4`, or `Rankwright` and the
+    version that wrote the artifact. Stated by the file, not verified."""
+    sha256: str
+    """SHA-256 of the file. For an artifact, it is `artifact.sha256` of the original model."""
+    dataset_sha256: str | None
+    """SHA-256 of the training dataset, in artifacts of this service. Stated by the file, not verified. Null if the file
+    does not state it."""
+    model: SameModel | None
+    """The model of this installation with this artifact, when it was imported. Null if there was none."""
+    imported_by: str | None
+    """Name of the key or user that imported the model. Null if it has none."""
+
+
 class TableFile(TypedDict):
     """The path of a dataset's table, and the roles of its columns; `pairs` is the file of its pairs."""
 

@@ -53,6 +53,7 @@ from app.platform.documents import (
     FeatureImportance,
     FoldAuc,
     HeldOutBins,
+    Imported,
     LabelValues,
     LeaderboardRow,
     Member,
@@ -1004,6 +1005,7 @@ class Model(Trashable):
     proxies: Mapped[Document[list[ProxyTest]] | None]
     held_out_bins: Mapped[Document[HeldOutBins] | None]
     fit_seconds: Mapped[float]
+    imported: Mapped[Document[Imported] | None]
     artifact_key: Mapped[str] = mapped_column(index=True, server_default="")
     artifact_sha256: Mapped[str]
     artifact_bytes: Mapped[int]

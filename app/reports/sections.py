@@ -152,8 +152,19 @@ MAX_CANDIDATES = 50
 def training(facts: Facts) -> list[Block]:
     """Show algorithm, objective, validation, seed, parameters, and the results of a search."""
     model = facts.model
-    if (source := imported_from(model)) is not None:
-        origin = [["imported", f"from {source}, not trained here"], _rows_used(facts)]
+    if (found := model.imported) is not None:
+        origin = [
+            ["imported", f"from {found['source']}, not trained here"],
+            ["imported by", found["imported_by"] or "an unnamed key"],
+            ["file, SHA-256", found["sha256"]],
+            ["algorithm", model.algorithm],
+            _rows_used(facts),
+        ]
+        if (same := found["model"]) is not None:
+            origin.append(["same artifact as", f"{same['name']}:{same['version']} ({same['id']})"])
+        if (trained_on := found["dataset_sha256"]) is not None:
+            stated = f"{trained_on}, stated by the file, not verified"
+            origin.append(["training dataset, SHA-256", stated])
         return [
             Table((), origin),
             Table(("parameter", "value", "meaning"), list(_parameters(facts))),

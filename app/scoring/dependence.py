@@ -14,7 +14,6 @@ from app.datasets.matrices import Floats
 from app.http.schemas import ModelId, Resource
 from app.models import repository as model_repository
 from app.models.curve_schemas import DataPart, OnPart
-from app.models.imported import is_imported
 from app.models.service import find
 from app.platform import catalogue
 from app.platform.blobs import Blob, BlobStore
@@ -97,7 +96,7 @@ def find_input(
     """
     model = find(session, owner, ref)
     if part is None:
-        part = "validation" if is_imported(model) else "train"
+        part = "validation" if model.imported is not None else "train"
     return find_rows(session, model, part, _columns(model, names, max_features))
 
 

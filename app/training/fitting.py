@@ -476,6 +476,8 @@ class FitContext:
             if sample is not None
         }
         first = next(iter(parts))  # the training part, if the rows have one
+        if (trained_on := self.spec.get("dataset")) is not None:
+            ranker.data_sha256_ = trained_on["sha256"]
         data = artifact.save(ranker)
         (folder / ARTIFACT_FILE).write_bytes(data)
         names = self.names

@@ -1,14 +1,14 @@
-"""POST /v1/models: import a model that another library trained."""
+"""POST /v1/models: import a model that was trained elsewhere."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import orjson
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
@@ -25,8 +25,15 @@ from app.http.dependencies import CallerDep
 from app.http.forms import FORM
 from app.http.idempotency import validated
 from app.http.openapi import names_resources
-from app.http.schemas import bytes_of
-from app.ingest.fields import NamesField, TextField, TextFields, WholeField, find_unknown
+from app.http.schemas import Tags, bytes_of
+from app.ingest.fields import (
+    NamesField,
+    TextField,
+    TextFields,
+    WholeField,
+    find_unknown,
+    join_names,
+)
 from app.jobs.acceptance import WAITED_DOCS
 from app.jobs.endpoints import JOB, show
 from app.jobs.schemas import Job
@@ -77,6 +84,28 @@ class _CategoriesField(TextField):
         return orjson.dumps(value).decode()
 
 
+_TAGS = TypeAdapter(Tags)
+
+
+class _TagsField(NamesField):
+    """Tags, as `team=risk,run=7`."""
+
+    hint: ClassVar[str] = "Several are separated by commas."
+
+    def read(self, name: str, text: str) -> Any:
+        pairs = [each.partition("=") for each in super().read(name, text)]
+        tags = {tag: value for tag, sign, value in pairs if sign}
+        if len(tags) < len(pairs):
+            raise ValueError(f"{name} must be name=value, each name once, got {shown(text)}")
+        try:
+            return _TAGS.validate_python(tags)
+        except ValidationError as error:
+            raise ValueError(f"{name}: {error.errors()[0]['msg']}") from None
+
+    def write(self, value: Any) -> str:
+        return join_names(f"{name}={text}" for name, text in value.items())
+
+
 class ImportFields(TextFields):
     """The fields of a model file. `FormFields` adds the field that only a form can have."""
 
@@ -117,6 +146,11 @@ class ImportFields(TextFields):
     protected_features: Annotated[list[str] | None, NamesField(max_length=MAX_TEXT)] = Field(
         default=None,
         description="Protected columns of the dataset that are features of the model.",
+    )
+    tags: Annotated[dict[str, str] | None, _TagsField(max_length=MAX_TEXT, what="tags")] = Field(
+        default=None,
+        description="Tags of the model, each as `name=value`.",
+        examples=["team=risk,run=7"],
     )
 
 
@@ -170,10 +204,10 @@ _DOCS: dict[str, Any] = {
 @needs("train")
 @takes_body("max_upload_bytes", MAX_BODY)
 async def import_model(sending: TableRequestDep, caller: CallerDep) -> Response:
-    """Send the file that LightGBM (text) or XGBoost (JSON or UBJSON) saved, as raw bytes or in a form with a part
-    `file`. A job of kind `import` reads it and evaluates the model on a dataset. The result is a model like a trained
-    one, which scores as the library does. The job fails if the file is damaged, the model is not supported, or
-    something must be declared; then nothing is stored.
+    """Send the file that LightGBM (text) or XGBoost (JSON or UBJSON) saved, or the artifact of a model of this or
+    another installation, as raw bytes or in a form with a part `file`. A job of kind `import` reads it and evaluates
+    the model on a dataset. The result is a model like a trained one, which scores as the original does. The job fails
+    if the file is damaged, the model is not supported, or something must be declared; then nothing is stored.
     """
     context, owner = sending.context, sending.owner
 
@@ -223,5 +257,6 @@ def _describe(given: Mapping[str, str], author: str | None) -> ImportRequest:
         categories=fields.categories,
         protected_features=fields.protected_features or (),
         expected=fields.expected,
+        tags=fields.tags or {},
         author=author,
     )

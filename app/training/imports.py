@@ -1,4 +1,4 @@
-"""The job that imports a model of another library: it reads the file, and measures the ranker on a dataset.
+"""The job that imports a model: it reads the file, and measures the ranker on a dataset.
 
 No row of the dataset is a training row, so all of them are held out. The model is then like a trained one that was
 validated on a dataset: `app.training.tasks` stores it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,12 @@ from app.jobs.kinds import Claim, JobKind
 from app.jobs.parameters import TrainingParameters
 from app.jobs.progress import Callback
 from app.jobs.service import IMPORT, enqueue
-from app.models.imported import IMPORTED, SOURCE
+from app.models import repository as model_repository
+from app.models.imported import IMPORTED
 from app.models.service import VALIDATION
 from app.platform.blobs import Blob, BlobKey
 from app.platform.callers import check_model
-from app.platform.documents import Feature, Member
+from app.platform.documents import Feature, Imported, Member
 from app.platform.errors import Invalid, check_name, counted, shown
 from app.platform.ids import is_id
 from app.platform.settings import Settings
@@ -40,7 +41,7 @@ from app.training.records import FIT, FitPart, TrainPayload, TrainResult, TrainS
 from app.training.service import check_protected_features, describe_protected
 
 if TYPE_CHECKING:
-    from core import ImportedTrees
+    from core.base.ranker import Ranker
 
 FILE, EXPECTED = "file", "expected"
 """The parts of the request that the job reads: the model, and the raw scores that it must have."""
@@ -66,6 +67,7 @@ class ImportRequest:
     categories: Mapping[str, Sequence[str]] | Sequence[str] | None = None
     protected_features: Sequence[str] = ()
     expected: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
     author: str | None = None
 
 
@@ -99,16 +101,16 @@ def check(session: Session, owner: str, request: ImportRequest) -> TrainSpec:
         name: getattr(request, name) for name in ("missing", "n_trees", "features", "categories")
     }
     spec: Any = {
-        "dataset": lineage_of(dataset),
         "validation_dataset": lineage_of(dataset),
         "algorithm": {
             "name": IMPORTED,
             "parameters": {name: value for name, value in declared.items() if value is not None},
         },
-        "objective": {"metric": "auc"},
+        "objective": {},  # unknown
         "validation": {"method": "dataset", "dataset_id": dataset.id},
         "search": None,
         "model_name": name,
+        "imported": {"model": None, "imported_by": request.author},
         "protected_columns": describe_protected(dataset, also, request.author),
         **TrainingParameters().as_spec(),
     }
@@ -131,6 +133,8 @@ def submit(
     """Check the request, and create its job in the caller's transaction."""
     lock_datasets(session, owner, request.dataset_id)
     spec = check(session, owner, request)
+    if (same := model_repository.find_by_artifact(session, owner, file.sha256)) is not None:
+        spec["imported"]["model"] = {"id": same.id, "name": same.name, "version": same.version}
     given = {FILE: file} if expected is None else {FILE: file, EXPECTED: expected}
     job = enqueue(
         session,
@@ -139,6 +143,7 @@ def submit(
         kind=IMPORT,
         name=request.name,
         spec=spec,
+        tags=request.tags,
         dataset_id=request.dataset_id,
         adds_bytes=sum(blob.bytes for blob in given.values()),
     )
@@ -163,13 +168,22 @@ def run(payload: ImportPayload, callback: Callback) -> TrainResult:
     from app.training.bipartite import scores_file
     from app.training.fitting import FitContext
     from app.training.result import put_together
+    from core import artifact
 
     data = Path(payload["file"]).read_bytes()
     spec, table = payload["spec"].copy(), payload["table"].copy()
     declared = spec["algorithm"]["parameters"]
-    ranker = _read(data, declared, [feature["name"] for feature in table["features"]])
+    ranker, source = _read(data, declared, [feature["name"] for feature in table["features"]])
     table["features"] = _features_of(ranker, table["features"])
-    described = {SOURCE: ranker.source_, "sha256": hashlib.sha256(data).hexdigest()}
+    imported: Imported = {
+        **spec["imported"],
+        "source": source,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "dataset_sha256": getattr(ranker, "data_sha256_", None),
+    }
+    described = ranker.get_parameters()
+    if (trained_by := getattr(ranker, "source_", None)) is not None:
+        described["source"] = trained_by
     described |= {name: declared[name] for name in ("missing", "n_trees") if name in declared}
     spec["algorithm"] = {"name": IMPORTED, "parameters": described}
     narrowed: ImportPayload = {**payload, "spec": spec, "table": table}
@@ -181,20 +195,32 @@ def run(payload: ImportPayload, callback: Callback) -> TrainResult:
     served = context.serve(ranker, folder)
     if payload["expected"] is not None:
         scores = np.load(folder / scores_file(VALIDATION), mmap_mode="r")
-        _compare(Path(payload["expected"]), scores, is_float32=ranker.is_float32_)
+        is_float32 = getattr(ranker, "is_float32_", False)
+        _compare(Path(payload["expected"]), scores, is_float32=is_float32)
     served["empty_features"] = []  # of the training rows, which are unknown
     served["trial_notes"] = list(split_data.notes)
+    evaluated = spec["validation_dataset"]
+    if evaluated is not None and imported["dataset_sha256"] == evaluated["sha256"]:
+        served["trial_notes"].append(
+            "the file states that the model was trained on this dataset, so the metrics are too optimistic"
+        )
     member: Member = {"algorithm": IMPORTED, "parameters": described, "weight": 1.0}
     part: FitPart = {"what": FIT, "scope": None, "members": [member]}
     finished = [as_finished(0, 0, part, served)]
-    return put_together(narrowed, Plan(spec, context), context.data, finished)
+    result = put_together(narrowed, Plan(spec, context), context.data, finished)
+    algorithm = artifact.algorithm_of(ranker)
+    assert algorithm is not None  # or it could not have been saved
+    return {**result, "algorithm": algorithm, "imported": imported}
 
 
-def _read(data: bytes, declared: Mapping[str, Any], columns: Sequence[str]) -> ImportedTrees:
+def _read(data: bytes, declared: Mapping[str, Any], columns: Sequence[str]) -> tuple[Ranker, str]:
+    """Return the ranker, and what wrote the file."""
     from core import import_model
 
+    if is_artifact(data):
+        return _read_artifact(data, declared)
     missing = declared.get("missing")
-    return import_model(
+    ranker = import_model(
         data,
         columns=columns,
         features=declared.get("features"),
@@ -202,9 +228,33 @@ def _read(data: bytes, declared: Mapping[str, Any], columns: Sequence[str]) -> I
         missing=None if missing is None else float(missing),
         n_trees=declared.get("n_trees"),
     )
+    return ranker, ranker.source_
 
 
-def _features_of(ranker: ImportedTrees, columns: Sequence[Feature]) -> list[Feature]:
+def is_artifact(data: bytes) -> bool:
+    """Whether the bytes begin as safetensors: the length of a JSON header, less than 4 GiB, and the header."""
+    return data[4:9] == b"\0\0\0\0{"
+
+
+def _read_artifact(data: bytes, declared: Mapping[str, Any]) -> tuple[Ranker, str]:
+    from core import artifact
+    from core.errors import ArtifactError, InvalidParameter
+
+    if declared:
+        raise InvalidParameter(f"{', '.join(declared)} must not be declared: an artifact says it")
+    ranker, version = artifact.read(data)
+    names = getattr(ranker, "feature_names_in_", None)
+    if ranker.target != "binary" or not hasattr(ranker, "classes_"):
+        raise ArtifactError(
+            "a model must be trained on rows with one label of two classes; the artifact's ranker is a "
+            f"{type(ranker).__name__} of several labels, of pairs or of grades"
+        )
+    if names is None or len(set(names)) != len(names):
+        raise ArtifactError("the features of an artifact must have distinct names")
+    return ranker, getattr(ranker, "source_", f"Rankwright {version}")
+
+
+def _features_of(ranker: Ranker, columns: Sequence[Feature]) -> list[Feature]:
     """Return the columns of the ranker's features, in its order. Raises Invalid for one that is missing, or of another
     type.
     """
@@ -268,9 +318,9 @@ def _compare(expected: Path, scores: Floats, *, is_float32: bool) -> None:
 def complete(
     session: Session, claim: Claim, result: TrainResult, published: tasks.Published
 ) -> None:
-    """Write the model without a training dataset, and delete the file."""
-    held_out_only = replace(claim, spec={**claim.spec, "dataset": None})
-    tasks.complete(session, held_out_only, result, published)
+    """Write the model under its algorithm, and delete the file."""
+    spec = {**claim.spec, "algorithm": {"name": result["algorithm"], "parameters": {}}}
+    tasks.complete(session, replace(claim, spec=spec), result, published)
     uploads.delete(session, claim.owner, claim.job_id)
 
 

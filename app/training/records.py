@@ -20,6 +20,7 @@ from app.platform.documents import (
     Feature,
     FoldAuc,
     HeldOutBins,
+    Imported,
     LabelValues,
     LeaderboardRow,
     Member,
@@ -32,6 +33,7 @@ from app.platform.documents import (
     ProtectedColumn,
     ProxyTest,
     RandomSplits,
+    SameModel,
     Search,
     SearchSpec,
     TableFile,
@@ -69,6 +71,13 @@ class BaselineSpec(TypedDict):
     share: float | None
 
 
+class ImportSpec(TypedDict):
+    """What an import knows before the file is read."""
+
+    model: SameModel | None
+    imported_by: str | None
+
+
 class TrainSpec(TypedDict):
     """The validated specification of a training job, with all defaults. Stored in the job's row."""
 
@@ -85,6 +94,7 @@ class TrainSpec(TypedDict):
     baselines: NotRequired[BaselineSpec]
     seed: int
     model_name: str
+    imported: NotRequired[ImportSpec]
     protected_columns: NotRequired[list[ProtectedColumn]]
     """The protected columns of the dataset. A job of an earlier release has no such entry."""
 
@@ -469,6 +479,7 @@ class ModelColumns(TypedDict):
     proxies: list[ProxyTest] | None
     held_out_bins: HeldOutBins | None
     fit_seconds: float
+    imported: NotRequired[Imported]
 
 
 class TrainResult(ModelColumns):
@@ -478,6 +489,8 @@ class TrainResult(ModelColumns):
     dataset_kind: str
     validation: NotRequired[Validation]
     """The validation of the model, which is another one than the job's if its folds were not possible."""
+    algorithm: NotRequired[str]
+    """Of an imported model."""
     artifact: ArtifactFile
     samples: dict[str, SampleFile]
     importance: ImportanceRecord | None

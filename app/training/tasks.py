@@ -406,7 +406,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         algorithm=spec["algorithm"]["name"],
         objective=spec["objective"],
         validation=spec["validation"],
-        optimised_for=_optimised_for(spec),
+        optimised_for=_optimised_for(spec) if spec["objective"] else {},
         selected_by=spec["objective"] if search.searches(spec) else None,
         beats_baselines=None if result["baselines"] is None else result["baselines"]["beats"],
         negative=result["pair"][0],

@@ -862,19 +862,20 @@ class ImportModel(Idempotent, Awaited, total=False):
     features: Annotated[str | Sequence[str] | None, "Names of the model's features in their order. Required if the file has no names. Several names are separated by commas; put a name that contains a comma in double quotes."]
     categories: Annotated[str | Mapping[str, Sequence[str]] | Sequence[str] | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of the model. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    tags: Annotated[str | Sequence[str] | None, 'Tags of the model, each as `name=value`. Several names are separated by commas; put a name that contains a comma in double quotes.']
 
 @keywords(ImportModel)
 def import_model(**fields: Unpack[ImportModel]) -> ApiRequest[types.Job]:
     """Import a model.
 
-    Send the file that LightGBM (text) or XGBoost (JSON or UBJSON) saved, as raw bytes or in a form with a part
-    `file`. A job of kind `import` reads it and evaluates the model on a dataset. The result is a model like a trained
-    one, which scores as the library does. The job fails if the file is damaged, the model is not supported, or
-    something must be declared; then nothing is stored.
+    Send the file that LightGBM (text) or XGBoost (JSON or UBJSON) saved, or the artifact of a model of this or
+    another installation, as raw bytes or in a form with a part `file`. A job of kind `import` reads it and evaluates
+    the model on a dataset. The result is a model like a trained one, which scores as the original does. The job fails
+    if the file is damaged, the model is not supported, or something must be declared; then nothing is stored.
 
     Scope: `train`.
     """
-    return ApiRequest.of("POST", "/v1/models", record_of(types.Job), {**fields}, headers=["idempotency_key", "prefer"], joined=["features", "protected_features"])
+    return ApiRequest.of("POST", "/v1/models", record_of(types.Job), {**fields}, headers=["idempotency_key", "prefer"], joined=["features", "protected_features", "tags"])
 
 class ListAlarms(Paged, total=False):
     name: Annotated[str | None, 'Only alarms of this model name.']
@@ -3591,6 +3592,7 @@ class ValidateImport(TypedDict, total=False):
     features: Annotated[str | Sequence[str] | None, "Names of the model's features in their order. Required if the file has no names. Several names are separated by commas; put a name that contains a comma in double quotes."]
     categories: Annotated[str | Mapping[str, Sequence[str]] | Sequence[str] | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of the model. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    tags: Annotated[str | Sequence[str] | None, 'Tags of the model, each as `name=value`. Several names are separated by commas; put a name that contains a comma in double quotes.']
 
 @keywords(ValidateImport)
 def validate_import(**fields: Unpack[ValidateImport]) -> ApiRequest[types.Valid]:
@@ -3600,7 +3602,7 @@ def validate_import(**fields: Unpack[ValidateImport]) -> ApiRequest[types.Valid]
 
     Scope: `train`.
     """
-    return ApiRequest.of("POST", "/v1/models/validate", record_of(types.Valid), {**fields}, joined=["features", "protected_features"])
+    return ApiRequest.of("POST", "/v1/models/validate", record_of(types.Valid), {**fields}, joined=["features", "protected_features", "tags"])
 
 ValidateJob = Trained
 

@@ -3030,6 +3030,24 @@ class Importance(Record):
     features: list[FeatureImportance]
     """The features, most important first."""
 
+class Imported(Record):
+    """Where an imported model comes from."""
+
+    source: str
+    """The library that trained the model and the version of the file, such as `LightGBM v4`, or
+    `Rankwright` and the version that wrote the artifact. Stated by the file, not verified.
+    """
+    sha256: str
+    """SHA-256 of the file. For an artifact, it is `artifact.sha256` of the original model."""
+    dataset_sha256: str | None
+    """SHA-256 of the training dataset, in artifacts of this service. Stated by the file, not verified.
+    Null if the file does not state it.
+    """
+    model: SameModel | None
+    """The model of this installation with this artifact, when it was imported. Null if there was none."""
+    imported_by: str | None
+    """Name of the key or user that imported the model. Null if it has none."""
+
 class Improvement(Record):
     """A new best value during a search."""
 
@@ -3482,12 +3500,14 @@ class ListedModel(Record):
     """Version number under this name, from 1."""
     algorithm: dict[str, Any]
     """Name of the algorithm and all its parameters."""
-    objective: dict[str, Any]
-    """Objective of the training: `metric` and its parameters."""
+    objective: dict[str, Any] | None
+    """Objective of the training: `metric` and its parameters. Null if the model was imported."""
     validation: dict[str, Any]
     """Validation method and its parameters."""
-    optimised_for: dict[str, Any]
-    """Objective that the algorithm itself optimises. It may differ from `objective`."""
+    optimised_for: dict[str, Any] | None
+    """Objective that the algorithm itself optimises. It may differ from `objective`. Null if the model was
+    imported.
+    """
     selected_by: dict[str, Any] | None
     """Objective by which a search chose the parameters. Null without a search."""
     beats_baselines: bool | None
@@ -3807,12 +3827,14 @@ class Model(Record):
     """Version number under this name, from 1."""
     algorithm: dict[str, Any]
     """Name of the algorithm and all its parameters."""
-    objective: dict[str, Any]
-    """Objective of the training: `metric` and its parameters."""
+    objective: dict[str, Any] | None
+    """Objective of the training: `metric` and its parameters. Null if the model was imported."""
     validation: dict[str, Any]
     """Validation method and its parameters."""
-    optimised_for: dict[str, Any]
-    """Objective that the algorithm itself optimises. It may differ from `objective`."""
+    optimised_for: dict[str, Any] | None
+    """Objective that the algorithm itself optimises. It may differ from `objective`. Null if the model was
+    imported.
+    """
     selected_by: dict[str, Any] | None
     """Objective by which a search chose the parameters. Null without a search."""
     beats_baselines: bool | None
@@ -3881,9 +3903,9 @@ class Model(Record):
     """
     importance_job_id: str | None
     """Job that measures the feature importances after the training. Null if the training measured them."""
-    imported: str | None = None
-    """For an imported model: the library that trained it, such as `LightGBM v4`. Its training rows are
-    unknown, and all rows of `validation_dataset` are held out. Null for a model that was trained here.
+    imported: Imported | None
+    """Where an imported model comes from. Its training rows are unknown, and all rows of
+    `validation_dataset` count as held out. Null for a model that was trained by a job.
     """
     fit_seconds: float
     """Time of the final fit in seconds."""
@@ -5337,6 +5359,16 @@ class RowPoints(Record):
     """Sum of the rounded base points and the rounded points of the features."""
     features: list[FeaturePoints]
     """Points by feature, in the model's order."""
+
+class SameModel(Record):
+    """A model whose artifact is the file that was imported."""
+
+    id: str
+    """Its id."""
+    name: str
+    """Its name."""
+    version: int
+    """Its version."""
 
 class Schedule(Record):
     """Times at which a dataset is refreshed."""

@@ -1,5 +1,6 @@
 """The base class of every ranker: checks of input, the scikit-learn conventions, and what the service relies on."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -128,6 +129,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
     categories_: Categories
+    data_sha256_: str
+    """SHA-256 of the table of the fit, if whoever fitted the ranker has recorded it."""
     _fitted: frozenset[str]
     """Names of the attributes that the fit has set."""
 
@@ -283,6 +286,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                 ranker._set_grades(meta["grades"], meta["classes"])
             elif meta["classes"] is not None or not hasattr(cls, "fit_pairs"):
                 ranker._set_classes(**meta["classes"])
+            if "data_sha256" in meta:
+                ranker._set_data_sha256(meta["data_sha256"])
             ranker._set_state(arrays, meta)
         except ArtifactError:
             raise
@@ -305,7 +310,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         arrays, meta = self._get_state()
         names = getattr(self, "feature_names_in_", None)
-        common = {
+        common: dict[str, Any] = {
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
             "categories": self._get_categories(),
@@ -313,6 +318,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         }
         if hasattr(self, "grades_"):
             common["grades"] = self.grades_.tolist()
+        if hasattr(self, "data_sha256_"):
+            common["data_sha256"] = self.data_sha256_
         return arrays, meta | common
 
     @abstractmethod
@@ -737,6 +744,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if not self.takes_grades:
             raise ArtifactError(f"{type(self).__name__} does not accept grades")
         self.grades_ = np.array(grades, dtype=np.int64)
+
+    def _set_data_sha256(self, sha256: Any) -> None:
+        if not (isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256)):
+            raise ArtifactError(f"data_sha256 must be a SHA-256 in hexadecimal, got {sha256!r:.80}")
+        self.data_sha256_ = sha256
 
     def _feature_name(self, feature: int) -> str:
         names = getattr(self, "feature_names_in_", None)

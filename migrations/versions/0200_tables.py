@@ -499,6 +499,7 @@ def upgrade() -> None:
         sa.Column("proxies", JSON),
         sa.Column("held_out_bins", JSON),
         sa.Column("fit_seconds", DOUBLE, nullable=False),
+        sa.Column("imported", JSON),
         sa.Column("artifact_key", sa.Text, server_default="", nullable=False, index=True),
         sa.Column("artifact_sha256", sa.Text, nullable=False),
         sa.Column("artifact_bytes", sa.BigInteger, nullable=False),

@@ -116,7 +116,15 @@ def provenance(model: types.Model) -> str:
         if data is not None
     ]
     if model.imported is not None:
-        lines.insert(0, f"imported from {model.imported}, not trained here")
+        found = model.imported
+        lines.insert(
+            0,
+            f"imported from {one_line(found.source)}, not trained here: file with SHA-256 {found.sha256[:16]}…",
+        )
+        if found.dataset_sha256 is not None:
+            lines.append(
+                f"trained on a dataset with SHA-256 {found.dataset_sha256[:16]}…, as the file states (not verified)"
+            )
     return "\n".join(lines) or f"trained on {model.dataset_id}"
 
 

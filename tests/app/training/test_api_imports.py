@@ -1,7 +1,8 @@
-"""Models of LightGBM and XGBoost imported over HTTP: equal scores, and refusals that store nothing."""
+"""Models of other libraries and own artifacts imported over HTTP: equal scores, and refusals that store nothing."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +13,11 @@ import pandas as pd
 import pytest
 
 from app.models.imported import IMPORTED
+from core import AdaBoostMH, Logistic, save
 from core.importing.ranker import NAME
+from core.version import VERSION
 from tests.app.live_service import STRANGER, Service
+from tests.core.artifact_bytes import put_together, take_apart
 from tests.core.importing.test_import_model import MODELS, stored
 
 LIGHTGBM, XGBOOST = "lightgbm-4.7.0-binary.txt", "xgboost-3.2.0-logistic.json"
@@ -84,7 +88,15 @@ def test_imported_model_scores_as_its_library(service: Service, name: str) -> No
     assert job["state"] == "succeeded", job["error"]
     assert (job["kind"], job["output"]["kind"]) == ("import", "model")
     model = client.get("/v1/models/churn").json()
-    assert model["imported"].split()[0].lower() == name.partition("-")[0]
+    origin = model["imported"]
+    assert origin["source"].split()[0].lower() == name.partition("-")[0]
+    assert origin["sha256"] == hashlib.sha256(MODELS[name].read_bytes()).hexdigest()
+    assert (origin["dataset_sha256"], origin["model"], origin["imported_by"]) == (
+        None,
+        None,
+        "test",
+    )
+    assert (model["objective"], model["optimised_for"], job["objective"]) == (None, None, None)
     assert model["rows"] == {
         "unit": "rows",
         "dataset": len(rows),
@@ -95,6 +107,66 @@ def test_imported_model_scores_as_its_library(service: Service, name: str) -> No
     assert model["validation_dataset"]["id"] == dataset_id
     assert [each["name"] for each in model["features"]] == list(rows)
     np.testing.assert_array_equal(scores_of(client, "churn", rows), expected)
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "rankboost": {"n_rounds": 10},
+    "scorecard": {},
+    "auc_svm": {"feature_map": "bins"},
+    "lambdamart": {"n_rounds": 10, "monotone": {"age": "increasing"}},
+    "random_forest": {"n_trees": 5},
+}
+
+
+@pytest.mark.parametrize("algorithm", FORMS)
+def test_own_artifact_scores_as_its_original(service: Service, algorithm: str) -> None:
+    """Imported by another owner, as in another installation, and by its own."""
+    client, stranger = service.client(service.key()), service.client(service.key(STRANGER))
+    _, rows, _ = stored(LIGHTGBM)
+    trained_on = dataset(service, client, LIGHTGBM, positive="yes")
+    asked = {"name": algorithm, **FORMS[algorithm]}
+    client.post("/v1/jobs", json={"dataset_id": trained_on, "name": "one", "algorithm": asked})
+    service.work()
+    original = client.get("/v1/models/one").json()
+    artifact = client.get("/v1/models/one/artifact").content
+    expected = scores_of(client, "one", rows)
+    other = rows.assign(left=np.where(np.arange(len(rows)) % 3 > 0, "yes", "no"))
+    held_out = service.upload(stranger, other.to_csv(index=False), positive="yes")
+    told = {"expected": lines(np.array(expected)), "tags": "team=risk"}
+    given = {"name": "two", "dataset_id": held_out, **told}
+    sent = stranger.post("/v1/models", data=given, files={"file": ("m", artifact)})
+    assert ended(service, stranger, sent)["state"] == "succeeded", sent.text
+    copy = stranger.get("/v1/models/two").json()
+    assert scores_of(stranger, "two", rows) == expected
+    assert copy["artifact"]["sha256"] == original["artifact"]["sha256"]
+    assert copy["algorithm"]["name"] == algorithm
+    assert copy["algorithm"].items() <= original["algorithm"].items()
+    assert (copy["tags"], copy["objective"], copy["dataset"]) == ({"team": "risk"}, None, None)
+    assert copy["imported"] == {
+        "source": f"Rankwright {VERSION}",
+        "sha256": original["artifact"]["sha256"],
+        "dataset_sha256": original["dataset"]["sha256"],
+        "model": None,
+        "imported_by": "test",
+    }
+    assert copy["artifact"]["not_exportable"] == original["artifact"]["not_exportable"]
+    structures = [
+        {**of.json(), "model_id": ""}
+        for of in (
+            client.get("/v1/models/one/structure"),
+            stranger.get("/v1/models/two/structure"),
+        )
+    ]
+    assert structures[0] == structures[1]
+    # on its own training rows
+    sent = client.post(
+        "/v1/models", params={"name": "two", "dataset_id": trained_on}, content=artifact
+    )
+    assert ended(service, client, sent)["state"] == "succeeded"
+    again = client.get("/v1/models/two").json()
+    assert again["imported"]["model"] == {"id": original["id"], "name": "one", "version": 1}
+    assert any("trained on this dataset" in each for each in again["warnings"])
+    assert not any("trained on this dataset" in each for each in copy["warnings"])
 
 
 def test_imported_model_is_used_like_a_trained_one(service: Service) -> None:
@@ -147,6 +219,21 @@ def test_imported_model_is_used_like_a_trained_one(service: Service) -> None:
     assert client.post("/v1/alias-requests", json=asked).status_code == 201
 
 
+def fitted(ranker: Any, names: tuple[str, ...] | None = ("age", "height")) -> bytes:
+    """The artifact of a ranker that was fitted outside the service."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = X > 0 if ranker.target == "multilabel" else X[:, 0] > 0
+    return save(ranker.fit(X if names is None else pd.DataFrame(X, columns=list(names)), y))
+
+
+OWN = fitted(Logistic())
+NAMELESS = fitted(Logistic(), None)
+TWO_LABELS = fitted(AdaBoostMH(n_rounds=2))
+HEADER, ARRAYS = take_apart(OWN)
+INFINITE = put_together(HEADER, {**ARRAYS, "w": np.full(2, np.inf)})
+REPEATED = OWN.replace(rb"\"parameters\":", rb"\"algorithm\" :", 1)
+
+
 def replaced(name: str, old: str, new: str) -> bytes:
     """Return the bytes of a fixture with a change."""
     content = MODELS[name].read_bytes().replace(old.encode(), new.encode(), 1)
@@ -165,6 +252,14 @@ def changed(name: str, row: int) -> str:
     ("name", "content", "fields", "code", "says"),
     [
         (LIGHTGBM, b"a pickle", {}, "invalid_model_file", "LightGBM's text"),
+        (LIGHTGBM, OWN, {"features": "age"}, "invalid_parameter", "features"),
+        (LIGHTGBM, OWN[:-1], {}, "invalid_artifact", "incomplete"),
+        (LIGHTGBM, OWN[:80], {}, "invalid_artifact", "truncated"),
+        (LIGHTGBM, OWN, {}, "unknown_column", "'height'"),
+        (LIGHTGBM, NAMELESS, {}, "invalid_artifact", "names"),
+        (LIGHTGBM, TWO_LABELS, {}, "invalid_artifact", "AdaBoostMH"),
+        (LIGHTGBM, INFINITE, {}, "invalid_artifact", "w must be"),
+        (LIGHTGBM, REPEATED, {}, "invalid_artifact", "'algorithm' occurs twice"),
         (
             LIGHTGBM,
             replaced(LIGHTGBM, "num_class=1", "num_class=3"),
@@ -217,6 +312,9 @@ def test_failed_import_stores_nothing(
         ({"features": "age,age"}, "features"),
         ({"protected_features": "town"}, "protected_features"),
         ({"tree": "1"}, "tree"),
+        ({"tags": "team"}, "tags"),
+        ({"tags": "team=a,team=b"}, "tags"),
+        ({"tags": "=a"}, "tags"),
     ],
 )
 def test_wrong_fields_are_refused(service: Service, fields: dict[str, str], wrong: str) -> None:
