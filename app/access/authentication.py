@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from fastapi import Depends
 from fastapi.datastructures import DefaultPlaceholder
@@ -604,7 +604,9 @@ class GuardedRoute(APIRoute):
         while dependants:
             dependant = dependants.pop()
             for field in dependant.query_params:
-                found[field.alias] = get_origin(field.field_info.annotation) is list
+                annotation = field.field_info.annotation
+                members = annotation, *get_args(annotation)
+                found[field.alias] = any(get_origin(each) is list for each in members)
             dependants += dependant.dependencies
         return found
 

@@ -547,7 +547,7 @@ class TableForm:
     """A form with a table, streamed to the API: only its small fields are kept."""
 
     def __init__(self, request: Request) -> None:
-        self._reader = FormReader(request.headers["content-type"])
+        self._reader = FormReader(request.headers["content-type"], MAX_FORM_BYTES)
         self._pieces = self._reader.file(request.stream())
         self._first: bytes | None = None
         self._begun = False

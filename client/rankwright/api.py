@@ -862,7 +862,7 @@ class ImportModel(Idempotent, Awaited, total=False):
     features: Annotated[str | Sequence[str] | None, "Names of the model's features in their order. Required if the file has no names. Several names are separated by commas; put a name that contains a comma in double quotes."]
     categories: Annotated[str | Mapping[str, Sequence[str]] | Sequence[str] | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of the model. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    tags: Annotated[str | Sequence[str] | None, 'Tags of the model, each as `name=value`. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    tags: Annotated[str | Sequence[str] | None, 'Tags of the model, each as `name=value`. Several are separated by commas.']
 
 @keywords(ImportModel)
 def import_model(**fields: Unpack[ImportModel]) -> ApiRequest[types.Job]:
@@ -3592,7 +3592,7 @@ class ValidateImport(TypedDict, total=False):
     features: Annotated[str | Sequence[str] | None, "Names of the model's features in their order. Required if the file has no names. Several names are separated by commas; put a name that contains a comma in double quotes."]
     categories: Annotated[str | Mapping[str, Sequence[str]] | Sequence[str] | None, 'JSON: for each categorical feature its categories in the order of their codes; or, for LightGBM, a list of the features that the lists of `pandas_categorical` belong to. Required if the file does not have them.']
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of the model. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    tags: Annotated[str | Sequence[str] | None, 'Tags of the model, each as `name=value`. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    tags: Annotated[str | Sequence[str] | None, 'Tags of the model, each as `name=value`. Several are separated by commas.']
 
 @keywords(ValidateImport)
 def validate_import(**fields: Unpack[ValidateImport]) -> ApiRequest[types.Valid]:

@@ -1843,16 +1843,16 @@ class _ClientOperations(ApiObject):
         expected: Any = None,
         **fields: Unpack[api.ImportModel],
     ) -> Steps[Either[Job, AsyncJob]]:
-        """Import a model of LightGBM or XGBoost. `import_model(...).wait()` returns the model.
+        """Import a model of LightGBM or XGBoost, or an artifact. `import_model(...).wait()` returns the model.
 
         Parameters
         ----------
         name : str
             Name of the model.
         file : path, binary file or bytes
-            What `Booster.save_model` wrote: LightGBM's text, or XGBoost's JSON or UBJSON.
+            What `Booster.save_model` wrote (LightGBM's text, or XGBoost's JSON or UBJSON), or the artifact of a model.
         dataset : Dataset or str
-            Rows to evaluate the model on. The library must not have trained it on them.
+            Rows to evaluate the model on. It must not have been trained on them.
         expected : sequence of float, optional
             The library's raw scores of all rows of the dataset, in their order. The job fails if the model has others.
 

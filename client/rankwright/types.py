@@ -3903,7 +3903,7 @@ class Model(Record):
     """
     importance_job_id: str | None
     """Job that measures the feature importances after the training. Null if the training measured them."""
-    imported: Imported | None
+    imported: Imported | None = None
     """Where an imported model comes from. Its training rows are unknown, and all rows of
     `validation_dataset` count as held out. Null for a model that was trained by a job.
     """

@@ -76,6 +76,15 @@ def test_feature_names_come_back() -> None:
     assert again.feature_names_in_.dtype == object
 
 
+def test_the_recorded_training_data_come_back_until_the_next_fit() -> None:
+    X, y = training_table()
+    ranker = RankBoost(n_rounds=2).fit(X, y)
+    ranker.data_sha256_ = "0123456789abcdef" * 4
+    again = load(save(ranker))
+    assert again.data_sha256_ == ranker.data_sha256_
+    assert not hasattr(load(save(again.fit(X, y))), "data_sha256_")
+
+
 # --- refused on save ------------------------------------------------------------------------------
 
 

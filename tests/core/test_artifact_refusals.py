@@ -56,6 +56,11 @@ def test_what_is_not_bytes_is_refused(data: Any, sentences: Sentences) -> None:
         (raw_safetensors({"__metadata__": {"rankwright": "x"}}), "header must be valid JSON"),
         (raw_safetensors({"__metadata__": {"rankwright": "NaN"}}), "NaN is not valid JSON"),
         (raw_safetensors({"__metadata__": {"rankwright": "3"}}), "must be a JSON object, got 3"),
+        (raw_safetensors(b'{"a": {}, "b": {}, "a": {}}'), "'a' occurs twice"),
+        (
+            raw_safetensors({"__metadata__": {"rankwright": '{"x": {"y": 1, "y": 1}}'}}),
+            "'y' occurs",
+        ),
         (raw_safetensors(b" " * (MAX_HEADER_BYTES + 1)), "header must be at most"),
     ],
 )
@@ -69,6 +74,8 @@ def test_what_is_no_artifact_is_refused(data: bytes, message: str) -> None:
     [
         ({"format": "onnx"}, "format must be 'rankwright-ranker', got 'onnx'"),
         ({"schema_version": 2, "library_version": "9.1"}, "at most 1, got 2: .* version '9.1'"),
+        ({"library_version": "9.1" * 20}, "library_version must be a version"),
+        ({"library_version": "<b>"}, "library_version must be a version"),
         ({"schema_version": 0}, "schema_version must be 1, got 0"),
         ({"schema_version": "1"}, "schema_version .* has the wrong type"),
         ({"schema_version": True}, "schema_version .* has the wrong type"),
@@ -95,6 +102,13 @@ def test_a_header_that_lacks_something_is_refused(small: bytes, key: str) -> Non
     del header[key]
     with pytest.raises(ArtifactError, match=key):
         load(put_together(header, arrays))
+
+
+@pytest.mark.parametrize("sha256", [None, 1, "", "a" * 63, "A" * 64, ["a" * 64]])
+def test_what_is_no_digest_of_training_data_is_refused(small: bytes, sha256: Any) -> None:
+    header, arrays = take_apart(small)
+    with pytest.raises(ArtifactError, match="data_sha256"):
+        load(put_together(header | {"state": header["state"] | {"data_sha256": sha256}}, arrays))
 
 
 def test_an_extra_array_is_refused_by_name(small: bytes) -> None:

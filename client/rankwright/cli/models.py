@@ -54,7 +54,7 @@ def import_(
         typer.Argument(
             exists=True,
             dir_okay=False,
-            help="Model file: LightGBM's text, or XGBoost's JSON or UBJSON.",
+            help="Model file: LightGBM's text, XGBoost's JSON or UBJSON, or an artifact.",
         ),
     ],
     *,
@@ -81,7 +81,7 @@ def import_(
     svg: Svg = None,
     **fields: Any,
 ) -> None:
-    """Import a model and evaluate it on a dataset. Its scores are the raw scores of the library."""
+    """Import a model and evaluate it on a dataset. Its scores are those of the library or of the original."""
     scores = None
     if expected is not None:
         scores = [_number(expected, line) for line in expected.read_text().split()]

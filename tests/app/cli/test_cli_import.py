@@ -31,7 +31,7 @@ def test_import_of_a_model(run: Run, tmp_path: Path) -> None:
     words = ["models", "import", "churn", MODELS[OLD], "--dataset", "people", "--missing", "nan"]
     words += ["--categories", f"@{tmp_path / 'categories.json'}"]
     made = run(*words, "--expected", tmp_path / "scores.txt", "--json").stdout
-    assert json.loads(made)["model"]["imported"].startswith("XGBoost")
+    assert json.loads(made)["model"]["imported"]["source"].startswith("XGBoost")
     assert "churn:2" in run(*words).stdout
     np.savetxt(tmp_path / "scores.txt", scores + 1.0)
     failed = told(run(*words, "--expected", tmp_path / "scores.txt", "--json", code=6))
@@ -46,6 +46,6 @@ def test_import_by_the_client(service: Service, tmp_path: Path) -> None:
     with service.at_work(), Client(service.url, service.key()) as client:
         dataset = client.upload(tmp_path / "people.csv", label="left", positive="yes")
         job = client.import_model("churn", MODELS[LIGHTGBM], dataset, expected=scores)
-        assert job.wait().data.imported == "LightGBM v4"
+        assert job.wait().data.imported.source == "LightGBM v4"
         with pytest.raises(JobFailed, match="expected"):
             client.import_model("churn", MODELS[LIGHTGBM], dataset, expected=scores[:2]).wait()

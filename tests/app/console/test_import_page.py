@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import numpy as np
 import pytest
 
+from app.console.session import MAX_FORM_BYTES
+from app.http.forms import MAX_FIELD_BYTES
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
 from tests.core.importing.test_import_model import MODELS, stored
@@ -36,7 +39,9 @@ def test_import_by_the_form(service: Service, dataset_id: str) -> None:
     refused = ours.post("/console/import", file, **{**asked, "n_trees": "none"})
     assert refused.status_code == 422
     assert 'id="e-n_trees"' in refused.text
-    sent = ours.post("/console/import", file, **asked)
+    others = {"tags": "team=risk", "expected": "\n\n\n\n\n\n".join(map(str, stored(LIGHTGBM)[2]))}
+    assert len(others["expected"]) > MAX_FIELD_BYTES < MAX_FORM_BYTES
+    sent = ours.post("/console/import", file, **asked, **others)
     assert sent.status_code == 303, sent.text
     service.work()
     job = ours.read(sent.headers["location"])
@@ -49,6 +54,8 @@ def test_import_by_the_form(service: Service, dataset_id: str) -> None:
         assert "Training rows" not in answer.text, tab
     history = re.sub("<[^>]+>", "", ours.read(f"{page}/history"))
     assert "Imported from LightGBM v4, not trained here" in history
+    assert hashlib.sha256(file[1]).hexdigest() in history
+    assert model["tags"] == {"team": "risk"}
     assert "176 rows: 176 for validation" in history
     assert ours.get(f"{page}/retrain").headers["location"] == "/console/import?name=churn"
 

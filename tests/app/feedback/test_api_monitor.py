@@ -134,6 +134,39 @@ def test_what_can_be_found_is_shown_when_the_monitor_is_switched_on(
     assert 0.0 < daily["detectable"]["floor"] < 0.2
 
 
+def test_an_imported_model_is_approved_and_monitored(
+    service: Service, client: httpx.Client
+) -> None:
+    train(service, client)
+    artifact = client.get("/v1/models/m/artifact").content
+    held_out = service.upload(
+        client, table(draw(np.random.default_rng(2), 4000)), label="y", positive="1"
+    )
+    client.post("/v1/models", params={"name": "m", "dataset_id": held_out}, content=artifact)
+    service.work()
+    imported = client.get("/v1/models/m").json()
+    assert (imported["version"], imported["imported"]["model"]["version"]) == (2, 1)
+    alias, bob = "/v1/models/m/aliases/live", service.client(service.key(name="Bob"))
+    first = {"If-Match": '"1"'}
+    client.put(f"{alias}/protection", json={"protected": True}, headers=first)
+    asked = {"kind": "set", "name": "m", "alias": "live", "model_id": imported["id"]}
+    made = client.post("/v1/alias-requests", json={**asked, "reason": "moved here"})
+    assert made.status_code == 201, made.text
+    approved = bob.post(f"/v1/alias-requests/{made.json()['id']}/approve", json={})
+    assert approved.status_code == 200, approved.text
+    assert client.get(alias).json()["model_id"] == imported["id"]
+    simulator = simulate(service)
+    simulator.put_settings(feedback())
+    for number in range(1, 5):
+        simulator.week(number, slope=2.0 if number < 3 else 0.5)
+    run_monitor(service)
+    found = client.get(PATH).json()
+    assert {each["family"] for each in found["alarms"]} >= {"ranking"}
+    assert (found["recorded"], found["lost"]) == (4000, 0)
+    (ranking,) = (each for each in found["periods"][-1]["tests"] if each["family"] == "ranking")
+    assert (ranking["status"], ranking["known"]) == ("passed", 1000)
+
+
 def test_access_to_monitor_and_alarms(watched: tuple[Service, httpx.Client]) -> None:
     service, client = watched
     alarm = client.get("/v1/alarms").json()["data"][0]

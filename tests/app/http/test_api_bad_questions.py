@@ -181,6 +181,14 @@ def test_parameters_that_a_route_does_not_know(
     )
 
 
+def test_a_parameter_that_is_no_list_is_given_once(client: httpx.Client) -> None:
+    for address in ("/v1/models/any/artifact?format=sql&format=onnx", "/v1/jobs?limit=1&limit=2"):
+        answer = client.get(address)
+        refused(answer, 422, "invalid", "must be given once")
+        assert answer.json()["errors"][0]["parameter"] in address
+    assert client.get("/v1/jobs?tag=a&tag=b").status_code == 200
+
+
 @pytest.mark.parametrize("parameter", ["kind", "state"])
 def test_filters_that_nothing_can_meet(client: httpx.Client, parameter: str) -> None:
     offered = next(
