@@ -139,10 +139,9 @@ def _route(
 
 
 def _error(status: str, response: Json, statuses: Mapping[str, str], page: str) -> str:
-    """Return links to a status and to the codes that its description names."""
-    codes = re.findall(r"`(\w+)`", response.get("description", "").partition("`code`: ")[2])
-    named = ", ".join(link(f"`{code}`", f"{ERRORS}#{code}", page) for code in codes)
-    return link(status, statuses.get(status, ERRORS), page) + (f" ({named})" if named else "")
+    """Return a link to a status, and the codes that its description names."""
+    codes = response.get("description", "").partition("`code`: ")[2].rstrip(".")
+    return link(status, statuses.get(status, ERRORS), page) + (f" ({codes})" if codes else "")
 
 
 def _entry(title: str, anchor: str, kind: str, text: str) -> Iterator[str]:
