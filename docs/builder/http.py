@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -43,7 +44,8 @@ def _index(api: Api) -> Iterator[str]:
     request = f'curl {api.host}/v1/datasets \\\n  -H "Authorization: Bearer $RANKWRIGHT_API_KEY"'
     yield from code(request, "bash")
     yield f"{to('api.md', 'HTTP rules')} describes authentication, pages of lists, idempotency and errors."
-    yield f"{to(ERRORS, 'Errors')} has one entry for each error code. {to('clients.md', 'Clients')} lists the routes of"
+    yield f"{to(ERRORS, 'Errors')} has one entry for each error code. Each route names those of its codes that most others"
+    yield f"do not have. {to('clients.md', 'Clients')} lists the routes of"
     yield from ("other servers' protocols. Programs read `/openapi.json` of the service.", "")
     yield from heading(2, "Learn that a job has ended", "end-of-a-job")
     yield from END_OF_A_JOB.strip().splitlines()
@@ -72,9 +74,10 @@ def _tag_page(api: Api, page: str, statuses: Mapping[str, str]) -> Iterator[str]
     yield from (description, "")
     routes = [each for each in api.routes if each.page == page]
     yield from _routes_table(routes, page)
+    usual = _usual_codes(api)
     shown: dict[str, str] = {}
     for route in routes:
-        yield from _route(api, route, statuses, shown)
+        yield from _route(api, route, statuses, usual, shown)
     names = [name for name, home in api.homes.items() if home == page]
     if names:
         yield from heading(2, "Objects", "objects")
@@ -106,7 +109,7 @@ def status_addresses(errors: str) -> dict[str, str]:
 
 
 def _route(
-    api: Api, route: Route, statuses: Mapping[str, str], shown: dict[str, str]
+    api: Api, route: Route, statuses: Mapping[str, str], usual: set[str], shown: dict[str, str]
 ) -> Iterator[str]:
     operation, page = route.operation, route.page
     yield from heading(
@@ -134,14 +137,25 @@ def _route(
     responses = operation["responses"]
     errors = sorted(each for each in responses if each >= "400" and each.isdigit())
     if errors:
-        links = ", ".join(_error(status, responses[status], statuses, page) for status in errors)
+        words = []
+        for status in errors:
+            codes = [each for each in _codes(responses[status]) if each not in usual]
+            named = f" ({', '.join(f'`{code}`' for code in codes)})" if codes else ""
+            words.append(link(status, statuses.get(status, ERRORS), page) + named)
+        links = ", ".join(words)
         yield from (f"Errors: {links}.\n{{.errors}}", "")
 
 
-def _error(status: str, response: Json, statuses: Mapping[str, str], page: str) -> str:
-    """Return a link to a status, and the codes that its description names."""
-    codes = response.get("description", "").partition("`code`: ")[2].rstrip(".")
-    return link(status, statuses.get(status, ERRORS), page) + (f" ({codes})" if codes else "")
+def _codes(response: Json) -> list[str]:
+    """Return the codes that the description of an error names."""
+    return re.findall(r"`(\w+)`", response.get("description", "").partition("`code`: ")[2])
+
+
+def _usual_codes(api: Api) -> set[str]:
+    """Return the codes that a third of the routes name: the pages leave them out."""
+    responses = (each for route in api.routes for each in route.operation["responses"].values())
+    counts = Counter(code for response in responses for code in _codes(response))
+    return {code for code, count in counts.items() if count > len(api.routes) / 3}
 
 
 def _entry(title: str, anchor: str, kind: str, text: str) -> Iterator[str]:
