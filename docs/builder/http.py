@@ -44,8 +44,8 @@ def _index(api: Api) -> Iterator[str]:
     request = f'curl {api.host}/v1/datasets \\\n  -H "Authorization: Bearer $RANKWRIGHT_API_KEY"'
     yield from code(request, "bash")
     yield f"{to('api.md', 'HTTP rules')} describes authentication, pages of lists, idempotency and errors."
-    yield f"{to(ERRORS, 'Errors')} has one entry for each error code. Each route names those of its codes that most others"
-    yield f"do not have. {to('clients.md', 'Clients')} lists the routes of"
+    yield f"{to(ERRORS, 'Errors')} has one entry for each error code. Each route names those of its codes that most"
+    yield f"others do not have. {to('clients.md', 'Clients')} lists the routes of"
     yield from ("other servers' protocols. Programs read `/openapi.json` of the service.", "")
     yield from heading(2, "Learn that a job has ended", "end-of-a-job")
     yield from END_OF_A_JOB.strip().splitlines()
@@ -140,10 +140,11 @@ def _route(
         words = []
         for status in errors:
             codes = [each for each in _codes(responses[status]) if each not in usual]
-            named = f" ({', '.join(f'`{code}`' for code in codes)})" if codes else ""
-            words.append(link(status, statuses.get(status, ERRORS), page) + named)
+            address = statuses.get(status, ERRORS)
+            named = ", ".join(f"`{code}`" for code in codes)
+            words.append(f"{link(status, address, page)} ({named})" if codes else status)
         links = ", ".join(words)
-        yield from (f"Errors: {links}.\n{{.errors}}", "")
+        yield from (f"{link('Errors', ERRORS, page)}: {links}.\n{{.errors}}", "")
 
 
 def _codes(response: Json) -> list[str]:
