@@ -76,7 +76,7 @@ provider: $(VENV)/.dev  ## Install a private identity provider (npm's oidc-provi
 	test $(PROVIDER)/node_modules/.package-lock.json -nt $(PROVIDER)/package-lock.json \
 	    || npm ci --prefix $(PROVIDER) --silent --no-audit --no-fund --ignore-scripts
 
-openapi: $(VENV)/.dev  ## Regenerate docs/openapi.json and the client code made from it.
+openapi: $(VENV)/.dev  ## Regenerate docs/openapi.json, the error codes of its operations, and the client code made from it.
 	$(BIN)/python -m tools.make_client
 
 sentences: $(VENV)/.dev  ## Regenerate tests/sentences.txt, the snapshot of all messages; PYTEST_ARGS=tests/core limits it to some tests.

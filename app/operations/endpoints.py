@@ -135,7 +135,7 @@ async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
 
 @router.get(
     "/metrics",
-    response_class=PlainTextResponse,
+    response_class=Response,
     summary="Read Prometheus metrics",
     responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}}}}},
 )
