@@ -152,6 +152,6 @@ def no_curve(model: Model, part: str) -> NotFound:
         )
     return NotFound(
         f"model {model.id} has no {part} curve: "
-        f"it was trained with validation.method {model.validation.get('method')!r}",
+        f"its validation.method is {model.validation.get('method')!r}",
         code="no_curve",
     )

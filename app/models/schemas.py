@@ -25,7 +25,7 @@ from app.models.metric_schemas import AnyMetrics
 from app.models.operating_point_schemas import Cutoff, OperatingPoint, OperatingPoints
 from app.models.rows import ModelRows
 from app.models.service import Listed
-from app.models.simple import beats_baselines
+from app.models.simple import beats_baselines, exported_as
 from app.platform.documents import (
     Imported,
     LabelValues,
@@ -205,7 +205,7 @@ def model_of(
             "not_exportable": {
                 format: reason
                 for format in FORMATS
-                if (reason := why_not(row.algorithm, row.parameters, format)) is not None
+                if (reason := why_not(*exported_as(row), format)) is not None
             },
         },
         included=None,

@@ -57,6 +57,12 @@ def beats_baselines(model: Model) -> bool | None:
     return None if is_baseline(model) else model.beats_baselines
 
 
+def exported_as(model: Model) -> tuple[str, Mapping[str, Any]]:
+    """Return the algorithm and parameters of the ranker in the artifact: of `auto`, those of its only member."""
+    only = _member(model) if model.algorithm == "auto" else None
+    return only or (model.algorithm, model.parameters)
+
+
 def _member(model: Model) -> tuple[str, Mapping[str, Any]] | None:
     """Return the algorithm and parameters of a model, or of its only member; None if it has several."""
     members = model.parameters.get("members")

@@ -16,6 +16,7 @@ from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import StoredFile, etag_matches
 from app.models import service as models
 from app.models.artifacts import artifact_of
+from app.models.simple import exported_as
 from app.platform.sql import Session
 from app.platform.tables import Model
 from app.scoring import dependence
@@ -96,7 +97,7 @@ async def read_artifact(
                 media_type="application/octet-stream",
                 filename=f"{name}.safetensors",
             )
-        check_exportable(model.algorithm, model.parameters, format)
+        check_exportable(*exported_as(model), format)
         extension, media_type = _KINDS[format]
         headers["Content-Disposition"] = f'attachment; filename="{name}.{extension}"'
 

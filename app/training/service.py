@@ -619,7 +619,7 @@ def read_out_of_fold(session: Session, owner: str, ref: str) -> tuple[Model, Mod
     out_of_fold = session.get(ModelOutOfFold, model.id)
     if model.validation["method"] != "cross_validation":
         raise NotFound(
-            f"model {model.id} has no out-of-fold scores: it was trained with validation.method "
+            f"model {model.id} has no out-of-fold scores: its validation.method is "
             f"{model.validation['method']!r}",
             code="not_cross_validated",
         )
@@ -636,7 +636,8 @@ def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, Model
     model = find(session, owner, ref)
     baselines = session.get(ModelBaselines, model.id)
     if baselines is None:
-        raise NotFound(f"model {model.id} was trained without baselines", code="no_baselines")
+        made = "trained" if model.imported is None else "imported"
+        raise NotFound(f"model {model.id} was {made} without baselines", code="no_baselines")
     return model, baselines
 
 

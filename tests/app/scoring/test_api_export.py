@@ -9,6 +9,8 @@ import httpx
 import numpy as np
 import pytest
 
+from app.models.simple import exported_as
+from app.platform.tables import Model
 from core.version import VERSION
 from tests.app.live_service import NAMES, STRANGER, Service, table
 from tests.sentences import Sentences
@@ -106,6 +108,13 @@ def test_what_a_format_cannot_hold_is_refused(
         assert answer.json()["detail"].startswith(f"{algorithm} cannot be exported as {format}: ")
     sentences(client.get("/v1/models/program/artifact?format=sql").json())
     assert download(client, "python", "forest").text
+
+
+def test_the_only_member_of_auto_is_exported() -> None:
+    member = {"algorithm": "logistic", "parameters": {"C": 1.0}, "weight": 1.0}
+    one, two = (Model(algorithm="auto", parameters={"members": [member] * n}) for n in (1, 2))
+    assert exported_as(one) == ("logistic", {"C": 1.0})
+    assert exported_as(two)[0] == "auto"
 
 
 def test_an_unknown_format_is_refused(world: tuple[httpx.Client, Any]) -> None:
