@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -20,13 +20,14 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from app.access.authentication import Authenticator, GuardedRoute
+from app.http.problems import of_validation_error
 
 ROOT = Path(__file__).resolve().parents[1]
 BASES = ("ServiceError", "CoreError")
 INVALID = "422"
 """The status of errors of `core`, and of errors that are listed in one."""
-HANDLED = ("app.http.problems", "app.console", "app.cli", "app.serve", "app.platform.settings")
-"""Modules that answer no request of the API, or convert errors that others raise."""
+HANDLED = ("app.console", "app.cli", "app.serve", "app.platform.settings")
+"""Modules that answer no request of the API."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -331,9 +332,10 @@ def codes_of_all(app: Starlette) -> dict[str, dict[str, list[str]]]:
     for route in app.routes:
         if isinstance(route, Route) and route.include_in_schema:
             endpoint = route.endpoint
-            own = codes_of(
-                endpoint if isinstance(endpoint, FunctionType) else type(endpoint).__call__
-            )
+            parts = [endpoint if isinstance(endpoint, FunctionType) else type(endpoint).__call__]
+            if getattr(route, "body_field", None) is not None:
+                parts.append(of_validation_error)
+            own = codes_of(*parts)
             found[route.name] = {
                 status: sorted({*codes, *every.get(status, ())})
                 for status, codes in own.items()
@@ -343,14 +345,23 @@ def codes_of_all(app: Starlette) -> dict[str, dict[str, list[str]]]:
 
 
 def codes_of(*functions: Callable[..., Any]) -> dict[str, list[str]]:
-    """Return the codes of functions of the application by status."""
-    codes = Codes()
-    for each in functions:
+    """Return the codes of functions of the application, and of those that they enclose, by status."""
+    codes, seen, waiting = Codes(), set[object](), [*functions]
+    while waiting:
+        each = waiting.pop()
+        if each in seen or not isinstance(each, FunctionType):
+            continue
+        seen.add(each)
         of = _of_value(each)
         cells = zip(each.__code__.co_freevars, each.__closure__ or (), strict=True)
-        enclosed = ((name, _of_value(cell.cell_contents)) for name, cell in cells)
-        known = tuple((name, variable) for name, variable in enclosed if variable is not None)
+        values = {name: cell.cell_contents for name, cell in cells}
+        variables = ((name, _of_value(value)) for name, value in values.items())
+        known = tuple((name, variable) for name, variable in variables if variable is not None)
         codes.follow(of._replace(enclosed=known) if of else Symbol(each.__module__, None))
+        waiting += values.values()
+        for value in values.values():
+            if is_dataclass(value):
+                waiting += [getattr(value, name, None) for name in each.__code__.co_names]
     return {status: sorted(found) for status, found in sorted(codes.found.items()) if found}
 
 
