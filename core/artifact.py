@@ -19,8 +19,10 @@ safetensors orders arrays by type and name, and its metadata, a hash map of rand
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -281,7 +283,11 @@ def _to_python(value: object) -> Any:
 def _from_json(what: str, text: bytes | str) -> dict[str, Any]:
     try:
         value = json.loads(
-            text, parse_constant=_refuse_constant, object_pairs_hook=_distinct_members
+            text,
+            parse_int=partial(_parse_number, int),
+            parse_float=partial(_parse_number, float),
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_distinct_members,
         )
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{what} must be valid JSON: {error}") from error
@@ -296,6 +302,14 @@ def _distinct_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"{_shorten(twice)} occurs twice in an object")
     return members
+
+
+def _parse_number(kind: type[int] | type[float], text: str) -> float:
+    """64 bits, as in other readers of JSON."""
+    number = kind(text)
+    if not -(2.0**63) <= number < 2.0**64 if kind is int else math.isinf(number):
+        raise ValueError(f"{_shorten(text)} is too large")
+    return number
 
 
 def _refuse_constant(constant: str) -> NoReturn:

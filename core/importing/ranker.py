@@ -7,13 +7,18 @@ import numpy as np
 
 from core.base.mixed import MixedRows
 from core.base.ranker import Callback, ContributionRanker, Floats
-from core.base.state import NOT_INFINITE, Array, Nested, Value
+from core.base.state import NOT_INFINITE, Array, Constraint, Nested, Value
 from core.base.training import TrainingData
 from core.boosting.tree_sum import TreeSum
 from core.errors import InvalidParameter
 
 NAME = "imported_trees"
 """The name of the algorithm in artifacts."""
+
+
+_SHORT = Constraint(
+    "at most 120 characters", lambda values: np.asarray(np.char.str_len(values) <= 120)
+)
 
 
 class ImportedTrees(ContributionRanker):
@@ -42,7 +47,7 @@ class ImportedTrees(ContributionRanker):
     """
 
     ensemble_: Annotated[TreeSum, Nested()]
-    source_: Annotated[str, Value()]
+    source_: Annotated[str, Value(), _SHORT]
     is_float32_: Annotated[bool, Value()]
     missing_low_: Annotated[Floats, Array("n_features"), NOT_INFINITE]
     missing_high_: Annotated[Floats, Array("n_features"), NOT_INFINITE]

@@ -56,6 +56,8 @@ def test_what_is_not_bytes_is_refused(data: Any, sentences: Sentences) -> None:
         (raw_safetensors({"__metadata__": {"rankwright": "x"}}), "header must be valid JSON"),
         (raw_safetensors({"__metadata__": {"rankwright": "NaN"}}), "NaN is not valid JSON"),
         (raw_safetensors({"__metadata__": {"rankwright": "3"}}), "must be a JSON object, got 3"),
+        (raw_safetensors({"a": {"x": 2**64}}), "'18446744073709551616' is too large"),
+        (raw_safetensors(b'{"a": {"x": 1e999}}'), "'1e999' is too large"),
         (raw_safetensors(b'{"a": {}, "b": {}, "a": {}}'), "'a' occurs twice"),
         (
             raw_safetensors({"__metadata__": {"rankwright": '{"x": {"y": 1, "y": 1}}'}}),

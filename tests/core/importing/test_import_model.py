@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import ImportedTrees, import_model, load, save
-from core.errors import CoreError, InvalidModelFile, InvalidParameter
+from core.errors import ArtifactError, CoreError, InvalidModelFile, InvalidParameter
 from core.explain import shapley_estimate
 from core.importing.ubjson import read_ubjson
-from tests.core.artifact_bytes import load_or_refuse
+from tests.core.artifact_bytes import load_or_refuse, put_together, take_apart
 from tests.long_form import LONG_FORM
 
 FOLDER = Path(__file__).parent / "models"
@@ -328,6 +328,13 @@ def test_mutated_files_score_or_are_refused(name: str, data: st.DataObject) -> N
         if words is not None:
             rows[name] = [words[0], None]
     assert np.isfinite(load(save(ranker)).decision_function(rows)).all()
+
+
+def test_a_long_source_is_refused() -> None:
+    header, arrays = take_apart(save(read(SMALL[0])))
+    state = header["state"] | {"source": "x" * 121}
+    with pytest.raises(ArtifactError, match="source must be at most 120 characters"):
+        load(put_together(header | {"state": state}, arrays))
 
 
 @fuzz
