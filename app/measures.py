@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Json = Mapping[str, Any]
@@ -54,6 +54,22 @@ CHECKS = {
     "groups": "Equal across groups?",
 }
 """The question of each check of a model."""
+
+
+def no_improvement(fitted: Sequence[str]) -> str:
+    """Say that a model is not significantly better than every one of the `fitted` baselines."""
+    names = [baseline(name) for name in fitted]
+    if len(names) == 1:
+        return f"No significant improvement over the baseline {names[0]}."
+    return f"No significant improvement over at least one of the baselines {' and '.join(names)}."
+
+
+def share_interval(part: float, whole: float, inflation: float = 1.0) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a fraction. `inflation` is the factor of the variance by recurring entities."""
+    from core.metrics import wilson_interval
+
+    found = wilson_interval(part / whole, whole / inflation, 0.95)
+    return found.low, found.high
 
 
 def metric(name: str) -> str:

@@ -28,7 +28,7 @@ STATES: Mapping[str, tuple[str, str]] = {
 }
 """States of a request: the class of the badge, and its words."""
 KINDS: Mapping[str, str] = {
-    "set": "point the alias to another version",
+    "set": "change the model or the cutoff",
     "restore": "restore a revision",
     "delete": "delete the alias",
     "unprotect": "lift the protection",

@@ -15,6 +15,7 @@ from rankwright.types import (
     Evaluation,
     FeatureBin,
     FeatureDrift,
+    Interval,
 )
 
 from app.console import charts
@@ -186,11 +187,15 @@ async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
     if cutoff.source == "alias" and found.alias is not None:
         rows = await _rows(page, found, found.alias) or rows
         name = f"The cutoff of {found.model_name}@{found.alias}"
-    low, high = (percent(end, 0) for end in (at.tpr.low, at.tpr.high))
     return (
         f"{name} was planned to flag {planned * rows:,.0f} of {rows:,.0f} rows and now flags {now * rows:,.0f}. It "
-        f"finds {percent(at.tpr.value, 0)} ({low} to {high}) of the positives."
+        f"finds {say_share(at.tpr)} of the positives."
     )
+
+
+def say_share(of: Interval) -> str:
+    """Return a fraction with its interval in whole percents."""
+    return f"{percent(of.value, 0)} ({percent(of.low, 0)} to {percent(of.high, 0)})"
 
 
 def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCutoff) -> float:

@@ -15,6 +15,7 @@ from rankwright.types import (
     EvaluatedCurve,
     EvaluatedLabels,
     Evaluation,
+    Gain,
     Interval,
     Metrics,
     NetBenefit,
@@ -25,9 +26,9 @@ from app.console import charts
 from app.console.api import attempt, path_segment
 from app.console.charts import Dated, Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
-from app.console.drift import view_drift
+from app.console.drift import say_share, view_drift
 from app.console.lists import read_list
-from app.console.rendering import exact
+from app.console.rendering import exact, percent
 from app.console.session import ConsoleRoute, Page, PageDep, or_form
 from app.console.top import draw_reliability, read_top_of_list
 from app.console.words import FieldLabel
@@ -46,6 +47,8 @@ SEEN = {
     "overlaps": "partly used to train the model",
 }
 """What a model has seen of the rows that it is evaluated on, in words."""
+TOP = 0.1
+"""The fraction of the rows for which the captured amount and the captured positives are compared."""
 MAX_EVALUATIONS_DRAWN = 200
 """Most evaluations of a model that are drawn over time."""
 
@@ -286,8 +289,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         roc = await evaluation.roc(max_points=CURVE_POINTS)
         points = [(point.fpr, point.tpr) for point in roc.points]
         drawn = charts.square(plots.roc(points, "ROC curve on this dataset", found.dataset_name))
-        windows = [(window.fpr_min or 0.0, window.fpr_max) for window in found.windows]
-        top = await read_top_of_list(page, evaluation, windows, grouped=found.groups is not None)
+        top = await read_top_of_list(page, evaluation, grouped=found.groups is not None)
         evaluated = found.metrics.calibration if isinstance(found.metrics, EvaluatedCurve) else None
         if evaluated is not None:
             reliability = draw_reliability(evaluated)
@@ -302,12 +304,27 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         periods=_draw_periods(found),
         curve=drawn,
         top=top,
+        caught=say_caught(found, () if top is None else top.first_rows),
         evaluated=evaluated,
         chart=reliability,
         benefits=benefits,
         decisions=_draw_benefits(benefits),
         gone=await page.find_gone(found.model_id, found.dataset_id),
     )
+
+
+def say_caught(found: Evaluation, gains: Sequence[Gain]) -> str:
+    """Say how much of the amount and how many of the positives are at the top of the list; empty without amounts."""
+    values = [] if found.amounts is None else found.amounts.values
+    by_amount = [
+        one for each in values if each.over == "rows" for one in each.recalls if one.share == TOP
+    ]
+    by_row = [each.recall for each in gains if each.share == TOP]
+    if not by_amount or not by_row:
+        return ""
+    amount, row = (say_share(each[0]) for each in (by_amount, by_row))
+    of = f"The top {percent(TOP, 0)} of the rows"
+    return f"{of} have {amount} of the amount of the positives, and {row} of the positives."
 
 
 def _draw_benefits(found: list[NetBenefit]) -> Markup | None:

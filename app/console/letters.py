@@ -26,7 +26,9 @@ MAX_FORM_FIELDS = 900
 PLACEHOLDERS = {
     "{feature}": "the feature",
     "{value}": "its value for the customer",
-    "{points_lost}": "the points that it cost, as a whole number",
+    "{points}": "the points of the customer, as a whole number",
+    "{points_lost}": "the points that the feature cost",
+    "{cutoff_points}": "the points at the cutoff of the alias",
     "{text}": "the text of the code",
     "{code}": "the code",
 }
@@ -117,9 +119,7 @@ async def edit_letters(page: PageDep, ref: str) -> Response:
                 model.name, entries, revision=draft.revision or None
             )
             return page.go(f"{model_page(model.id)}/letters", saved="yes")
-        answer = await page.client.models[model.id].preview_letters(
-            [read_row(form, model)], entries
-        )
+        answer = await page.client.models[ref].preview_letters([read_row(form, model)], entries)
     except ProblemError as error:
         if error.status not in (409, 412, 422, 428):
             raise

@@ -26,7 +26,7 @@ from app.console.api import attempt
 from app.console.rendering import date, percent, points
 from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.http.forms import number_or_text
-from app.measures import baseline, time_effect
+from app.measures import baseline, no_improvement, time_effect
 from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -338,6 +338,7 @@ async def read_baselines(page: PageDep, model: ModelDep) -> Response:
         better=better,
         of_time=of_time,
         words_of=baseline,
+        no_improvement=no_improvement,
     )
 
 

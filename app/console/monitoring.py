@@ -14,6 +14,7 @@ from rankwright.errors import ProblemError
 from rankwright.types import (
     AliasShadow,
     Interval,
+    LiveAlias,
     Metrics,
     MonitoredPeriod,
     OutcomeRule,
@@ -26,6 +27,7 @@ from app.console import charts
 from app.console.api import alias_segment, attempt, path_segment
 from app.console.feedback import alias_page, read_settings, read_suspended
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.measures import share_interval
 from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/monitoring", include_in_schema=False, route_class=ConsoleRoute)
@@ -44,15 +46,15 @@ DRAWN = 60
 MONTHS, COLUMNS = 12, 20
 """Months and columns of the table of PSI."""
 FAMILIES: Mapping[str, str] = {
-    "unlabelled": "Drift of scores and columns",
     "ranking": "AUC",
     "calibration": "Calibration",
     "guarantee": "Guarantee of the alias",
     "selection": "Selection rates of groups",
     "group_calibration": "Calibration of groups",
+    "unlabelled": "Drift of scores and columns",
     "shadow": "Challenger",
 }
-"""Families of tests, and their names on the pages."""
+"""Families of tests, the most important first, and their names on the pages."""
 STATUSES: Mapping[str, tuple[str, str]] = {
     "passed": ("ok", "no change"),
     "alarm": ("leak", "alarm"),
@@ -74,9 +76,26 @@ POPULATIONS: Mapping[str, str] = {
 async def read_monitoring(page: PageDep) -> Response:
     found = await page.client.overview(limit=MAX_ALIASES)
     alarms = await page.client.alarms.page(acknowledged=False, limit=MAX_ALARMS)
+    monitored = [each for each in found.live if each.open_alarms or _has_monitor(each)]
     return page.show(
-        "monitoring.html", rows=found.live, alarms=alarms, families=FAMILIES, most=MAX_ALIASES
+        "monitoring.html",
+        rows=sorted(found.live, key=_urgency),
+        monitored=len(monitored),
+        alarmed=sum(each.open_alarms > 0 for each in found.live),
+        untested=sum(each.tested_until is None for each in monitored),
+        alarms=alarms,
+        families=FAMILIES,
+        most=MAX_ALIASES,
     )
+
+
+def _urgency(of: LiveAlias) -> tuple[bool, bool]:
+    """Sort aliases with alarms first, then those with a monitor."""
+    return of.open_alarms == 0, not _has_monitor(of)
+
+
+def _has_monitor(of: LiveAlias) -> bool:
+    return of.feedback is not None and of.feedback.monitor is not None
 
 
 @router.get("/{name}/{alias}")
@@ -109,6 +128,10 @@ async def _show_monitor(
         tab="",
         settings=settings,
         found=found,
+        open_alarms=sorted(
+            (each for each in found.alarms if each.acknowledged_at is None),
+            key=lambda each: list(FAMILIES).index(each.family),
+        ),
         as_of=None if day is None else day.isoformat(),
         newest=newest_tests(periods),
         months=_with_gaps(months),
@@ -180,10 +203,16 @@ class Fraction(NamedTuple):
 
     part: int
     whole: int
+    inflation: float = 1.0
+    """Factor of the variance, because entities recur."""
 
     @property
     def value(self) -> float | None:
         return self.part / self.whole if self.whole else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return share_interval(self.part, self.whole, self.inflation) if self.whole else None
 
 
 class Month(NamedTuple):
@@ -215,14 +244,15 @@ class Month(NamedTuple):
     def positives(self) -> Fraction:
         """Of the decisions with an outcome."""
         own = self._versions(self.mature)
-        return Fraction(sum(each.positives for each in own), sum(each.known for each in own))
+        known = sum(each.known for each in own)
+        return Fraction(sum(each.positives for each in own), known, self._inflation)
 
     @property
     def precision(self) -> Fraction:
         """Positives of the flagged decisions with an outcome that was looked for."""
         own = self._versions(self.mature)
         of = sum(each.flagged_known for each in own)
-        return Fraction(sum(each.flagged_positives for each in own), of)
+        return Fraction(sum(each.flagged_positives for each in own), of, self._inflation)
 
     @property
     def aucs(self) -> Sequence[float]:
@@ -253,6 +283,16 @@ class Month(NamedTuple):
             for name, psi in ((test and test.psi) or {}).items():
                 found[name] = max(psi, found.get(name, psi))
         return found
+
+    @property
+    def _inflation(self) -> float:
+        """The greatest factor of the variance of an AUC, because entities come back in later periods; 1 for one period,
+        and without their ids.
+        """
+        if len(self.mature) == 1:
+            return 1.0
+        windows = [each.ranking.window for each in self.mature if each.ranking is not None]
+        return max((each.inflation or 1.0 for each in windows if each is not None), default=1.0)
 
     def _statuses(self, family: str) -> set[str]:
         return {each.tests[family].status for each in self.periods if family in each.tests}
@@ -312,14 +352,18 @@ def _by_column(months: Sequence[Month]) -> ColumnTable | None:
 
 
 def newest_tests(periods: Sequence[PeriodRow]) -> list[ScheduledTest]:
-    """Return each family's newest test of a period with decisions or, if none was made, the newest reason."""
+    """Return each family's newest test of a period with decisions or, if none was made, the newest reason.
+
+    Tests come before reasons.
+    """
     found: dict[str, ScheduledTest] = {}
     for each in periods:
         for family, test in each.tests.items() if each.of.decisions else ():
             known = found.get(family)
             if known is None or (known.status not in TESTS and test.status in TESTS):
                 found[family] = test
-    return [found[family] for family in FAMILIES if family in found]
+    newest = [found[family] for family in FAMILIES if family in found]
+    return sorted(newest, key=lambda test: test.status not in TESTS)
 
 
 def period_row(of: MonitoredPeriod, outcome: OutcomeRule | None) -> PeriodRow:

@@ -40,7 +40,7 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 
 Json = dict[str, Any]
 T = TypeVar("T")
-METRICS = ("auc", "average_precision", "precision@1%", "precision@10%", "ndcg")
+METRICS = ("average_precision", "precision@1%", "precision@10%", "ndcg")
 CONFIDENCE = "0.95"
 FIELDS = {
     "fpr": FieldLabel("limit", "Rate"),
@@ -81,11 +81,10 @@ class TopOfList:
 async def read_top_of_list(
     page: Page,
     of: AsyncModel | AsyncEvaluation,
-    windows: Sequence[tuple[float, float]],
     *,
     grouped: bool = False,
 ) -> TopOfList:
-    """Return the top of the list, with answers to the form. `windows` are the FPR windows of partial AUCs.
+    """Return the top of the list, with answers to the form.
 
     With `grouped`, a guarantee is also kept in each group of the evaluation.
     """
@@ -109,8 +108,7 @@ async def read_top_of_list(
         guaranteed, guarantee_problem = await attempt(read_cutoff(**asked), 404, 422)
     if entered.count:
         requested, rows_problem = await attempt(read_gains(count=[entered.count]), 404, 422)
-    names = [*METRICS, *(f"pauc:{low:g},{high:g}" for low, high in windows)]
-    metrics, metrics_problem = await _metrics(of, names, entered.metric)
+    metrics, metrics_problem = await _metrics(of, [*METRICS], entered.metric)
     return TopOfList(
         entered,
         guaranteed,
@@ -174,11 +172,7 @@ def draw_reliability(
 @router.get("/{ref}/top")
 async def read_top(page: PageDep, model: ModelDep) -> Response:
     """Show positives, a guaranteed cutoff, and metrics with tests against random scores."""
-    objective = model.objective or {}
-    windows = []
-    if objective.get("metric") == "pauc":
-        windows = [(objective["fpr_min"], objective["fpr_max"])]
-    top = await read_top_of_list(page, page.client.models[model.id], windows)
+    top = await read_top_of_list(page, page.client.models[model.id])
     return await show_part(page, model, "top", top=top)
 
 

@@ -24,12 +24,22 @@ from app.evaluation.drift import (
     after_recalibration,
     find_errors,
     is_recalibrated,
+    say_drift,
     say_error,
     validation_areas,
     without_probabilities,
 )
 from app.evaluation.groups import RATES, groups_of
 from app.evaluation.service import seen_of
+from app.feedback.monitor_repository import open_alarms
+from app.feedback.scheduled_tests import (
+    CALIBRATION,
+    GROUP_CALIBRATION,
+    RANKING,
+    SELECTION,
+    UNLABELLED,
+)
+from app.feedback.wording import say_test
 from app.http.schemas import ALL_MEMBERS, Resource, Timestamp, Words
 from app.measures import TIME_ALPHA, baseline, time_effect
 from app.models import calibrations, threshold_groups
@@ -39,11 +49,18 @@ from app.models.column_drift import matters_to_model
 from app.models.simple import is_additive, is_baseline, linear_model
 from app.models.threshold_groups import GroupsInput
 from app.platform.sql import Json, Session
-from app.platform.tables import Evaluation, Model, ModelAlias, ModelBaselines, ModelCalibration
+from app.platform.tables import (
+    Alarm,
+    Evaluation,
+    Model,
+    ModelAlias,
+    ModelBaselines,
+    ModelCalibration,
+)
 from core.metrics.four_fifths import Side
 
 CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
-EvidenceKind = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
+EvidenceKind = Literal["validation", "cross_fitted", "later_rows", "evaluation", "monitor"]
 LAST = 10
 """The newest evaluations of a model among which a check seeks its own."""
 _OF_CHANCE = {"auc": "AUC", "pair_order": "ordered pairs", "grades": "C-index"}
@@ -58,6 +75,14 @@ _GROUP_NAMES = {
     "calibration": "calibration",
     "four_fifths": "the four-fifths rule",
 }
+_OF_FAMILY: Mapping[str, CheckName] = {
+    RANKING: "stable",
+    UNLABELLED: "stable",
+    CALIBRATION: "probabilities",
+    SELECTION: "groups",
+    GROUP_CALIBRATION: "groups",
+}
+"""The check that an alarm of the monitor contradicts, by its family."""
 _SHOWN = 3
 """Groups without a value that a sentence lists."""
 # Differences within these margins count as none. docs/statistics-evidence.md has how often that is wrong.
@@ -110,7 +135,8 @@ class ModelCheck:
         description="Rows that the result is based on. `validation`: the validation rows of the training. "
         "`cross_fitted`: the calibration's rows, each predicted by a calibration of other rows; this does not test "
         "later rows. `later_rows`: the last time window of the validation, with a calibration of the windows before. "
-        "`evaluation`: the rows of `evaluation_id`. Null without evidence.",
+        "`evaluation`: the rows of `evaluation_id`. `monitor`: recorded decisions, which raised an alarm that nobody "
+        "has acknowledged. Null without evidence.",
     )
     margin: float | None = Field(
         default=None,
@@ -139,7 +165,8 @@ class ModelCheck:
         description="The measurements that the answer is based on. `ranks`: metrics of the validation, and "
         "`random_splits` if they show a significant effect of time. "
         "`beats_baselines`: the baselines. `probabilities`: `in_the_large`, `slope`, `shape`. `stable`: metrics of the "
-        "ranking, `scores`, `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`.",
+        "ranking, `scores`, `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`. With the evidence "
+        "`monitor`: the families of the alarms.",
     )
     missing: Sequence[str] = Field(
         default=(),
@@ -149,7 +176,7 @@ class ModelCheck:
     details: Sequence[str] = Field(
         default=(),
         description="The values behind `words`, one sentence each. `groups`: each significant difference, and the "
-        "ratios of the four-fifths rule. Empty for other checks.",
+        "ratios of the four-fifths rule. `monitor`: further alarms, and what the check says without them.",
     )
 
 
@@ -180,7 +207,28 @@ def check_model(
         check_stable(new[0] if new else None, served, fits),
         _groups(session, model, evaluated, favourable, proposed),
     ]
-    return model, [_with_acknowledgement(each, evaluated) for each in checks]
+    checks = [_with_acknowledgement(each, evaluated) for each in checks]
+    open_ = [
+        alarm
+        for alarm in open_alarms(session, owner, model.name)
+        if alarm.found["model_id"] == model.id
+    ]
+    return model, [_with_alarms(each, open_) for each in checks]
+
+
+def _with_alarms(check: ModelCheck, alarms: Sequence[Alarm]) -> ModelCheck:
+    """Fail a check that open alarms of the monitor contradict. The AUC comes before drift of scores and columns."""
+    found = [alarm for alarm in alarms if _OF_FAMILY.get(alarm.family) == check.name]
+    if not found:
+        return check
+    found.sort(key=lambda alarm: list(_OF_FAMILY).index(alarm.family))
+    first, *more = (
+        f"An alarm of {alarm.name}@{alarm.alias} is open: {say_test(alarm.family, alarm.found)}"
+        for alarm in found
+    )
+    used = list(dict.fromkeys(alarm.family for alarm in found))
+    details = [*more, check.words, *check.details]
+    return ModelCheck(check.name, False, first, evidence="monitor", used=used, details=details)
 
 
 def _with_acknowledgement(check: ModelCheck, evaluated: Sequence[Evaluation]) -> ModelCheck:
@@ -417,7 +465,7 @@ def check_stable(
         drift = after_recalibration(drift)
         when = datetime.fromtimestamp(served.created_at, UTC).strftime("%Y-%m-%d")
         note = f" (The probabilities were recalibrated after this evaluation, on {when}.)"
-    words = f"On {_named(newest)}: {drift['summary']}{note}"
+    words = f"On {_named(newest)}: {say_drift(drift)}{note}"
     areas = [area for area in drift["areas"] if area["of"] in _OF_CHANCE] or drift["areas"]
     unknown = [area for area in areas if not _is_complete(area)]
     areas = [area for area in areas if _is_complete(area)]
@@ -450,7 +498,7 @@ def check_stable(
     ]
     if not undecided:
         words += f" A drop of more than {margin:.3g} is ruled out."
-        # The summary says which features and scores had no test, and why.
+        # The findings say which features and scores had no test, and why.
         passed = None if any(map(_is_untested, _distributions_of(drift))) else True
         return check(passed, words)
     more = _more_rows(

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 
 _LISTED = 100  # features of an evaluation
 _WITH_BINS = 20  # of these, with their bins
+_NAMED = 5  # columns without a test in a summary
 
 
 class Remembered(TypedDict):
@@ -223,16 +224,22 @@ def measure_drift(
 
 
 def _verdict(drift: Json) -> Json:
-    """Add whether the tests report a change, and a summary."""
+    """Add whether the tests report a change, the conclusion, and the findings, most important first."""
     areas, probabilities, shifts = drift["areas"], drift.get("probabilities", []), drift["scores"]
     prevalence, features = drift.get("prevalence"), drift["features"]
     moved = [each for each in features if each["changed"]]
     others = [*areas, *filter(None, [prevalence]), *probabilities, *shifts]
+    summary, *findings = _sum_up(areas, prevalence, probabilities, moved, shifts)
     return {
         "changed": any(map(matters_to_model, moved)) or any(test["changed"] for test in others),
-        "summary": _sum_up(areas, prevalence, probabilities, moved, shifts)
-        + _untested(features, shifts),
+        "summary": summary,
+        "findings": [*findings, *_untested(features, shifts)],
     }
+
+
+def say_drift(drift: Mapping[str, Any]) -> str:
+    """Return the conclusion and the findings as a paragraph."""
+    return " ".join([drift["summary"], *drift.get("findings", ())])
 
 
 def is_recalibrated(metrics: Json | None, version: int | None, fits: Mapping[int, int]) -> bool:
@@ -539,8 +546,8 @@ def _sum_up(
     probabilities: Sequence[Json],
     moved: Sequence[Json],
     shifts: Sequence[Json],
-) -> str:
-    """Say what has changed, and whether the model ranks as before."""
+) -> list[str]:
+    """Say whether the model ranks as before, and then what else has changed."""
     worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
     better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
     sentences = []
@@ -567,32 +574,32 @@ def _sum_up(
         sentences.append("The distribution of all scores has changed.")
     if not worse and not better:
         if not sentences:
-            return "No significant change since validation."
+            return ["No significant change since validation."]
         values = ", ".join(
             f"{_name(each)} {each['after']['value']:.3f} here, {each['before']['value']:.3f} at validation"
             for each in areas[:1]
             if each["before"]["value"] is not None and each["after"]["value"] is not None
         )
         same = "The ranking has not changed significantly" + (f" ({values})" if values else "")
-        return f"{same}. Other changes: {' '.join(sentences)}"
-    return " ".join(sentences)
+        return [f"{same}.", *sentences]
+    return sentences
 
 
-def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
+def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> list[str]:
     """Say what could not be tested, by the reason."""
     sentences = []
     for reason in dict.fromkeys(each["reason"] for each in (*features, *shifts)):
         if reason is None:
             continue
-        n_features = sum(each["reason"] == reason for each in features)
+        names = [each["name"] for each in features if each["reason"] == reason]
         classes = [
             f"{'' if each['of'] == 'all' else 'the '}{say_whose(each['of'])}"
             for each in shifts
             if each["reason"] == reason
         ]
-        columns = [f"{n_features} feature{'s' if n_features > 1 else ''}"] if n_features else []
-        sentences.append(f" Not tested: {', '.join([*columns, *classes])} ({reason}).")
-    return "".join(sentences)
+        more = [f"{len(names) - _NAMED} more columns"] if len(names) > _NAMED else []
+        sentences.append(f"Not tested: {', '.join([*names[:_NAMED], *more, *classes])} ({reason}).")
+    return sentences
 
 
 def _sentence(words: str) -> str:

@@ -113,6 +113,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
             Evaluation.dataset_name,
             Evaluation.created_at,
             Evaluation.drift["summary"].as_string().label("summary"),
+            Evaluation.drift["findings"].label("findings"),
             case((recalibrated, Evaluation.drift), else_=null()).label("drift"),
             tested.label("tested"),
             Model.calibration_version.label("served"),
@@ -136,6 +137,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
     found = []
     for row in rows:
         drifted = dict(row)
+        drifted["summary"] = " ".join([drifted["summary"], *(drifted.pop("findings") or ())])
         of_model = fits.get(row["model_id"], {})
         versions = [drifted.pop(name) for name in ("tested", "served")]
         if len({of_model.get(version) for version in versions}) == 1:  # the same, or undone

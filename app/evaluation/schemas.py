@@ -500,6 +500,8 @@ class Drift(Resource):
     """True if any test reports a change. A feature counts only if it has at least 1 % of the importance."""
     summary: str
     """The result in one sentence."""
+    findings: list[str] = Field(default=[])
+    """What else has changed or was not tested, the most important first."""
     areas: list[AreaDrift]
     """Change of the AUC and the other ranking metrics."""
     prevalence: AreaDrift | None = None

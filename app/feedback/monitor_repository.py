@@ -59,12 +59,13 @@ def settings_of(
 
 
 class MonitorState(NamedTuple):
-    """The settings of an alias, None if its decisions are not recorded; its unacknowledged alarms; the end of its last
-    tested period.
+    """The settings of an alias, None if its decisions are not recorded; its unacknowledged alarms, and the start of the
+    first period that raised one; the end of its last tested period.
     """
 
     settings: StoredFeedback | None = None
     open_alarms: int = 0
+    alarms_since: float | None = None
     tested_until: float | None = None
 
 
@@ -85,15 +86,18 @@ def states_of(
         )
         .group_by(AliasFeedback.name, AliasFeedback.alias)
     )
-    alarms = select(func.count()).where(of_alias(Alarm), Alarm.acknowledged_at.is_(None))
+    is_open = of_alias(Alarm), Alarm.acknowledged_at.is_(None)
+    alarms = select(func.count()).where(*is_open)
+    since = select(func.min(Alarm.period_start)).where(*is_open)
     tested = select(func.max(MonitorTest.period_end)).where(of_alias(MonitorTest))
     key = tuple_(AliasFeedback.name, AliasFeedback.alias, AliasFeedback.revision)
-    statement = select(AliasFeedback, alarms.scalar_subquery(), tested.scalar_subquery()).where(
+    counted = (each.scalar_subquery() for each in (alarms, since, tested))
+    statement = select(AliasFeedback, *counted).where(
         AliasFeedback.readable_by(owner), key.in_(newest)
     )
     found = {
-        (row.name, row.alias): MonitorState(row.settings, open_alarms, tested_until)
-        for row, open_alarms, tested_until in session.execute(statement)
+        (row.name, row.alias): MonitorState(row.settings, *counts)
+        for row, *counts in session.execute(statement)
     }
     return {each: found.get(each, MonitorState()) for each in aliases}
 
@@ -269,6 +273,12 @@ def alarms_of(
     statement = _alarms(owner, name, alias, None)
     if at is not None:
         statement = statement.where(Alarm.raised_at <= at)
+    return session.scalars(statement.order_by(Alarm.raised_at.desc(), Alarm.id.desc())).all()
+
+
+def open_alarms(session: Session, owner: str, name: str) -> Sequence[Alarm]:
+    """Return the alarms of all aliases that nobody has acknowledged, newest first."""
+    statement = _alarms(owner, name, None, False)
     return session.scalars(statement.order_by(Alarm.raised_at.desc(), Alarm.id.desc())).all()
 
 

@@ -32,7 +32,10 @@ def say_test(family: str, found: Json) -> str:
     if status == "not_tested":
         return f"Not tested: {reason}."
     if family == UNLABELLED:
-        names = [each["name"] or "the score" for each in found["details"]["shifted"]]
+        names = [
+            f"{each['name'] or 'the score'} (PSI {each['psi']:.2f})"
+            for each in found["details"]["shifted"]
+        ]
         if status == "alarm":
             return f"Shifted since training: {', '.join(names[:5])}."
         if names:
@@ -197,8 +200,8 @@ def say_detectable(period: PeriodKind, found: Mapping[str, Any]) -> str:
     if found["floor"] is not None:
         said += (
             f" With unlimited decisions, a lasting drop of {found['floor']:.3f} raises an alarm {likely}, and a "
-            f"smaller one with less: the validation has {found['validation_positives']:,.0f} positives and "
-            f"{found['validation_negatives']:,.0f} negatives."
+            f"smaller one with less: the validation counts as {found['validation_positives']:,.0f} independent "
+            f"positives and {found['validation_negatives']:,.0f} negatives."
         )
     if found["odds"] is not None:
         said += (

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.models import repository
-from app.models.row_order import NO_TIME, Bins, RowOrder, SampledRows, say_dependent, thin
+from app.models.row_order import IS_TIME, NO_TIME, Bins, RowOrder, SampledRows, say_dependent, thin
 from app.platform.documents import ColumnProfile, TableProfile
 from app.platform.sql import Json, Session
 from app.platform.tables import Model
@@ -228,6 +228,8 @@ def _depend(
     """Return the serial dependences of both samples (None if independent), and why there can be no test, if so."""
     from core.metrics.serial import SerialDependence
 
+    if profile["name"] == rows.time:
+        return None, IS_TIME
     n_bins, ordered = count_bins(profile), profile["common"] is None
     if of["by_time"] and rows.has_times:
         new = rows.dependence(bins, n_bins, ordered=ordered, worth=worth)

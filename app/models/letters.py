@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-PLACEHOLDERS = ("feature", "value", "points_lost", "text", "code")
-"""The features of the reason, their values, the points lost by them, and the text and code of the reason code."""
+POINTS = ("points", "points_lost", "cutoff_points")
+"""The points of the row, those lost by the reason, and the most points of a flagged row."""
+PLACEHOLDERS = ("feature", "value", *POINTS, "text", "code")
+"""Also the features of the reason, their values, and the text and code of the reason code."""
 MAX_LETTER = 2_000
 """Maximum length of a template."""
 MAX_FILLED = 200
@@ -58,8 +60,11 @@ def parse(template: str) -> list[Piece] | Fault:
     return [*pieces, Piece("".join(literal), False)]
 
 
-def uses(template: str, placeholder: str) -> bool:
-    return Piece(placeholder, True) in (parse(template) or ())
+def uses(template: str, *placeholders: str) -> bool:
+    """Return True if the template has one of the placeholders."""
+    pieces = parse(template)
+    assert not isinstance(pieces, Fault)
+    return any(is_placeholder and text in placeholders for text, is_placeholder in pieces)
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

@@ -42,7 +42,9 @@ MAX_PROGRAMME_CELLS = 50_000
 
 _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
 PARTS: tuple[DataPart, ...] = ("train", "validation")
-_WEIGHTED = "the theorem requires equal weights, but these rows have unequal weights"
+_DEPENDENT = (
+    "the theorem requires independent rows of equal weight, but these have weights or groups"
+)
 
 
 def measure(
@@ -341,7 +343,7 @@ def _sample(session: Session, model: Model, part: str) -> Sample | None:
 def _of_classes(metrics: RocMetrics) -> Sample:
     """Weights that are equal within each class give all pairs the same weight."""
     return core_bounds.two_classes(
-        metrics["positives"], metrics["negatives"], weighted=_is_weighted(metrics)
+        metrics["positives"], metrics["negatives"], weighted=_counts_as_fewer(metrics)
     )
 
 
@@ -420,7 +422,7 @@ def _bound(
     positives, negatives = sample["positives"], sample["negatives"]
     risk = core_bounds.step_risk(curve_of(measured), *window)
     several = is_approximate(model, part)  # effective rows are then fewer without weights, too
-    reasons = [_WEIGHTED] if not several and _is_weighted(sample) else []
+    reasons = [_DEPENDENT] if not several and _counts_as_fewer(sample) else []
     dimension = None
     if part == "train":
         dimension, why_not = _vc_dimension(model)
@@ -433,7 +435,7 @@ def _bound(
                 "several rankers scored these rows, and none of them is the served model"
             )
     found = None
-    if dimension is not None or part == "validation":
+    if not reasons and (dimension is not None or part == "validation"):
         found = core_bounds.bound_partial_auc(
             risk, positives, negatives, *window, delta=delta, vc_dimension=dimension
         )
@@ -473,7 +475,7 @@ def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
     return dimension, []
 
 
-def _is_weighted(sample: RocMetrics) -> bool:
+def _counts_as_fewer(sample: RocMetrics) -> bool:
     counted = (
         (sample["positives"], sample["positive_effective"]),
         (sample["negatives"], sample["negative_effective"]),

@@ -49,8 +49,8 @@ class ReasonEntry(Body):
         ]
         | None
     ) = Field(default=None, examples=["Your {feature} of {value} cost you {points_lost} points."])
-    """Paragraph for this code in a letter. Placeholders: {feature}, {value}, {points_lost}, {text} and {code}; write {{
-    and }} for braces. It must be the same in all entries with this code. Null: `text`."""
+    """Paragraph for this code in a letter. Placeholders: {feature}, {value}, {points}, {points_lost}, {cutoff_points},
+    {text} and {code}; write {{ and }} for braces. It must be the same in all entries with this code. Null: `text`."""
 
     def as_stored(self) -> documents.StoredReasonEntry:
         """Without a letter, equal that of a release before letters."""

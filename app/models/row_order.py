@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 Bins = npt.NDArray[np.intp]
 
 TOO_DEPENDENT = (
-    "neighbouring rows in time are similar over such long stretches that, however many there are, they count as fewer "
-    "than 20 independent rows or three independent stretches; a trend or a break among them has this effect, too"
+    "neighbouring rows in time are so similar, or follow such a trend, that they count as fewer than 20 independent "
+    "rows or three independent stretches"
 )
+IS_TIME = "it orders the rows in time, so it is always different on newer rows"
 _FEW = 60  # rows, of which independent ones may look dependent
 NO_TIME = (
     "neighbouring rows are similar, so they are not independent, and no complete time column "
@@ -121,8 +122,8 @@ class SampledRows:
     """Sampled rows of a table in their order.
 
     `by_time` sorts them by time (None without times), `stratum` are the values within which neighbouring rows are
-    compared, and `weight` are the rows' weights. `alone` is the number of independent rows that a row counts as, where
-    entities have several.
+    compared, `weight` are the rows' weights, and `time` is the column of times. `alone` is the number of independent
+    rows that a row counts as, where entities have several.
     """
 
     def __init__(
@@ -131,12 +132,13 @@ class SampledRows:
         stratum: npt.NDArray[np.generic] | None = None,
         weight: Floats | None = None,
         *,
+        time: str | None = None,
         grouped: bool = False,
         alone: float = 1.0,
     ) -> None:
         self._by_time, self._stratum, self._grouped = by_time, stratum, grouped
         self._alone = alone
-        self.weight = weight
+        self.weight, self.time = weight, time
 
     @classmethod
     def of_table(
@@ -151,7 +153,7 @@ class SampledRows:
         own = None
         if weight is not None:
             own = thin(table.sample(weight).to_numpy(zero_copy_only=False).astype(np.float64))
-        return cls(by_time, stratum, own, grouped=order["grouped"])
+        return cls(by_time, stratum, own, time=order["time"], grouped=order["grouped"])
 
     @property
     def has_times(self) -> bool:

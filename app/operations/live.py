@@ -57,6 +57,8 @@ class LiveAlias(Resource):
     """The feedback settings. Null: its decisions are not recorded."""
     open_alarms: int
     """Number of alarms that nobody has acknowledged."""
+    alarms_since: Timestamp | None
+    """Start of the first period that raised one of these alarms. Null without one."""
     tested_until: Timestamp | None
     """End of the last period that the monitor has tested. Null if there was no test."""
 
@@ -109,6 +111,7 @@ def list_live(
                 ),
                 feedback=state.settings,
                 open_alarms=state.open_alarms,
+                alarms_since=state.alarms_since,
                 tested_until=state.tested_until,
             )
         )

@@ -12,7 +12,7 @@ from app.datasets import service as datasets
 from app.datasets.schemas import ListedDataset
 from app.evaluation import comparisons
 from app.evaluation.checks import Acknowledgement
-from app.evaluation.drift import after_recalibration
+from app.evaluation.drift import after_recalibration, say_drift
 from app.evaluation.repository import find_drifted
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timestamp
@@ -132,7 +132,7 @@ def _still_drifted(found: list[Json]) -> list[Json]:
             drift = after_recalibration(drift)
             if not drift["changed"]:
                 continue
-            still.append(each | {"summary": drift["summary"]})
+            still.append(each | {"summary": say_drift(drift)})
         else:
             still.append(each)
     return still

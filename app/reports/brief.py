@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.evaluation.drift import after_recalibration, is_recalibrated
+from app.evaluation.drift import after_recalibration, is_recalibrated, say_drift
 from app.evaluation.groups import groups_of
 from app.measures import CHECKS, positives_over_time, rows_used, time_effect
 from app.models.imported import dataset_of, imported_from
@@ -204,7 +204,7 @@ def _capacity(memo: StoredMemo, flagged: float, tpr: float, prevalence: float) -
 
 def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
     yield Paragraph(
-        f"On {evaluated.dataset_name}, evaluated {document.moment(evaluated.created_at)}: {drift['summary']}"
+        f"On {evaluated.dataset_name}, evaluated {document.moment(evaluated.created_at)}: {say_drift(drift)}"
     )
     compared = [*drift["areas"], *filter(None, [drift.get("prevalence")])]
     names = {"auc": "AUC", "pauc": "partial AUC", "prevalence": "fraction of positives"}

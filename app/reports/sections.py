@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from app import __version__
-from app.measures import area, measures, metric, rows_used
+from app.measures import area, measures, metric, no_improvement, rows_used
 from app.measures import baseline as words_of_baseline
 from app.models import threshold_groups
 from app.models.curves import PartCurve
@@ -339,7 +339,8 @@ def _baselines_in_words(found: ModelBaselines, model: Model) -> Iterator[str]:
     if model.beats_baselines:
         yield f"By {measure}, the model is significantly better than every baseline (adjusted p below {level:.2g})."
     else:
-        yield f"By {measure}, there is no significant improvement over at least one baseline, which may be enough."
+        fitted = [each["algorithm"] for each in found.baselines if not each["failed"]]
+        yield f"{no_improvement(fitted)} By {measure}, a baseline may be enough."
 
 
 def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
@@ -634,7 +635,10 @@ def _cautions(facts: Facts) -> Iterator[str]:
                 "intervals, not on the values."
             )
     if facts.model.beats_baselines is False and linear_model(facts.model) is None:
-        yield "No significant improvement over at least one of the baselines on the same rows."
+        assert facts.baselines is not None
+        yield no_improvement(
+            [each["algorithm"] for each in facts.baselines.baselines if not each["failed"]]
+        )
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:
         gap = train["auc"]["value"] - metrics["auc"]["value"]

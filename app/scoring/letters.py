@@ -15,10 +15,13 @@ from app.platform.errors import Invalid
 from app.platform.sql import Reading, Session
 from app.scoring import reasons
 from app.scoring.json_rows import JsonRows
-from app.scoring.reasons import Reasoner, ReasonOptions, spell_value
+from app.scoring.reasons import MAX_REASONS, RAISES, Reasoner, ReasonOptions, spell_value
 from app.scoring.schemas import RowIdValue
-from app.scoring.scorecard import LOG_ODDS
+from app.scoring.scorecard import LOG_ODDS, Scale
 from app.scoring.service import Served
+
+LEAST_SHARE = 0.05
+"""Of what all reasons add to a score: a letter states no smaller reason."""
 
 
 class LetterReason(Resource):
@@ -30,6 +33,8 @@ class LetterReason(Resource):
     """Features of the reason."""
     contribution: float
     """Amount added to the score relative to the reference."""
+    share: float
+    """Fraction of what all reasons, at most 20, add to the score."""
     points_lost: float | None
     """The same in points. Null for a model whose scores are not log odds."""
     has_template: bool
@@ -44,8 +49,10 @@ class Letter(Resource):
     id: RowIdValue
     score: float
     """Score of the row."""
+    points: float | None
+    """Points of the row, as on the scorecard. Null for a model whose scores are not log odds."""
     reasons: list[LetterReason]
-    """The reasons, the largest contribution first."""
+    """The reasons, the largest contribution first, without those whose share is below `least_share`."""
     text: str
     """The paragraphs, separated by empty lines, as plain text. Escape it before you put it into HTML. Paragraphs that
     occur twice are written once."""
@@ -60,6 +67,11 @@ class LettersAnswer(Resource):
     codes."""
     reference_score: float
     """Score of the reference."""
+    cutoff_points: float | None
+    """Points at the cutoff of the alias: rows with at most these are flagged. Null unless the request names an alias
+    with a cutoff. Null like `points`, too."""
+    least_share: float
+    """Reasons with a smaller share are left out."""
     letters: list[Letter]
     """The letters, in the order of the rows."""
 
@@ -73,24 +85,27 @@ class LetterWriter:
     reasoner: Reasoner
     entries: Sequence[StoredReasonEntry]
     """The reason codes that the reasoner uses."""
-    pdo: float
+    n: int
+    """Most reasons of a letter."""
+    scale: Scale
 
     def write(self, rows: JsonRows) -> LettersAnswer:
         """Raises Invalid if a letter needs points that the model does not have."""
-        return _write_letters(
-            self.served, self.algorithm, self.reasoner, rows, self.entries, self.pdo
-        )
+        return _write_letters(self, rows)
 
 
 def prepare(
     reading: Reading,
     owner: str,
     served: Served,
-    options: ReasonOptions,
-    pdo: float,
+    n: int,
+    reference: str,
+    scale: Scale,
     given: Sequence[StoredReasonEntry] | None = None,
 ) -> LetterWriter:
-    """Use the `given` reason codes, or the stored ones. Raises Invalid for unsupported reasons or unfit codes."""
+    """Write up to `n` reasons with the `given` reason codes, or the stored ones. Raises Invalid for unsupported reasons
+    or unfit codes.
+    """
 
     def check(session: Session) -> None:
         model = models.find(session, owner, served.model_id)
@@ -98,6 +113,7 @@ def prepare(
 
     if given is not None:
         reading(check)
+    options = ReasonOptions(MAX_REASONS, reference, RAISES)
     reasoner = reasons.prepare(reading, owner, served, options, given)
 
     def read_entries(session: Session) -> tuple[str, Sequence[StoredReasonEntry]]:
@@ -112,36 +128,55 @@ def prepare(
         return model.algorithm, reason_codes.read(session, owner, model.name, revision).row.entries
 
     algorithm, entries = reading(read_entries)
-    return LetterWriter(served, algorithm, reasoner, entries, pdo)
+    return LetterWriter(served, algorithm, reasoner, entries, n, scale)
 
 
-def _write_letters(
-    served: Served,
-    algorithm: str,
-    reasoner: Reasoner,
-    rows: JsonRows,
-    entries: Sequence[StoredReasonEntry],
-    pdo: float,
-) -> LettersAnswer:
-    by_code = {each["code"]: letter for each in entries if (letter := each.get("letter"))}
-    has_points = algorithm in LOG_ODDS
+def _check_points(
+    entries: Sequence[StoredReasonEntry], algorithm: str, cutoff: float | None
+) -> None:
+    """Raise Invalid for letters with points that the model or the request does not have."""
+    for each in entries:
+        template = each.get("letter")
+        if template and algorithm not in LOG_ODDS and templates.uses(template, *templates.POINTS):
+            raise Invalid(
+                f"the letter of code {each['code']} has points, but scores of the algorithm {algorithm} are not log "
+                f"odds: use {' or '.join(LOG_ODDS)}, or a letter without points",
+                code="no_points",
+            )
+        if template and cutoff is None and templates.uses(template, "cutoff_points"):
+            raise Invalid(
+                f"the letter of code {each['code']} has {{cutoff_points}}, but the request names no alias with a "
+                "cutoff",
+                code="no_points",
+            )
+
+
+def _write_letters(of: LetterWriter, rows: JsonRows) -> LettersAnswer:
+    served, scale = of.served, of.scale
+    by_code = {each["code"]: letter for each in of.entries if (letter := each.get("letter"))}
+    has_points = of.algorithm in LOG_ODDS
+    cutoff = (
+        scale.total(served.flag_threshold)
+        if has_points and served.flag_threshold is not None
+        else None
+    )
+    _check_points(of.entries, of.algorithm, cutoff)
     X = rows.X
     scores = served.ranker.score_rows(X)
-    found = reasoner.of(X, scores)
+    found = of.reasoner.of(X, scores)
     ids = [None] * len(X) if rows.ids is None else rows.ids.to_pylist()
     names, categories = list(served.features.names), served.ranker.categories_
     answers = []
     for i, row in enumerate(found.as_json()):
-        stated = []
-        for each in row:
+        stated: list[LetterReason] = []
+        total = math.fsum(each["contribution"] for each in row)
+        points = scale.total(float(scores[i])) if has_points else None
+        for each in row[: of.n]:
+            share = each["contribution"] / total
+            if share < LEAST_SHARE:
+                break
             template = by_code.get(each["code"])
-            if template is not None and not has_points and templates.uses(template, "points_lost"):
-                raise Invalid(
-                    f"the letter of code {each['code']} has {{points_lost}}, but scores of the algorithm {algorithm} "
-                    f"are not log odds: use {' or '.join(LOG_ODDS)}, or a letter without it",
-                    code="no_points",
-                )
-            lost = each["contribution"] * pdo / math.log(2.0) if has_points else None
+            lost = each["contribution"] * scale.factor if has_points else None
             places = [names.index(name) for name in each["columns"]]
             values = {
                 "feature": ", ".join(each["columns"]),
@@ -150,7 +185,9 @@ def _write_letters(
                     or "missing"
                     for j in places
                 ),
+                "points": "" if points is None else str(round(points)),
                 "points_lost": "" if lost is None else str(round(lost)),
+                "cutoff_points": "" if cutoff is None else str(round(cutoff)),
                 "text": each["text"],
                 "code": each["code"] or "",
             }
@@ -159,6 +196,7 @@ def _write_letters(
                     code=each["code"],
                     features=each["columns"],
                     contribution=each["contribution"],
+                    share=share,
                     points_lost=lost,
                     has_template=template is not None,
                     paragraph=each["text"]
@@ -168,11 +206,19 @@ def _write_letters(
             )
         paragraphs = dict.fromkeys(each.paragraph for each in stated)
         answers.append(
-            Letter(id=ids[i], score=float(scores[i]), reasons=stated, text="\n\n".join(paragraphs))
+            Letter(
+                id=ids[i],
+                score=float(scores[i]),
+                points=points,
+                reasons=stated,
+                text="\n\n".join(paragraphs),
+            )
         )
     return LettersAnswer(
         model_id=served.model_id,
         revision=found.described["dictionary"],
         reference_score=found.described["score"],
+        cutoff_points=cutoff,
+        least_share=LEAST_SHARE,
         letters=answers,
     )

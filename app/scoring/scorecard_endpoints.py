@@ -28,9 +28,9 @@ from app.scoring.endpoints import BesideDep
 from app.scoring.json_rows import IdAndIgnored
 from app.scoring.letters import LettersAnswer
 from app.scoring.points import PointsAnswer, PointsCutoff, RoundingEffect
-from app.scoring.reasons import MAX_REASONS, RAISES, ReasonOptions
+from app.scoring.reasons import MAX_REASONS
 from app.scoring.schemas import ROWS_BODY, Cell
-from app.scoring.scorecard import Pdo, ScaleDep
+from app.scoring.scorecard import ScaleDep
 from app.scoring.table_rows import bounds_of
 
 MAX_PREVIEWED = 100
@@ -228,10 +228,11 @@ async def write_letters(
     fields: BesideDep,
     reasons_: ReasonsInLetter = 4,
     reference: LetterReference = "negative",
-    pdo: Pdo = 20,
+    scale: ScaleDep,
 ) -> Response:
     """Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
-    paragraph that the reason codes define (`letter`). Reasons and their errors are those of `…/score`.
+    paragraph that the reason codes define (`letter`). Reasons and their errors are those of `…/score`, points those of
+    `…/points`.
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
@@ -241,8 +242,9 @@ async def write_letters(
     def work() -> bytes:
         bounds = bounds_of(context.settings, len(body))
         rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
-        options = ReasonOptions(reasons_, reference, RAISES)
-        writer = letters.prepare(context.db.reading, caller.owner, served, options, pdo)
+        writer = letters.prepare(
+            context.db.reading, caller.owner, served, reasons_, reference, scale
+        )
         answer = writer.write(rows)
         return orjson.dumps(answer.model_dump(mode="json"))
 
@@ -265,7 +267,7 @@ async def preview_letters(
     caller: CallerDep,
     reasons_: ReasonsInLetter = 4,
     reference: LetterReference = "negative",
-    pdo: Pdo = 20,
+    scale: ScaleDep,
 ) -> LettersAnswer:
     """Return the letters of rows as `…/letters` would if the name had these reason codes. Nothing is stored. Returns
     the same errors as `…/letters` and as replacing the reason codes. Features of other versions are unknown.
@@ -274,9 +276,8 @@ async def preview_letters(
     entries = [entry.as_stored() for entry in body.entries]
 
     def work() -> LettersAnswer:
-        options = ReasonOptions(reasons_, reference, RAISES)
         writer = letters.prepare(
-            context.db.reading, caller.owner, served, options, pdo, given=entries
+            context.db.reading, caller.owner, served, reasons_, reference, scale, given=entries
         )
         rows = json_rows.of_objects(
             served.features, body.rows, IdAndIgnored(), MAX_PREVIEWED, lenient=False

@@ -192,7 +192,7 @@ def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: floa
     times, counts = np.unique(time, return_counts=True)
     n_later = cut(counts[::-1], fraction)
     later = time >= times[-n_later] if n_later else np.zeros(len(time), dtype=bool)
-    return _checked(table, _before_and_after(table, ~later, later), None)
+    return _checked(table, _before_and_after(table, ~later, later), None, int(later.sum()))
 
 
 def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) -> list[RowSplit]:
@@ -205,6 +205,7 @@ def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) 
             table,
             _before_and_after(table, stretch < k, stretch == k),
             f"window {k} of {folds}",
+            int((stretch == k).sum()),
         )
         for k in range(1, folds + 1)
     ]
@@ -218,14 +219,18 @@ def _before_and_after(
     return RowSplit(np.flatnonzero(before), np.flatnonzero(after))
 
 
-def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
-    """Raise Invalid if a part lacks rows of a class."""
+def _checked(table: Table, row_split: RowSplit, which: str | None, later: int = 0) -> RowSplit:
+    """Raise Invalid if a part lacks rows of a class. `later` counts the later rows before those of known groups are
+    left out.
+    """
     of = "" if which is None else f" of {which}"
     try:
         check_classes(table.y[row_split.train], f"the training part{of}")
         check_classes(table.y[row_split.test], f"the validation part{of}")
     except Invalid as error:
         ways_out = WAYS_OUT
+        if (left_out := later - len(row_split.test)) > 0:
+            ways_out = f"{left_out} later rows are left out, because their groups have earlier rows, too; {ways_out}"
         if table.time is not None:
             ways_out += "; set validation.time_column to null to split the rows at random"
         raise Invalid(f"{error.detail}: {ways_out}", code=error.code) from error

@@ -1401,7 +1401,7 @@ def preview_dataset(dataset_id: str, /, **fields: Unpack[PreviewDataset]) -> Api
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}/preview", record_of(types.Preview), {**fields})
 
-class PreviewLetters(TypedDict, total=False):
+class PreviewLetters(BaseScore, total=False):
     reasons: Annotated[int | None, 'Maximum number of reasons.']
     reference: Annotated[Literal["negative", "average"] | str | None, 'Row that the reasons compare with: the average negative or the average training row.']
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
@@ -3804,7 +3804,7 @@ def withdraw_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRe
     """
     return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/withdraw", record_of(types.AliasRequest))
 
-class WriteLetters(RowFields, total=False):
+class WriteLetters(RowFields, BaseScore, total=False):
     reasons: Annotated[int | None, 'Maximum number of reasons.']
     reference: Annotated[Literal["negative", "average"] | str | None, 'Row that the reasons compare with: the average negative or the average training row.']
     pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
@@ -3814,7 +3814,8 @@ def write_letters(ref: str, /, **fields: Unpack[WriteLetters]) -> ApiRequest[typ
     """Write the letters of rows.
 
     Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
-    paragraph that the reason codes define (`letter`). Reasons and their errors are those of `…/score`.
+    paragraph that the reason codes define (`letter`). Reasons and their errors are those of `…/score`, points those of
+    `…/points`.
 
     Scope: `score`.
 

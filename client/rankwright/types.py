@@ -1890,6 +1890,8 @@ class Drift(Record):
     """True if any test reports a change. A feature counts only if it has at least 1 % of the importance."""
     summary: str
     """The result in one sentence."""
+    findings: list[str] | None = None
+    """What else has changed or was not tested, the most important first. Default: `[]`."""
     areas: list[AreaDrift]
     """Change of the AUC and the other ranking metrics."""
     prevalence: AreaDrift | None = None
@@ -3337,8 +3339,10 @@ class Letter(Record):
     """Id of the row, if `id` was requested."""
     score: float
     """Score of the row."""
+    points: float | None
+    """Points of the row, as on the scorecard. Null for a model whose scores are not log odds."""
     reasons: list[LetterReason]
-    """The reasons, the largest contribution first."""
+    """The reasons, the largest contribution first, without those whose share is below `least_share`."""
     text: str
     """The paragraphs, separated by empty lines, as plain text. Escape it before you put it into HTML.
     Paragraphs that occur twice are written once.
@@ -3353,6 +3357,8 @@ class LetterReason(Record):
     """Features of the reason."""
     contribution: float
     """Amount added to the score relative to the reference."""
+    share: float
+    """Fraction of what all reasons, at most 20, add to the score."""
     points_lost: float | None
     """The same in points. Null for a model whose scores are not log odds."""
     has_template: bool
@@ -3371,6 +3377,12 @@ class LettersAnswer(Record):
     """
     reference_score: float
     """Score of the reference."""
+    cutoff_points: float | None
+    """Points at the cutoff of the alias: rows with at most these are flagged. Null unless the request
+    names an alias with a cutoff. Null like `points`, too.
+    """
+    least_share: float
+    """Reasons with a smaller share are left out."""
     letters: list[Letter]
     """The letters, in the order of the rows."""
 
@@ -3582,6 +3594,8 @@ class LiveAlias(Record):
     """The feedback settings. Null: its decisions are not recorded."""
     open_alarms: int
     """Number of alarms that nobody has acknowledged."""
+    alarms_since: str | None
+    """Start of the first period that raised one of these alarms. Null without one."""
     tested_until: str | None
     """End of the last period that the monitor has tested. Null if there was no test."""
 
@@ -3959,11 +3973,12 @@ class ModelCheck(Record):
     """The result in one sentence."""
     evaluation_id: str | None
     """The evaluation that the result is based on. Null without one."""
-    evidence: Literal['validation', 'cross_fitted', 'later_rows', 'evaluation'] | None
+    evidence: Literal['validation', 'cross_fitted', 'later_rows', 'evaluation', 'monitor'] | None
     """Rows that the result is based on. `validation`: the validation rows of the training. `cross_fitted`:
     the calibration's rows, each predicted by a calibration of other rows; this does not test later
     rows. `later_rows`: the last time window of the validation, with a calibration of the windows
-    before. `evaluation`: the rows of `evaluation_id`. Null without evidence.
+    before. `evaluation`: the rows of `evaluation_id`. `monitor`: recorded decisions, which raised an
+    alarm that nobody has acknowledged. Null without evidence.
     """
     margin: float | None
     """Largest difference that is considered negligible. `stable`: drop of the AUC, the C-index or the
@@ -3986,7 +4001,8 @@ class ModelCheck(Record):
     """The measurements that the answer is based on. `ranks`: metrics of the validation, and
     `random_splits` if they show a significant effect of time. `beats_baselines`: the baselines.
     `probabilities`: `in_the_large`, `slope`, `shape`. `stable`: metrics of the ranking, `scores`,
-    `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`.
+    `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`. With the evidence
+    `monitor`: the families of the alarms.
     """
     missing: list[str]
     """Those that were not taken or have no value. Then `words` does not speak of them, except to say why
@@ -3994,7 +4010,7 @@ class ModelCheck(Record):
     """
     details: list[str]
     """The values behind `words`, one sentence each. `groups`: each significant difference, and the ratios
-    of the four-fifths rule. Empty for other checks.
+    of the four-fifths rule. `monitor`: further alarms, and what the check says without them.
     """
 
 class ModelChecks(Record):

@@ -383,7 +383,7 @@ def _evaluation(evaluation: Evaluation) -> str:
         *drift.scores,
     ]
     lines = [f"  {'!' if test.changed else ' '} {test.words}" for test in tests]
-    return "\n".join([shown, "", drift.summary, *lines])
+    return "\n".join([shown, "", drift.summary, *(drift.findings or []), *lines])
 
 
 def _groups(found: types.EvaluatedGroups) -> list[str]:

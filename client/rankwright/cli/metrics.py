@@ -98,8 +98,9 @@ def report(model: types.Model, metrics: Metrics, plot: Plot | None) -> str:
         more.append(f"monotone ({proof.verdict.replace('_', ' ')}): {kept}")
     if model.beats_baselines is not None:
         more.append(
-            f"{'significantly' if model.beats_baselines else 'not significantly'} better than the baselines "
-            "(logistic regression and an SVM for the AUC)"
+            "significantly better than each baseline that was trained"
+            if model.beats_baselines
+            else "not significantly better than each baseline that was trained; `rankwright checks` names them"
         )
     return "\n\n".join([shown, *more])
 

@@ -7,11 +7,31 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from rankwright.types import Evaluation, Gain
 
+from app.console.evaluation import say_caught
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
 
 CSV = {"Content-Type": "text/csv"}
+
+
+def evaluated(over: str, share: float = 0.1) -> Evaluation:
+    one = {"share": share, "threshold": 1.0, "value": 0.466, "low": 0.415, "high": 0.518}
+    values = [{"over": over, "area": None, "recalls": [one], "reason": None}]
+    return Evaluation.from_json({"amounts": {"column": "amount", "values": values}})
+
+
+def test_the_amount_at_the_top_is_compared_with_the_positives_there() -> None:
+    recall = {"value": 0.337, "low": 0.306, "high": 0.371}
+    gains = [Gain.from_json({"share": share, "recall": recall}) for share in (0.05, 0.1)]
+    said = say_caught(evaluated("rows"), gains)
+    assert re.findall(r"[\d.]+ %", said) == ["10 %", "47 %", "42 %", "52 %", "34 %", "31 %", "37 %"]
+    # Not of another fraction of the rows, nor of the negatives, nor without amounts.
+    assert say_caught(evaluated("rows", 0.2), gains) == ""
+    assert say_caught(evaluated("negatives"), gains) == ""
+    assert say_caught(evaluated("rows"), gains[:1]) == ""
+    assert say_caught(Evaluation.from_json({"amounts": None}), gains) == ""
 
 
 def loans(rows: int, seed: int, year: int, shift: float = 0.0, *, label: bool = True) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import pytest
 from rankwright.types import MonitoredPeriod, OutcomeRule
 
 from app.console.monitoring import Month, PeriodRow, by_month, newest_tests, period_row
@@ -24,7 +26,7 @@ def version(rows: int, flagged: int, threshold: float | None = 1.0, **known: int
 
 
 def made(family: str, status: str, value: float | None = None, **more: Any) -> dict[str, Any]:
-    return {"family": family, "status": status, "value": value, **more}
+    return {"family": family, "status": status, "value": value, "window": None, **more}
 
 
 def period(
@@ -70,9 +72,9 @@ def test_the_counts_of_a_month_are_those_of_its_periods() -> None:
     june, may = by_month([JUNE, *MAY])
     assert (june.name, may.name) == ("2026-06", "2026-05")
     assert (may.decisions, may.lost) == (250, 4)
-    assert may.flagged == (40, 200)  # of decisions with a threshold
-    assert may.positives == (27, 190)
-    assert may.precision == (16, 32)
+    assert may.flagged == (40, 200, 1.0)  # of decisions with a threshold
+    assert may.positives == (27, 190, 1.0)
+    assert may.precision == (16, 32, 1.0)
     assert may.precision.value == 0.5
     assert may.aucs == [0.7]
     assert may.psi == 0.05
@@ -85,15 +87,42 @@ def test_outcomes_that_are_not_final_are_not_counted() -> None:
     assert june.flagged.value == 0.1
     assert june.mature == []
     for fraction in (june.positives, june.precision):
-        assert (fraction, fraction.value) == ((0, 0), None)
+        assert (fraction, fraction.value) == ((0, 0, 1.0), None)
     assert (june.aucs, june.psi, june.column_psi()) == ([], None, {})
     assert (june.alarms, june.is_tested) == ([], False)
     assert (JUNE.missing, JUNE.final_at) == (None, "2026-07-08")
     # A month with final and later periods: its outcomes are those of the final ones.
     mixed = Month("2026-05", [JUNE, *MAY])
-    assert (mixed.decisions, mixed.positives) == (290, (27, 190))
+    assert (mixed.decisions, mixed.positives) == (290, (27, 190, 1.0))
     # Final without an outcome is missing.
     assert [each.missing for each in MAY] == [50, 10]
+
+
+def test_a_rate_has_wilsons_interval_which_recurring_entities_widen() -> None:
+    def month(*inflations: float) -> Month:
+        windows = [{"inflation": each} for each in inflations]
+        rows = [
+            period(
+                "2026-05-04",
+                "2026-05-11",
+                made("ranking", "passed", 0.7, window=w),
+                versions=[FINAL],
+            )
+            for w in windows
+        ]
+        return Month("2026-05", rows)
+
+    def wilson(part: float, whole: float) -> list[float]:
+        z = 1.959963984540054
+        middle = (part + z * z / 2.0) / (whole + z * z)
+        half = z / (whole + z * z) * math.sqrt(part * (whole - part) / whole + z * z / 4.0)
+        return [middle - half, middle + half]
+
+    alone, weeks = month(3.0), month(1.0, 1.5)
+    assert alone.precision.interval == pytest.approx(wilson(8, 16))  # one period: nobody comes back
+    assert weeks.precision.interval == pytest.approx(wilson(16 / 1.5, 32 / 1.5))
+    assert weeks.positives.interval == pytest.approx(wilson(24 / 1.5, 180 / 1.5))
+    assert Month("2026-06", [JUNE]).precision.interval is None
 
 
 def test_the_newest_test_of_each_family_is_the_conclusion() -> None:

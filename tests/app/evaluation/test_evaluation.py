@@ -14,6 +14,7 @@ from sqlalchemy import select, update
 from app.datasets import service as datasets
 from app.evaluation import evaluations
 from app.evaluation.comparisons import COMPARISONS
+from app.evaluation.drift import say_drift
 from app.evaluation.evaluations import EVALUATIONS
 from app.jobs import service as jobs
 from app.jobs.kinds import status_of
@@ -125,7 +126,7 @@ def test_drift_where_nothing_and_where_much_has_changed(
     moved = evaluate(bench, model.id, People(500, 3, shift=1.0).upload(bench))
     assert moved.drift is not None
     assert all(shift["changed"] and shift["higher"] > 0.6 for shift in moved.drift["scores"])
-    assert "scores of the positives" in moved.drift["summary"]
+    assert "scores of the positives" in say_drift(moved.drift)
     first, *others = moved.drift["features"]
     assert (first["name"], first["changed"], first["importance"] > 0.2) == ("a", True, True)
     assert first["psi"]["low"] > 0.5
@@ -142,10 +143,13 @@ def test_drift_where_nothing_and_where_much_has_changed(
     ends = [each["high"] for each in first["bins"][:-1]]
     assert ends == sorted(ends) == [each["low"] for each in first["bins"][1:]]
     assert not any(each["changed"] for each in others)
-    assert "a (PSI " in moved.drift["summary"]
+    assert "a (PSI " in say_drift(moved.drift)
     (large, _, _) = moved.drift["probabilities"]
     assert large["high"] < 0
-    assert "Probabilities are too high" in moved.drift["summary"]
+    assert "Probabilities are too high" in say_drift(moved.drift)
+    # The ranking is the conclusion, and what was not tested comes last.
+    assert "ranks" in moved.drift["summary"] or "ranking" in moved.drift["summary"]
+    assert moved.drift["summary"] not in moved.drift["findings"]
     assert moved.metrics is not None
     cutoff = moved.metrics["operating_point"]  # the threshold that flagged a tenth of the negatives
     assert cutoff["fpr"]["value"] > 0.2
@@ -176,7 +180,9 @@ def test_another_share_of_positives_is_told_where_the_order_holds(bench: Workben
         assert large[name] == evaluated[name]
     assert drift["prevalence"]["change"]["low"] > 0.1
     for said in ("Probabilities are too low", "More rows are positive", "has not changed signif"):
-        assert said in drift["summary"]
+        assert said in say_drift(drift)
+    assert "has not changed signif" in drift["summary"]
+    assert len(drift["findings"]) >= 2
 
 
 def test_words_and_gaps_that_move_are_told(bench: Workbench) -> None:
@@ -365,7 +371,7 @@ def test_rows_in_time_are_tested_as_series_and_without_times_not_at_all(
     sentences(features["a"]["reason"])
     sentences(features["a"]["words"])
     sentences(untimed["scores"][0]["words"])
-    sentences(untimed["summary"].rpartition(" Not tested")[2])
+    sentences(untimed["findings"][-1])
 
 
 def test_rows_sorted_by_their_label_are_tested(bench: Workbench) -> None:

@@ -69,9 +69,8 @@ def test_each_reason_is_given_for_what_it_prevented() -> None:
         ],
         "scores": [untested("tied", of="all")],
     }
-    said = after_recalibration(drift)["summary"]
-    assert "Not tested: 1 feature (few rows)." in said
-    assert "Not tested: 1 feature, all scores (tied)." in said
+    said = after_recalibration(drift)["findings"]
+    assert said == ["Not tested: a (few rows).", "Not tested: b, all scores (tied)."]
 
 
 def area(auc: float, rows: int, rng: np.random.Generator) -> Interval:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from sqlalchemy import delete, select
 
+from app.evaluation.checks import ModelCheck, check_model
 from app.feedback import alarms as alarm_service
 from app.feedback import monitor_results, monitoring, shadow
 from app.feedback.monitor_repository import MonitoredAlias
@@ -168,6 +169,22 @@ def test_a_fall_of_the_auc_raises_an_alarm_and_no_fall_raises_none(
     assert alarm.period_start >= MONDAY + 3 * WEEK
     assert alarm.found["value"] < alarm.found["expected"] - 0.05
     assert ranking[2].found["alpha_spent"] == pytest.approx(0.02 * 3 / 52)
+    # The open alarm contradicts the check of the model, and no other check; an acknowledged one does not.
+    contradicted = {each.name for each in checks(bench) if each.evidence == "monitor"}
+    stable = next(each for each in checks(bench) if each.name == "stable")
+    assert contradicted == {
+        {"ranking": "stable", "unlabelled": "stable", "calibration": "probabilities"}[each.family]
+        for each in alarms(bench.db)
+    }
+    assert (stable.passed, stable.used[0], stable.evaluation_id) == (False, "ranking", None)
+    assert f"{alarm.found['value']:.3f}" in stable.words
+    for each in alarms(bench.db):
+        acknowledge(bench, each, "keep")
+    assert {each.evidence for each in checks(bench)}.isdisjoint({"monitor"})
+
+
+def checks(bench: Workbench) -> list[ModelCheck]:
+    return bench.db.reading(check_model, OWNER, "m@live")[1]
 
 
 def test_corrections_do_not_change_a_closed_test(bench: Workbench, world: World) -> None:

@@ -39,7 +39,7 @@ DETECTABLE = {
 
 def test_a_detectable_drop_has_its_probability() -> None:
     said = say_detectable("week", DETECTABLE)
-    for number in ("0.038", "0.019", "1.25", "2,000", "1,000 positives", "3 periods"):
+    for number in ("0.038", "0.019", "1.25", "2,000", "1,000 independent positives", "3 periods"):
         assert number in said
     assert said.count("80 %") == 3
     # Nothing is claimed beyond what was measured.

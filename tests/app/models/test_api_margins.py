@@ -107,6 +107,15 @@ def test_where_nothing_is_known_it_says_why(small: Service, client: httpx.Client
         assert held_out["value"] == pytest.approx(held_out["risk"] + held_out["epsilon"])
 
 
+def test_rows_that_come_in_groups_have_no_bound(small: Service, client: httpx.Client) -> None:
+    head, *lines = table(400).splitlines()
+    grouped = "\n".join([f"{head},who", *(f"{line},{k // 4}" for k, line in enumerate(lines))])
+    job = small.train(client, small.upload(client, grouped, group="who"), algorithm=LINEAR)
+    for bound in client.get(f"/v1/models/{job['output']['id']}/bounds").json()["bounds"]:
+        assert (bound["value"], bound["epsilon"], bound["applies"]) == (None, None, False)
+        assert len(bound["reasons"]) == 1
+
+
 def test_bad_queries_are_refused_by_name(client: httpx.Client, bounds: str, margins: str) -> None:
     for address, wrong in ((bounds, WRONG_OF_BOUNDS), (margins, WRONG_OF_MARGINS)):
         for query, parameter in wrong.items():

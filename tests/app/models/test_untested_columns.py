@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.models.column_drift import compare_column
-from app.models.row_order import NO_TIME, TOO_DEPENDENT, SampledRows
+from app.models.row_order import IS_TIME, NO_TIME, TOO_DEPENDENT, SampledRows
 from app.models.score_drift import compare_scores, sample_of
 from app.platform.documents import ColumnProfile, TableProfile
 
@@ -56,6 +56,13 @@ def test_a_column_in_the_order_of_time(name: str) -> None:
     found = compare_column(unknown, {**table, "rows": 15.0}, bins, rows, 0.95)
     assert found["psi"] is None
     assert found["reason"] != TOO_DEPENDENT or name in ("break", "trend")
+    # The column of times has no test over time; another column of times changes nothing.
+    for time, reason in (
+        ("a", IS_TIME),
+        ("b", compare_column(profile, table, bins, rows, 0.95)["reason"]),
+    ):
+        ordered = SampledRows(np.arange(values.size), time=time)
+        assert compare_column(profile, table, bins, ordered, 0.95)["reason"] == reason
 
 
 def _check(name: str, found: dict[str, object]) -> None:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from app.models.letters import MAX_FILLED, Fault, fill, parse
@@ -14,7 +15,8 @@ from tests.app.refusals import refused
 from tests.app.scoring.test_scorecard import people, train
 from tests.sentences import Sentences
 
-CODES = "/v1/models/card/reason-codes"
+CARD = "/v1/models/card"
+CODES = f"{CARD}/reason-codes"
 ROWS = [{"amount": 17.5, "purpose": "car"}, {"amount": None, "purpose": None}]
 
 
@@ -54,9 +56,9 @@ def test_a_letter_has_the_paragraphs_of_the_reasons(
         found["letters"], scored["scores"], scored["reasons"], strict=True
     ):
         assert one["score"] == score
-        assert [each["contribution"] for each in one["reasons"]] == [
-            each["contribution"] for each in reasons
-        ]
+        stated = [each["contribution"] for each in one["reasons"]]
+        assert stated == [each["contribution"] for each in reasons][: len(stated)]
+        assert stated == sorted(stated, reverse=True)
         for each in one["reasons"]:
             assert each["points_lost"] == pytest.approx(each["contribution"] * 40 / math.log(2))
             assert each["has_template"] is (each["code"] == "R1")
@@ -68,6 +70,64 @@ def test_a_letter_has_the_paragraphs_of_the_reasons(
     # without any reason codes the paragraphs are generic
     one = client.post(f"{model}/letters", json={"rows": ROWS}, params={"reasons": 1}).json()
     assert all(len(each["reasons"]) <= 1 for each in one["letters"])
+
+
+def test_reasons_that_add_little_are_not_in_a_letter(
+    service: Service, client: httpx.Client
+) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(600, 4))
+    y = X @ [3.0, 1.0, 0.5, 0.3] + rng.normal(size=600) > 0
+    lines = [
+        f"{','.join(f'{v:.3f}' for v in x)},{'yes' if one else 'no'}"
+        for x, one in zip(X, y, strict=True)
+    ]
+    text = "\n".join(["a,b,c,d,bad", *lines, ""])
+    dataset = service.upload(client, text, label="bad", positive="yes")
+    model = train(service, client, dataset, name="scorecard")
+    rows = [dict(zip("abcd", map(float, x), strict=True)) for x in X[:300].round(3)]
+    found = client.post(f"{model}/letters?reasons=20", json={"rows": rows}).json()
+    reasons = client.post(f"{model}/score?reasons=20", json={"rows": rows}).json()["reasons"]
+    assert found["least_share"] == 0.05
+    left_out = 0
+    for letter, every in zip(found["letters"], reasons, strict=True):
+        total = sum(each["contribution"] for each in every)
+        shares = [each["contribution"] / total for each in every]
+        assert [each["share"] for each in letter["reasons"]] == pytest.approx(
+            [share for share in shares if share >= 0.05]
+        )
+        left_out += sum(share < 0.05 for share in shares)
+    assert left_out
+    # Fewer reasons have the same shares.
+    two = client.post(f"{model}/letters?reasons=2", json={"rows": rows}).json()
+    for few, many in zip(two["letters"], found["letters"], strict=True):
+        assert few["reasons"] == many["reasons"][:2]
+
+
+def test_letters_have_the_points_of_the_row_and_of_the_cutoff(
+    client: httpx.Client, model: str
+) -> None:
+    alias = client.put(
+        f"{CARD}/aliases/live", json={"model_id": "card:1", "guarantee": {"flagged": 0.2}}
+    ).json()
+    scale = {"pdo": 40, "base_score": 500, "base_odds": 20}
+    letter = "A score of {points} (cutoff {cutoff_points})."
+    assert put(client, entry("R1", "amount", letter)).status_code == 201
+    found = client.post("/v1/models/card@live/letters", params=scale, json={"rows": ROWS}).json()
+    points = client.post(f"{model}/points", params=scale, json={"rows": ROWS}).json()["rows"]
+    cutoff = client.get(
+        f"{model}/scorecard/cutoff", params=scale | {"threshold": alias["cutoff"]["threshold"]}
+    ).json()
+    assert found["cutoff_points"] == pytest.approx(cutoff["points"])
+    assert [each["points"] for each in found["letters"]] == pytest.approx(
+        [each["points"] for each in points]
+    )
+    expected = f"A score of {round(points[0]['points'])} (cutoff {round(cutoff['points'])})."
+    assert expected in found["letters"][0]["text"]
+    # Without the alias there is no cutoff to print.
+    refused(client.post(f"{model}/letters", json={"rows": ROWS}), 422, "no_points", "cutoff")
+    put(client, entry("R1", "amount", "{points}"))
+    assert client.post(f"{model}/letters", json={"rows": ROWS}).json()["cutoff_points"] is None
 
 
 def test_points_lost_are_differences_of_points(client: httpx.Client, model: str) -> None:
@@ -130,6 +190,7 @@ def test_points_need_log_odds(service: Service, client: httpx.Client, model: str
     put(client, *(entry("R1", name, "{value}") for name in ("amount", "purpose")))
     found = client.post(f"{other}/letters", json={"rows": ROWS}).json()
     assert all(each["points_lost"] is None for each in found["letters"][0]["reasons"])
+    assert (found["letters"][0]["points"], found["cutoff_points"]) == (None, None)
 
 
 def test_a_preview_is_what_the_stored_codes_would_write(

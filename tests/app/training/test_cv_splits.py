@@ -199,6 +199,22 @@ def test_parts_that_lack_a_class_are_refused() -> None:
         assert by_time is (is_refused and times is not None)
 
 
+def test_a_refusal_counts_the_later_rows_of_groups_that_have_earlier_rows() -> None:
+    table = make(200, 1, times=40)
+    assert table.time is not None
+    recurring = replace(
+        table,
+        group=np.tile(np.arange(20, dtype=np.uint64), 10),
+        time=np.repeat(np.arange(10.0), 20),
+    )
+    apart = replace(table, group=np.arange(200, dtype=np.uint64), y=np.zeros(200, dtype=np.int8))
+    for each, left_out in ((recurring, "60 later rows"), (apart, None)):
+        with pytest.raises(Invalid) as caught:
+            split_rows(each, LATEST | {"fraction": 0.3}, 0)
+        assert ("later rows are left out" in caught.value.detail) is (left_out is not None)
+        assert left_out is None or left_out in caught.value.detail
+
+
 def test_a_search_is_judged_by_later_rows_too() -> None:
     table = make(400, 2, times=400)
     split_data = BipartiteSplitData(table, None, [], {})
