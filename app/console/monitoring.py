@@ -12,6 +12,7 @@ from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
 from rankwright.types import (
+    Alarm,
     AliasShadow,
     Interval,
     LiveAlias,
@@ -84,9 +85,14 @@ async def read_monitoring(page: PageDep) -> Response:
         alarmed=sum(each.open_alarms > 0 for each in found.live),
         untested=sum(each.tested_until is None for each in monitored),
         alarms=alarms,
+        alarms_shown=sorted(alarms.data, key=_importance),
         families=FAMILIES,
         most=MAX_ALIASES,
     )
+
+
+def _importance(of: Alarm) -> int:
+    return list(FAMILIES).index(of.family)
 
 
 def _urgency(of: LiveAlias) -> tuple[bool, bool]:
@@ -130,7 +136,7 @@ async def _show_monitor(
         found=found,
         open_alarms=sorted(
             (each for each in found.alarms if each.acknowledged_at is None),
-            key=lambda each: list(FAMILIES).index(each.family),
+            key=_importance,
         ),
         as_of=None if day is None else day.isoformat(),
         newest=newest_tests(periods),

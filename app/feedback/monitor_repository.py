@@ -89,7 +89,8 @@ def states_of(
     is_open = of_alias(Alarm), Alarm.acknowledged_at.is_(None)
     alarms = select(func.count()).where(*is_open)
     since = select(func.min(Alarm.period_start)).where(*is_open)
-    tested = select(func.max(MonitorTest.period_end)).where(of_alias(MonitorTest))
+    is_made = MonitorTest.found["status"].as_string().in_(("passed", "alarm"))
+    tested = select(func.max(MonitorTest.period_end)).where(of_alias(MonitorTest), is_made)
     key = tuple_(AliasFeedback.name, AliasFeedback.alias, AliasFeedback.revision)
     counted = (each.scalar_subquery() for each in (alarms, since, tested))
     statement = select(AliasFeedback, *counted).where(

@@ -395,7 +395,16 @@ def test_home_and_monitor_show_the_state_of_each_alias(
     alarms = client.get("/v1/alarms?name=m&acknowledged=false").json()["data"]
     tested = client.get("/v1/models/m/aliases/live/monitor").json()["periods"]
     assert live["m"]["open_alarms"] == len(alarms)
-    assert live["m"]["tested_until"] == max(each["end"] for each in tested)
+    made = [
+        each["end"]
+        for each in tested
+        if {"passed", "alarm"} & {test["status"] for test in each["tests"]}
+    ]
+    assert live["m"]["tested_until"] == max(made)
+    assert max(made) < max(
+        each["end"] for each in tested
+    )  # periods without decisions are not tested
+    assert live["m"]["alarms_since"] == min(each["period_start"] for each in alarms)
     assert live["m"]["feedback"]["monitor"]["period"] == "week"
     off = live["plain"]
     assert (off["feedback"], off["open_alarms"], off["tested_until"]) == (None, 0, None)
