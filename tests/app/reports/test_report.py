@@ -125,7 +125,7 @@ def test_a_model_that_is_itself_a_baseline_has_no_verdict_on_baselines() -> None
 
 @pytest.mark.parametrize(
     ("beats", "said"),
-    [(True, "significantly better than every baseline"), (False, "no significant improvement")],
+    [(True, "significantly better than every baseline"), (False, "No significant improvement")],
 )
 def test_the_verdict_on_the_controls(beats: bool, said: str) -> None:
     interval = {"value": 0.9, "low": 0.8, "high": 0.95}
