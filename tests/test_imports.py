@@ -126,6 +126,7 @@ def test_without_identity_providers_their_libraries_are_not_imported(tmp_path: P
     assert held & {"joserfc", "httpx"} == set()
 
 
+@long_form
 def test_the_science_preloads_what_submission_and_scoring_need(tmp_path: Path) -> None:
     code = """
 import importlib.metadata

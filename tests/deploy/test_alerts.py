@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 
 from docs.builder.pages import REPOSITORY
 from tests.app.operations import test_docs_metrics
+from tests.long_form import long_form
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "monitoring"
@@ -200,6 +201,7 @@ def expected(rule: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:
     return {"exp_labels": rule["labels"] | labels, "exp_annotations": texts}
 
 
+@long_form
 def test_each_alert_fires_when_it_should_and_only_then(promtool: str, tmp_path: Path) -> None:
     assert CASES.keys() == ALERTS.keys()
     tests: dict[str, list[dict[str, Any]]] = {"1m": [], "10m": []}  # by interval of evaluation

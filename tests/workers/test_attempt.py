@@ -222,6 +222,7 @@ def test_a_stopped_fit_process_is_replaced_and_its_job_goes_on(
     assert crew.fit_process() != pid
 
 
+@long_form
 @pytest.mark.parametrize("harm", [lambda path: path.write_bytes(b""), *rest(Path.unlink)])
 def test_a_job_whose_checkpoint_is_missing_or_damaged_starts_again(
     crew: Crew, caplog: pytest.LogCaptureFixture, harm: Callable[[Path], object]
@@ -252,6 +253,7 @@ def test_a_process_that_died_idle_costs_no_attempt(crew: Crew) -> None:
     assert crew.fit_process() != pid
 
 
+@long_form
 def test_an_upload_whose_parser_hangs_or_crashes_is_invalid(crew: Crew) -> None:
     """A stopped process does nothing, like one in an endless loop; the next upload gets another process."""
     hung = crew.fit_process()

@@ -79,6 +79,7 @@ def test_where_memory_runs_out_the_fit_goes_first(process: FitProcess) -> None:
     assert int(Path(f"/proc/{process.pid}/oom_score_adj").read_text()) == max(ours, OOM_SCORE)
 
 
+@long_form
 def test_a_job_that_waits_for_a_compiler_says_so(
     process: FitProcess, kernels: Path, tmp_path: Path
 ) -> None:

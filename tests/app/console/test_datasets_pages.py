@@ -307,6 +307,7 @@ GERMAN = "Schaden-Nr;Betrag;Summe;Alter;am;Frist;Ort;Betrug;\n" + "".join(
 )
 
 
+@long_form
 def test_the_preview_says_what_the_service_will_do(
     service: Service, visit: Callable[..., Any]
 ) -> None:
@@ -451,6 +452,7 @@ def two_sheets(tmp_path: Path, notes: Cells) -> dict[str, Any]:
     return {"name": "loans.xlsx", "mimeType": "x/x", "buffer": path.read_bytes()}
 
 
+@long_form
 @pytest.mark.parametrize(("width", "dark"), [(390, True), *rest((1440, False))])
 def test_the_sheet_of_a_workbook_is_chosen_in_the_preview(
     service: Service, visit: Callable[..., Any], tmp_path: Path, width: int, dark: bool
@@ -535,6 +537,7 @@ LETTERS = "x,w,z,letter\n" + "".join(
 )
 
 
+@long_form
 def test_the_rows_to_catch_are_chosen_before_the_upload(
     service: Service, visit: Callable[..., Any]
 ) -> None:

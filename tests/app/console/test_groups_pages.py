@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
 from tests.app.models.test_api_groups import people
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 
 
 @pytest.fixture
@@ -29,6 +29,7 @@ def trained(service: Service) -> tuple[str, dict[str, Any], str]:
     return secret, model, evaluation["id"]
 
 
+@long_form
 @pytest.mark.parametrize(("width", "dark"), [(390, True), *rest((1440, False))])
 def test_the_table_moves_with_the_slider(
     service: Service,

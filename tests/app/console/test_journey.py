@@ -28,7 +28,7 @@ from tests.app.console.hands import Keyboard
 from tests.app.console.loans import loans
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
-from tests.long_form import LONG_FORM, rest
+from tests.long_form import LONG_FORM, long_form, rest
 
 
 @pytest.fixture(scope="module")
@@ -702,6 +702,7 @@ class Day:
 
 
 # By the keyboard alone. The pages' own tests use the mouse, and send forms as a browser without scripts does.
+@long_form
 @pytest.mark.parametrize("width", [1366, *rest(*WIDTHS)])
 def test_a_risk_analysts_day(
     service: Service,

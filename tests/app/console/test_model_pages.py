@@ -19,7 +19,7 @@ from app.console.rendering import percent
 from app.measures import metric as in_words
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
@@ -142,6 +142,7 @@ def assert_marked(page: Any, cutoff: dict[str, Any], probability: float | None =
         assert drawn == pytest.approx(place, abs=0.01), name
 
 
+@long_form
 def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     world: World, ours: Browser, visit: Callable[..., Any]
 ) -> None:
@@ -261,6 +262,7 @@ def test_the_cutoffs_of_aliases_are_shown_and_linked(world: World, ours: Browser
     assert (old.status_code, "nothing was saved" in old.text) == (422, True)
 
 
+@long_form
 def test_what_is_typed_wrongly_is_told_at_its_field(
     world: World, ours: Browser, visit: Callable[..., Any]
 ) -> None:

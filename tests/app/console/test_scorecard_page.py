@@ -13,7 +13,7 @@ import pytest
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
 from tests.app.scoring.test_scorecard import people
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 
 
 class World:
@@ -170,6 +170,7 @@ def long_page(world: World) -> str:
     return f"/console/models/{job['output']['id']}/bins"
 
 
+@long_form
 @pytest.mark.parametrize(("width", "dark"), [(1440, True), *rest((390, False))])
 def test_it_fits_the_window(
     world: World, long_page: str, visit: Callable[..., Any], width: int, dark: bool

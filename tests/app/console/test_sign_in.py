@@ -23,6 +23,7 @@ from app.platform.errors import Unavailable
 from app.platform.tables import BrowserSession
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
+from tests.long_form import rest
 from tests.sentences import Sentences
 
 OPEN = ("/console/sign-in", "/console/oidc", "/console/static")
@@ -286,7 +287,7 @@ def test_a_real_browser_signs_in_over_plain_http(
     assert found == [(None, there.url)] * 2
 
 
-@pytest.mark.parametrize("end", ["sign out", "expire", "revoke"])
+@pytest.mark.parametrize("end", ["revoke", *rest("sign out", "expire")])
 def test_a_stream_of_events_ends_with_its_session(
     service: Service, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:

@@ -22,6 +22,7 @@ from tests.app.training_jobs import sharing
 from tests.app.version_steps import made
 from tests.app.workbench import OWNER, Workbench
 from tests.chaos.disk import Disk
+from tests.long_form import long_form
 
 N_PARTS = 3
 FIELDS = {"name": "people", "label": "left", "positive": "yes"}
@@ -126,6 +127,7 @@ def test_a_part_whose_worker_is_killed_is_read_again_alone(bench: Workbench) -> 
     check_same(bench, found(bench, dataset), found(bench, wanted))
 
 
+@long_form
 def test_killed_at_every_seam_nothing_is_lost_or_doubled(bench: Workbench) -> None:
     texts = bodies()
     wanted = closed(bench, texts)

@@ -412,6 +412,7 @@ def test_check_of_a_query(source: Source) -> None:
         source.run("REVOKE UPDATE ON visible FROM reader")
 
 
+@long_form
 def test_limits(source: Source, tmp_path: Path) -> None:
     """Too many bytes and too long a time end a query with the name of the limit."""
     sql = "SELECT md5(i::text) AS a FROM generate_series(1, 300000) i"

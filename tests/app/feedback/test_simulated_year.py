@@ -16,7 +16,7 @@ from app.feedback.periods import Period, period_at
 from app.feedback.scheduled_tests import CALIBRATION, GUARANTEE, RANKING, StoredTest
 from app.platform.documents import MonitorSettings, StoredGuarantee
 from core.monitoring import CalibrationMeasurement, Measurement, measure_validation, window
-from tests.long_form import LONG_FORM, rest
+from tests.long_form import LONG_FORM, long_form, rest
 
 SETTINGS: MonitorSettings = {"period": "week", "alpha": 0.05, "tolerance": {}, "protected": None}
 GUARANTEED: StoredGuarantee = {"fpr": None, "tpr": None, "flagged": 0.06, "confidence": 0.95}
@@ -162,6 +162,7 @@ def test_a_model_is_calibrated_again_while_a_period_waits() -> None:
     assert [each["since"] for each in before] == [0, 0, 1, 1]
 
 
+@long_form
 @pytest.mark.parametrize("missing", MISSING)
 def test_missing_outcomes_raise_no_alarm_that_they_do_not_explain(missing: str) -> None:
     unexplained, alarms, years = 0, 0, YEARS if LONG_FORM else 1
@@ -176,6 +177,7 @@ def test_missing_outcomes_raise_no_alarm_that_they_do_not_explain(missing: str) 
     assert missing == "at random" or alarms == years
 
 
+@long_form
 def test_an_alarm_that_missing_outcomes_cannot_explain_says_so() -> None:
     year = Year(np.random.default_rng(3), 1.0, changes=3, slope=0.7, missing=(0.02, 0.02))
     alarms = [test for number, _, test in year.tests() if test["status"] == "alarm" and number < 9]

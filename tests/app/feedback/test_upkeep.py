@@ -29,7 +29,7 @@ from app.platform.tables import (
 from tests.app.feedback.mortal_log import keep_house
 from tests.app.feedback.test_api_outcomes import record, send, stored
 from tests.app.live_service import OWNER, STRANGER, Service
-from tests.long_form import one_in, rest
+from tests.long_form import long_form, one_in, rest
 
 EVENT = "2026-01-02"
 
@@ -213,6 +213,7 @@ def blobs_are_named(service: Service) -> None:
     assert there == named
 
 
+@long_form
 @pytest.mark.parametrize("point", ["rewrite", *rest("rewritten")])
 def test_a_killed_process_is_continued(service: Service, client: httpx.Client, point: str) -> None:
     record(service, ["c1", "c2"])

@@ -21,6 +21,7 @@ from tests.fuzz.growth import (
     query_places,
     too_fast,
 )
+from tests.long_form import long_form, one_in
 
 ROUTES = (("GET", b"/console/static/console.css"), ("POST", b"/v1/datasets/validate?label=left"))
 
@@ -43,11 +44,12 @@ def check(meter: Meter, places: list[Place]) -> None:
     assert meter.faults == []
 
 
-@pytest.mark.parametrize("name", HEADERS)
+@pytest.mark.parametrize("name", one_in(4, HEADERS))
 def test_cost_of_a_header(meter: Meter, name: str) -> None:
     check(meter, [place for place in header_places(ROUTES) if place.part == name])
 
 
+@long_form
 def test_cost_of_an_address(meter: Meter, shared: Service) -> None:
     document = shared.app.openapi()
     paths = ("GET /v1/jobs ", "GET /v1/models/{ref} ", "GET /v1/audit ", "GET path")

@@ -31,6 +31,7 @@ from app.scoring import table_rows
 from app.scoring.features import FeatureIndex
 from app.scoring.json_rows import IdAndIgnored, read
 from app.scoring.table_rows import Bounds, TableOptions
+from tests.long_form import one_in
 
 MIB = 1 << 20
 PLAIN = 2 * MIB  # bytes of a body once decompressed
@@ -122,7 +123,7 @@ def _warm() -> None:
     score_table(CSV, gzip.compress(b"x,y\n1,2\n"))
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(3, TABLES))
 def test_memory_of_a_table_to_score(name: str) -> None:
     media_type, make = TABLES[name]
     if media_type == JSON_ARRAY:
@@ -132,7 +133,7 @@ def test_memory_of_a_table_to_score(name: str) -> None:
     assert peak <= MAX_PEAK, peak
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(4, TABLES))
 def test_memory_of_a_table_to_check(tmp_path: Path, name: str) -> None:
     """As `…/validate` reads a table of a dataset, or of a batch."""
     media_type, make = TABLES[name]

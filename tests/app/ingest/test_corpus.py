@@ -1,8 +1,8 @@
 """The corpus of crafted files: each comes to what is expected of it, whatever pieces it is read in.
 
 `make long` reads every file whole and in small pieces, and spoils it many times. Here, of the files that test one rule,
-come to the same kind of outcome and have one format, the first and every sixth of the others are read; every sixth is
-read in pieces, and every twelfth is spoilt.
+come to the same kind of outcome and have one format, the first and every twelfth of the others are read; of all, every
+twelfth is read in pieces, and every twenty-fourth is spoilt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.app.ingest.corpus.all_cases import CASES, FAMILIES
 from tests.app.ingest.corpus.case import Case
 from tests.long_form import LONG_FORM
 
-EVERY, EVERY_SPOILT = (1, 1) if LONG_FORM else (6, 12)
+EVERY, EVERY_SPOILT = (1, 1) if LONG_FORM else (12, 24)
 TIMES = 8 if LONG_FORM else 1
 PIECES = [
     *((delimited, name, size) for name, size in (("BLOCK_BYTES", 16), ("COLUMN_BYTES", 1))),
@@ -35,7 +35,7 @@ families = pytest.mark.parametrize("family", FAMILIES)
 
 
 def chosen(cases: list[Case]) -> list[Case]:
-    """The first file of each kind, and every sixth of the others; all in the long form."""
+    """The first file of each kind, and every twelfth of the others; all in the long form."""
     kinds: set[object] = set()
     first: list[Case] = []
     others: list[Case] = []

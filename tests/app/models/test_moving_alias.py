@@ -15,7 +15,7 @@ from sqlalchemy import Engine, event, select, update
 from app.platform.database import open_database
 from app.platform.tables import ModelAlias
 from tests.app.live_service import NAMES, Service, table
-from tests.long_form import DATABASES, LONG_FORM
+from tests.long_form import DATABASES, LONG_FORM, long_form
 
 ROW = dict.fromkeys(NAMES, 0.25)
 ALIAS = "churn@live"
@@ -179,6 +179,7 @@ IDS = re.compile(rb"(evl|cmp|bat|job)_[0-9a-f]+")
 
 
 # On SQLite nobody can move an alias while another transaction writes.
+@long_form
 @pytest.mark.parametrize("service_on_both", ["postgres"], indirect=True)
 def test_a_job_is_of_one_version(moving: Moving) -> None:
     later = moving.service.upload(moving.client, table(seed=2), name="later")

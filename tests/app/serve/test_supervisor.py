@@ -342,6 +342,7 @@ def test_an_api_process_that_stops_responding_is_replaced(served: Serve) -> None
     assert (now["api 2"], now["worker"]) == (before["api 2"], before["worker"])
 
 
+@long_form
 def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_twice(
     served: Serve,
 ) -> None:

@@ -33,6 +33,7 @@ from tests.app.training_jobs import (
     table_of,
 )
 from tests.app.workbench import quiet
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 BUDGET = {"name": "auto", "parameters": {"budget_seconds": 4.0}}
@@ -185,6 +186,7 @@ def test_training_rows_that_there_is_no_time_to_score(
 _COUNTS = ("positives", "negatives")
 
 
+@long_form
 def test_a_budget_is_whole_whatever_time_compiling_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from core.metrics.pairs import summarise_pairs
 from tests.core.forms import FORMS, draw_rows, numbers_of
 from tests.core.test_stored_artifacts import FOLDER, scored_rows
 from tests.core.threads import on_one_thread_and_on_all
-from tests.long_form import one_in
+from tests.long_form import long_form, one_in
 
 NEEDS = {"Prescott": "sse3", "Haswell": "avx2", "SkylakeX": "avx512vl"}
 OWN_NAMES = {"Prescott": "Katmai"}  # whose kernels are the same
@@ -33,6 +33,7 @@ OWN_NAMES = {"Prescott": "Katmai"}  # whose kernels are the same
 LINES = [name for name in FORMS if "lines" in name]
 
 
+@long_form
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="these are x86's")
 @pytest.mark.parametrize(
     "processor", one_in(3, NEEDS)

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import BinEvidence, evidence_of
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, rest
 from tests.sentences import Sentences
 
 FIVE = np.array([0.3, 0.25, 0.2, 0.15, 0.1])
@@ -113,10 +113,8 @@ def draw(rng: np.random.Generator, n: int, shares: np.ndarray, weights: Any) -> 
     ("n_positives", "n_negatives", "by", "n_bins", "weights"),
     [
         (100, 1000, 0.0, 10, None),  # no information: the interval must contain 0
-        (100, 1000, 0.5, 5, None),
         (100, 1000, 1.0, 5, (0.5, 2.0)),
-        (50, 50, 1.0, 5, None),
-        (1000, 3000, 2.0, 5, None),
+        *rest((100, 1000, 0.5, 5, None), (50, 50, 1.0, 5, None), (1000, 3000, 2.0, 5, None)),
     ],
 )
 def test_the_intervals_cover(

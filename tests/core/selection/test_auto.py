@@ -59,7 +59,7 @@ from core.selection.candidates import (
 )
 from core.selection.planner import NoteKind, Searched
 from core.selection.trial import Trial
-from tests.long_form import one_in
+from tests.long_form import long_form, one_in
 from tests.sentences import Sentences
 
 OF_THE_CLOCK = {NoteKind.ENDED, NoteKind.HURRIED}
@@ -302,6 +302,7 @@ def test_a_budget_ends_before_its_time_only_if_every_phase_has_ended() -> None:
     assert OF_THE_CLOCK & set(kinds_of(hurried))
 
 
+@long_form
 @pytest.mark.parametrize("keeps", [False, True])
 def test_what_its_limit_ended_comes_again_if_there_is_time(*, keeps: bool) -> None:
     """It is then as if it had had the time in its turn; also a fit that could keep what it had."""
@@ -709,6 +710,7 @@ def test_the_last_fit_keeps_its_rounds_when_the_time_is_up(sentences: Sentences)
     assert len(searched.ranker.rounds_) == 1
 
 
+@long_form
 def test_compiling_takes_nothing_of_the_budget() -> None:
     now, steps = [0.0], count()
     factor = float(time.time_ns() % 10**9)  # nothing of it is in the cache
