@@ -167,6 +167,7 @@ class RankAverage(Ranker):
     weights_: Floats
     intercept_: float
     ranks_: list[Ranks]
+    _is_cut_short: bool
 
     def __init__(
         self,
@@ -198,6 +199,18 @@ class RankAverage(Ranker):
             self._mean_ranks([member.score_mixed(mixed) for member in self.members_])
             + self.intercept_
         )
+
+    def keep_length(self) -> bool:
+        """Drop the members without a fit in time. Returns False if one that was stopped cannot keep its length."""
+        templates, is_exact = self._templates(), True
+        self.weights = None if self.weights is None else [self.weights[k] for k in self.kept_]
+        self.members = [templates[k] for k in self.kept_]
+        self.kept_ = list(range(len(self.members)))
+        if self._is_cut_short:
+            for template, fitted in zip(self.members, self.members_, strict=True):
+                is_exact &= fitted.keep_length()
+                template.set_params(**fitted.get_params(deep=False))
+        return is_exact
 
     def takes_categories(self) -> bool:
         return all(member.takes_categories() for member in self._templates())
@@ -332,6 +345,7 @@ class RankAverage(Ranker):
             if not (whole or cut_short):
                 raise
         members = whole or cut_short
+        self._is_cut_short = not whole
         self.kept_ = sorted(members)
         self.members_ = [members[k] for k in self.kept_]
         if len(whole) < len(templates):

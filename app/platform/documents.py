@@ -370,6 +370,20 @@ class Member(TypedDict):
 
 
 @described
+class FoldMembers(TypedDict):
+    """The rankers that `auto` has fitted for a fold."""
+
+    repeat: int
+    """Number of the repetition, from 1."""
+    fold: int
+    """Number of the fold, from 1."""
+    rows: float
+    """Fraction of the fold's training rows that the rankers were fitted on."""
+    members: list[Member]
+    """The rankers, with their numbers of rounds or trees."""
+
+
+@described
 class LeaderboardRow(TypedDict):
     """A candidate of `auto`. Its metrics were measured on the rows that chose it, so those of the best candidates are
     optimistic.

@@ -52,6 +52,7 @@ from app.platform.documents import (
     EvidenceFile,
     FeatureImportance,
     FoldAuc,
+    FoldMembers,
     HeldOutBins,
     Imported,
     LabelValues,
@@ -1639,15 +1640,21 @@ class ModelBaselines(Base):
 
 
 class ModelLeaderboard(Base):
-    """The candidates that `auto` tried for a model, best first."""
+    """The candidates that `auto` tried for a model, best first, and what it has fitted.
+
+    A model that was trained by the plan of another has no budget.
+    """
 
     __tablename__ = "model_leaderboards"
 
     model_id: Mapped[OfModel]
-    budget_seconds: Mapped[float]
+    budget_seconds: Mapped[float | None]
     seconds: Mapped[float]
     candidates: Mapped[Document[list[LeaderboardRow]]]
     members: Mapped[Document[list[Member]]]
+    rows: Mapped[float]
+    folds: Mapped[Document[list[FoldMembers]]]
+    repeatable: Mapped[bool]
     notes: Mapped[list[str]]
 
 

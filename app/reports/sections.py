@@ -377,16 +377,19 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
     rows = [_candidate(each) for each in found.candidates]
     note = "Values are from the rows used to compare candidates and are too optimistic for the best ones."
     number = len(found.members)
-    return [
+    searched = "The plan of another model has"
+    if found.budget_seconds is not None:
+        searched = f"The search took {found.seconds:.3g} s of a budget of {found.budget_seconds:.3g} s and chose"
+    blocks: list[Block] = [
         Paragraph(
-            f"The search took {found.seconds:.3g} s of a budget of {found.budget_seconds:.3g} s and chose "
-            f"{number} ranker{'s' if number > 1 else ''}. The score of several rankers is their weighted "
+            f"{searched} {number} ranker{'s' if number > 1 else ''}. The score of several rankers is their weighted "
             f"mean rank.{cost}"
         ),
         Items(members),
-        Table(head, rows),
-        Paragraph(" ".join([note, *found.notes])),
     ]
+    if rows:
+        blocks += [Table(head, rows), Paragraph(" ".join([note, *found.notes]))]
+    return blocks
 
 
 def _candidate(each: LeaderboardRow) -> list[str]:

@@ -120,8 +120,14 @@ def _auto_schema() -> JsonSchema:
         description="Largest predicted time in microseconds to score a row in bulk, in one thread. Null: no "
         "limit.",
     )
+    plan = Field(
+        default=None,
+        description="Model of `auto` whose fits are repeated, without a search and without a budget. "
+        "No other parameter can be set with it.",
+    )
     fields = {
         "budget_seconds": (float, budget),
+        "plan": (str | None, plan),
         "max_score_microseconds": (float | None, cost),
         "monotone": (constraints.json_annotation, keeps),
     }

@@ -29,7 +29,7 @@ from app.training.records import (
     FinishedBaseline,
     TrainSpec,
 )
-from app.training.search import AUTO
+from app.training.search import budget_of
 from core import metrics
 from core.base.parameters import leave_out_newer, list_parameters
 from core.metrics.window import WHOLE
@@ -94,8 +94,7 @@ def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
     """
     fraction = spec["baselines"]["share"]
     seconds = math.inf if fraction is None else max(fraction * spent, MIN_SECONDS)
-    if spec["algorithm"]["name"] == AUTO:
-        budget = spec["algorithm"]["parameters"]["budget_seconds"]
+    if (budget := budget_of(spec, 1)) is not None:
         seconds = min(seconds, TIME_FRACTION * budget, budget - spent - finishing)
     return seconds
 
@@ -103,9 +102,9 @@ def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
 def reserved_for(spec: TrainSpec) -> float:
     """Return the seconds of its budget that `auto` reserves for baselines."""
     baselines = spec.get("baselines")
-    if baselines is None or not baselines["algorithms"] or spec["algorithm"]["name"] != AUTO:
+    budget = budget_of(spec, 1)
+    if baselines is None or not baselines["algorithms"] or budget is None:
         return 0.0
-    budget: float = spec["algorithm"]["parameters"]["budget_seconds"]
     return RESERVED_FRACTION * budget
 
 

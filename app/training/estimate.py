@@ -56,9 +56,12 @@ def estimate(session: Session, owner: str, spec: TrainSpec) -> Estimate:
             session, owner, validation["dataset_id"], {"pointer": "/validation/dataset_id"}
         )
     memory = _memory_bytes(spec, parameters, dataset, other)
-    if algorithm["name"] == AUTO:
-        return {"seconds": parameters["budget_seconds"], "memory_bytes": memory}
-    seconds = _fit_seconds(spec, parameters, dataset)
+    if (budget := search.budget_of(spec, 1)) is not None:
+        return {"seconds": budget, "memory_bytes": memory}
+    fits = [(algorithm["name"], parameters)]
+    if (plan := spec.get("plan")) is not None:
+        fits = [(each["algorithm"], each["parameters"]) for each in plan["members"]]
+    seconds = sum(_fit_seconds(name, given, spec, dataset) for name, given in fits)
     seconds *= 1.0 + search.count_fits(spec)
     if spec.get("baselines", {}).get("algorithms"):
         cells = (dataset.rows or 0) * len(feature_columns(dataset, protected_features(spec)))
@@ -84,7 +87,8 @@ def _memory_bytes(
     return memory
 
 
-def _fit_seconds(spec: TrainSpec, parameters: Parameters, dataset: Dataset) -> float:
+def _fit_seconds(name: str, given: Parameters, spec: TrainSpec, dataset: Dataset) -> float:
+    parameters = {**ALGORITHMS[name]().get_params(deep=False), **given}
     rows, features = dataset.rows or 0, len(feature_columns(dataset, protected_features(spec)))
     cells = rows * features
     seconds: float = _SECONDS_OF_A_FIT + cells * _SECONDS_PER_CELL_TO_BIN
@@ -99,7 +103,7 @@ def _fit_seconds(spec: TrainSpec, parameters: Parameters, dataset: Dataset) -> f
             seconds += rounds * pairs * features * _SECONDS_PER_PAIR_FEATURE_AND_ROUND
         return seconds
     labels = len(dataset.labels or [None])
-    cost = ALGORITHMS[spec["algorithm"]["name"]].fit_cost
+    cost = ALGORITHMS[name].fit_cost
     if cost is not None:
         mapped = parameters.get("feature_map") is not None
         columns = parameters["n_components"] if mapped else features

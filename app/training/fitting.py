@@ -13,6 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -431,15 +432,18 @@ class FitContext:
             split_data if rows == 1.0 else _bipartite(split_data).thinned(rows, self.spec["seed"])
         )
         progress.enter(PREPARING, rows=learning.n_learnt)
+        outcome: FitOutcome = {"seconds": 0.0, "notes": [], "elapsed": 0.0, "files": {}}
         if shards := part.get("shares"):
             ranker, seconds, notes = _join(part["members"], shards, split_data)
         else:
             limit = part.get("limit", math.inf)
-            ranker, seconds, notes = fit_members(
+            ranker, chosen, seconds, notes = fit_members(
                 part["members"], learning, progress.step, limit, self.clock
             )
+            outcome["members"] = [cast(documents.Member, asdict(each)) for each in chosen.members]
+            outcome["repeatable"] = chosen.repeatable
         progress.enter(MEASURING)
-        outcome: FitOutcome = {"seconds": seconds, "notes": notes, "elapsed": 0.0, "files": {}}
+        outcome |= {"seconds": seconds, "notes": notes}
         if scope is SERVED:
             served = self._serve(ranker, split_data, outcome, folder)
             if folds := folds_of(self.spec["validation"]):
@@ -628,22 +632,23 @@ def fit_members(
     callback: Callback,
     limit: float = math.inf,
     clock: Callable[[], float] = time.perf_counter,
-) -> tuple[Ranker, float, list[str]]:
-    """Fit a ranker, or the rank average of several; returns it with the seconds of the fit and its warnings.
+) -> tuple[Ranker, Chosen, float, list[str]]:
+    """Fit a ranker, or the rank average of several; returns it with the members as they were fitted, the seconds of the
+    fit and its warnings.
 
     After `limit` seconds, a fit that supports it ends with its result so far. The parameters are already validated.
     """
     chosen = _chosen(members)
     until = clock() + limit
     fit = partial(fit_chosen, chosen, split_data.fit, callback, until, clock)
-    ranker, seconds, notes = _timed(fit)
+    (ranker, chosen), seconds, notes = _timed(fit)
     notes = fold_stopped(notes)
     if clock() > until:
         notes.append(
             "the final fit was stopped at the end of the budget, so the same seed may give another model. Set a longer "
             "budget for a complete fit"
         )
-    return ranker, seconds, notes
+    return ranker, chosen, seconds, notes
 
 
 _STOPPED = re.compile(r"stopped after \d+ of \d+ (?!members)")

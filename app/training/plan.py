@@ -217,6 +217,8 @@ class Plan:
         if scope in self._chosen:
             return self._chosen[scope]
         planner = self._planner(scope)
+        if (plan := self._spec.get("plan")) is not None:
+            return search.planned(plan, scope)
         if planner is None:
             algorithm = self._spec["algorithm"]
             return selection.Chosen(

@@ -19,6 +19,7 @@ from app.platform.documents import (
     DatasetLineage,
     Feature,
     FoldAuc,
+    FoldMembers,
     HeldOutBins,
     Imported,
     LabelValues,
@@ -78,6 +79,18 @@ class ImportSpec(TypedDict):
     imported_by: str | None
 
 
+class AutoPlan(TypedDict):
+    """The fits of a model of `auto`, which another job repeats without a search.
+
+    Folds that it has no members for have those of the served ranker.
+    """
+
+    members: list[Member]
+    rows: float
+    folds: list[FoldMembers]
+    score_microseconds: float | None
+
+
 class TrainSpec(TypedDict):
     """The validated specification of a training job, with all defaults. Stored in the job's row."""
 
@@ -91,6 +104,8 @@ class TrainSpec(TypedDict):
     automatic_validation: NotRequired[bool]
     """True if the job did not request a validation: a holdout then takes the place of folds that are not possible."""
     search: NotRequired[SearchSpec | None]
+    plan: NotRequired[AutoPlan]
+    """Of the model that the parameter `plan` of `auto` names."""
     baselines: NotRequired[BaselineSpec]
     seed: int
     model_name: str
@@ -219,9 +234,14 @@ class TrialOutcome(PartOutcome):
 
 
 class FitOutcome(PartOutcome):
-    """The outcome of a fit, or of a shard of one, with its warnings."""
+    """The outcome of a fit, or of a shard of one, with its warnings.
+
+    `members` are those that were fitted, each with the number of steps that it was given time for.
+    """
 
     notes: list[str]
+    members: NotRequired[list[Member]]
+    repeatable: NotRequired[bool]
 
 
 class ArtifactFile(TypedDict):
@@ -438,12 +458,15 @@ class HeldOutRecord(TypedDict):
 
 
 class LeaderboardRecord(TypedDict):
-    """The candidates that `auto` tried, and how the time of its budget was used."""
+    """The candidates that `auto` tried, how the time of its budget was used, and what it has fitted."""
 
-    budget_seconds: float
+    budget_seconds: float | None
     seconds: float
     candidates: list[LeaderboardRow]
     members: list[Member]
+    rows: float
+    folds: list[FoldMembers]
+    repeatable: bool
     notes: list[str]
 
 

@@ -180,7 +180,8 @@ def put_together(
         selection = _describe_search(spec, searched, plan, finished)
     elif search.searches(spec):
         seconds = seconds_of([each for each in finished if scope_of(each["spec"]) is SERVED])
-        ranked = search.leaderboard(spec, chosen, seconds)
+        fits = [each for each in finished if is_fit(each)]
+        ranked = search.leaderboard(spec, chosen, seconds, fits)
     return {
         "workdir": str(workdir),
         "dataset_kind": payload["dataset_kind"],

@@ -26,7 +26,7 @@ from app.http.schemas import (
 from app.jobs import parameters
 from app.jobs.objectives import OBJECTIVES, Auc, ObjectiveBody
 from app.models.simple import beats_baselines, is_baseline
-from app.platform.documents import Baseline, FoldAuc, LeaderboardRow, Member
+from app.platform.documents import Baseline, FoldAuc, FoldMembers, LeaderboardRow, Member
 from app.platform.errors import NAME_PATTERN, invalid, shown
 from app.platform.tables import Model, ModelBaselines
 from app.training import search, splits
@@ -405,15 +405,26 @@ class Baselines(Resource):
 
 
 class Leaderboard(Resource):
-    """The candidates of `auto`, best first, and the members of the resulting model."""
+    """The candidates of `auto`, best first, and the members of the resulting model.
+
+    `members`, `rows` and `folds` are the plan that was carried out: a job with
+    `"algorithm": {"name": "auto", "plan": "mdl_…"}` repeats it.
+    """
 
     model_id: ModelId
-    budget_seconds: float
-    """Time budget in seconds."""
+    budget_seconds: float | None
+    """Time budget in seconds. Null for a model that was trained by a plan."""
     seconds: float
     """Duration of the search in seconds, without the final fit."""
     members: list[Member]
-    """Rankers of the resulting ensemble."""
+    """Rankers of the resulting ensemble, with the numbers of rounds or trees that they were fitted with."""
+    rows: float
+    """Fraction of the training rows that they were fitted on."""
+    folds: list[FoldMembers]
+    """With cross-validation, the same for each fold."""
+    repeatable: bool
+    """True if a job with this plan, the same dataset, validation and seed gives the same model, bit for bit. False if
+    the budget has ended a fit that has no parameter for its number of steps: the plan then completes this fit."""
     candidates: list[LeaderboardRow]
     """The candidates, best first."""
     notes: list[str]

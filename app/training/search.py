@@ -8,7 +8,7 @@ training rows, with the chosen values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +21,13 @@ from app.platform.documents import (
     SearchTrial,
 )
 from app.platform.errors import escape, invalid, shown
-from app.training.records import AlgorithmSpec, LeaderboardRecord, TrainSpec
+from app.training.records import (
+    AlgorithmSpec,
+    AutoPlan,
+    FinishedFit,
+    LeaderboardRecord,
+    TrainSpec,
+)
 from core import selection
 from core.base.parameters import check_values
 from core.errors import InvalidParameter
@@ -41,7 +47,8 @@ MAX_FITS = 10_000
 """Fits of one job, over all folds."""
 
 AUTO = "auto"
-AUTO_PARAMETERS = ("budget_seconds", "max_score_microseconds", "monotone")
+PLAN = "plan"
+AUTO_PARAMETERS = ("budget_seconds", "max_score_microseconds", "monotone", PLAN)
 DEFAULT_BUDGET_SECONDS, MAX_BUDGET_SECONDS = 60.0, 30 * 86_400.0
 MAX_SCORE_MICROSECONDS = 1e6
 """Greatest bound on the cost of a row: a second."""
@@ -78,7 +85,10 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
 
 
 def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Parameters:
-    """Validate the parameters of `auto`. Raises Invalid."""
+    """Validate the parameters of `auto`. Raises Invalid.
+
+    Those of a plan are in the plan.
+    """
     for parameter in given:
         if parameter not in AUTO_PARAMETERS:
             raise invalid(
@@ -86,6 +96,20 @@ def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Param
                 f"{AUTO} has no parameter {shown(parameter)}; it has {', '.join(AUTO_PARAMETERS)}",
                 code="invalid_parameter",
             )
+    if (plan := given.get(PLAN)) is not None:
+        if not isinstance(plan, str):
+            raise invalid(
+                f"/algorithm/{PLAN}",
+                f"{PLAN} must be the id or the name of a model, got {shown(plan)}",
+                code="invalid_parameter",
+            )
+        if others := [each for each in given if each != PLAN and given[each] is not None]:
+            raise invalid(
+                f"/algorithm/{others[0]}",
+                f"{others[0]} cannot be set with a {PLAN}, which repeats fits of another job: omit one of them",
+                code="invalid_parameter",
+            )
+        return {PLAN: plan}
     constraints = {name: value for name, value in given.items() if name == "monotone" and value}
     try:
         check_values(ALGORITHMS["rankboost"], constraints)
@@ -154,12 +178,22 @@ def planner_of(
 
 
 def budget_of(spec: TrainSpec, n_scopes: int) -> float | None:
-    """Return the seconds of `auto` for each scope; None for other algorithms."""
+    """Return the seconds of `auto` for each scope; None for other algorithms, and with a plan."""
     algorithm = spec["algorithm"]
-    if algorithm["name"] != AUTO:
+    if algorithm["name"] != AUTO or PLAN in algorithm["parameters"]:
         return None
     budget: float = algorithm["parameters"]["budget_seconds"]
     return budget / n_scopes
+
+
+def planned(plan: AutoPlan, scope: tuple[int, int] | None) -> Chosen:
+    """Return what a plan has for a fold, or for what is served (None)."""
+    members, rows = plan["members"], plan["rows"]
+    for fold in plan["folds"]:
+        if scope is not None and (fold["repeat"], fold["fold"]) == (scope[0] + 1, scope[1] + 1):
+            members, rows = fold["members"], fold["rows"]
+    chosen = tuple(selection.Member(**each) for each in members)
+    return selection.Chosen(chosen, (), rows=rows, score_microseconds=plan["score_microseconds"])
 
 
 def check_size(spec: TrainSpec, n_scopes: int) -> None:
@@ -224,15 +258,36 @@ def describe(
     }
 
 
-def leaderboard(spec: TrainSpec, chosen: Chosen, seconds: float) -> LeaderboardRecord:
-    """Return the leaderboard of `auto` that is stored with the model."""
+def leaderboard(
+    spec: TrainSpec, chosen: Chosen, seconds: float, fits: Sequence[FinishedFit]
+) -> LeaderboardRecord:
+    """Return the leaderboard of `auto` that is stored with the model, with the fits that were made in the end."""
+    served = next(each for each in fits if each["spec"]["scope"] is None)
+    folds: list[documents.FoldMembers] = [
+        {
+            "repeat": scope[0] + 1,
+            "fold": scope[1] + 1,
+            "rows": each["spec"].get("rows", 1.0),
+            "members": fitted_members(each),
+        }
+        for each in fits
+        if (scope := each["spec"]["scope"]) is not None
+    ]
     return {
-        "budget_seconds": spec["algorithm"]["parameters"]["budget_seconds"],
+        "budget_seconds": budget_of(spec, 1),
         "seconds": seconds,
         "candidates": [cast(documents.LeaderboardRow, asdict(row)) for row in chosen.candidates],
-        "members": [cast(documents.Member, asdict(member)) for member in chosen.members],
+        "members": fitted_members(served),
+        "rows": served["spec"].get("rows", 1.0),
+        "folds": folds,
+        "repeatable": all(each["result"].get("repeatable", True) for each in fits),
         "notes": [note.text for note in chosen.notes],
     }
+
+
+def fitted_members(fit: FinishedFit) -> list[documents.Member]:
+    """Return the members of a fit; those joined from shards are the planned ones."""
+    return fit["result"].get("members", fit["spec"]["members"])
 
 
 def searched(search: SearchSpec, chosen: Chosen) -> Parameters:

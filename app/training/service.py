@@ -29,7 +29,7 @@ from app.models.objectives import (
     list_metric_of,
     window_of,
 )
-from app.models.service import find
+from app.models.service import find, find_named
 from app.platform.callers import check_model
 from app.platform.documents import (
     Objective,
@@ -59,7 +59,7 @@ from app.platform.tables import (
 )
 from app.training import baselines, search
 from app.training.algorithms import kinds_of, resolve_algorithm
-from app.training.records import AlgorithmSpec, TrainSpec
+from app.training.records import AlgorithmSpec, AutoPlan, TrainSpec
 from app.training.search import (
     AUTO,
 )
@@ -130,7 +130,9 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     asked = request.validation or default_validation(dataset, algorithm, request.search)
     validation = resolve_validation(asked, dataset)
     check_validation(validation, dataset, also)
-    check_constraints(algorithm, dataset, validation.get("time_column"), also)
+    plan = _read_plan(session, owner, algorithm)
+    for one in (algorithm, *(plan["members"] if plan else ())):
+        check_constraints(one["parameters"], dataset, validation.get("time_column"), also)
     other = None
     if validation["method"] == "dataset":
         other = _find_validation_dataset(session, owner, validation["dataset_id"], dataset, also)
@@ -155,6 +157,8 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         "model_name": name,
         "protected_columns": describe_protected(dataset, also, request.author),
     }
+    if plan is not None:
+        spec["plan"] = plan
     if request.validation is None:
         spec["automatic_validation"] = True
     if "count" in objective and not is_listed(dataset):
@@ -410,13 +414,12 @@ def check_categories(
 
 
 def check_constraints(
-    algorithm: AlgorithmSpec, dataset: Dataset, by_time: str | None, also: Collection[str]
+    parameters: Parameters, dataset: Dataset, by_time: str | None, also: Collection[str]
 ) -> None:
     """Raise Invalid for monotone constraints on columns that are not numeric features, and for impossible bins.
 
     The column of times is no feature, and of the protected columns only those in `also` are.
     """
-    parameters = algorithm["parameters"]
     if not any(parameters.get(name) for name in ("monotone", "bins", "special_values")):
         return
     features = [column for column in feature_columns(dataset, also) if column["name"] != by_time]
@@ -639,6 +642,29 @@ def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, Model
         made = "trained" if model.imported is None else "imported"
         raise NotFound(f"model {model.id} was {made} without baselines", code="no_baselines")
     return model, baselines
+
+
+def _read_plan(session: Session, owner: str, algorithm: AlgorithmSpec) -> AutoPlan | None:
+    """Return the plan that `auto` is to repeat, and name its model by the id. Raises NotFound."""
+    parameters = algorithm["parameters"]
+    if algorithm["name"] != AUTO or search.PLAN not in parameters:
+        return None
+    position = {"pointer": f"/algorithm/{search.PLAN}"}
+    model = find_named(session, owner, parameters[search.PLAN], position).model
+    parameters[search.PLAN] = model.id
+    found = session.get(ModelLeaderboard, model.id)
+    if found is None:
+        raise invalid(
+            position["pointer"],
+            f"{search.PLAN} must be a model of {AUTO}; the algorithm of model {model.id} is {model.algorithm}",
+            code="no_leaderboard",
+        )
+    return {
+        "members": found.members,
+        "rows": found.rows,
+        "folds": found.folds,
+        "score_microseconds": model.parameters.get("score_microseconds"),
+    }
 
 
 def read_leaderboard(session: Session, owner: str, ref: str) -> tuple[Model, ModelLeaderboard]:

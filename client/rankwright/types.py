@@ -2800,6 +2800,18 @@ class FoldChosen(Record):
     chosen: dict[str, Any]
     """The chosen parameters."""
 
+class FoldMembers(Record):
+    """The rankers that `auto` has fitted for a fold."""
+
+    repeat: int
+    """Number of the repetition, from 1."""
+    fold: int
+    """Number of the fold, from 1."""
+    rows: float
+    """Fraction of the fold's training rows that the rankers were fitted on."""
+    members: list[Member]
+    """The rankers, with their numbers of rounds or trees."""
+
 class Gain(Record):
     """One row of a gains table: the highest-scored rows down to a given fraction."""
 
@@ -3295,16 +3307,28 @@ class LabelValues(Record):
     """Value that counts as negative."""
 
 class Leaderboard(Record):
-    """The candidates of `auto`, best first, and the members of the resulting model."""
+    """The candidates of `auto`, best first, and the members of the resulting model. `members`, `rows` and
+    `folds` are the plan that was carried out: a job with `"algorithm": {"name": "auto", "plan":
+    "mdl_…"}` repeats it.
+    """
 
     model_id: str
     """Id of the model."""
-    budget_seconds: float
-    """Time budget in seconds."""
+    budget_seconds: float | None
+    """Time budget in seconds. Null for a model that was trained by a plan."""
     seconds: float
     """Duration of the search in seconds, without the final fit."""
     members: list[Member]
-    """Rankers of the resulting ensemble."""
+    """Rankers of the resulting ensemble, with the numbers of rounds or trees that they were fitted with."""
+    rows: float
+    """Fraction of the training rows that they were fitted on."""
+    folds: list[FoldMembers]
+    """With cross-validation, the same for each fold."""
+    repeatable: bool
+    """True if a job with this plan, the same dataset, validation and seed gives the same model, bit for
+    bit. False if the budget has ended a fit that has no parameter for its number of steps: the plan
+    then completes this fit.
+    """
     candidates: list[LeaderboardRow]
     """The candidates, best first."""
     notes: list[str]

@@ -134,6 +134,13 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     _fitted: frozenset[str]
     """Names of the attributes that the fit has set."""
 
+    def keep_length(self) -> bool:
+        """Set the number of steps to those of a fit that `StopFit` has ended: a complete fit then gives this ranker.
+
+        Returns False if no parameters give it.
+        """
+        return False
+
     def fit(
         self,
         X: Any,

@@ -130,6 +130,10 @@ class Additive(ContributionRanker):
     stop_reason_: Annotated[StopReason, Value()] = field(init=False)
     _shapes: Annotated[Shapes, Nested()] = field(init=False)
 
+    def keep_length(self) -> bool:
+        self.max_rounds, self.stop_reason_ = self.n_rounds_, "n_rounds"
+        return True
+
     def takes_categories(self) -> bool:
         return True
 

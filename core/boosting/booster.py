@@ -175,6 +175,12 @@ class Booster(BoosterParameters, ContributionRanker):
     _log_f: Floats
     _algorithm_intercept: float
 
+    def keep_length(self) -> bool:
+        if self.n_rounds is None or self.early_stopping_rounds is not None:
+            return False
+        self.n_rounds, self.stop_reason_ = self.n_rounds_, "n_rounds"
+        return True
+
     @property
     def n_rounds_(self) -> int:
         """Number of rounds of the ranker."""

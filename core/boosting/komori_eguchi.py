@@ -506,6 +506,10 @@ class KomoriEguchiBoost(ContributionRanker):
     stop_reason_: Annotated[StopReason, Value()] = field(init=False)
     _function: Annotated[AdditiveFunction, Nested()] = field(init=False)
 
+    def keep_length(self) -> bool:
+        self.n_rounds, self.stop_reason_ = len(self.rounds_), "n_rounds"
+        return True
+
     def score_rows(self, X: Floats) -> Floats:
         return np.asarray(self._function.contributions(X).sum(axis=1) + self.offset_)
 

@@ -163,6 +163,10 @@ class RandomForest(RandomForestParameters, ContributionRanker):
     def count_shapley_steps(self) -> int:
         return self.ensemble_.count_shapley_steps()
 
+    def keep_length(self) -> bool:
+        self.n_trees = len(self.ensemble_.rounds)
+        return True
+
     def takes_categories(self) -> bool:
         return True
 

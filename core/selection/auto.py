@@ -873,7 +873,7 @@ def auto_ranker(
         drawn[draw_rows(positive, chosen.rows, random_state)] = 1.0
         sample_weight = drawn if sample_weight is None else drawn * np.asarray(sample_weight)
     with when_compiling(working.listen):
-        ranker = fit_chosen(
+        ranker, chosen = fit_chosen(
             chosen,
             lambda ranker, step: ranker.fit(X, y, sample_weight, groups=group, callback=step),
             callback,

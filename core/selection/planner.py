@@ -8,7 +8,7 @@ to a fitted ranker.
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from numbers import Real
@@ -171,6 +171,9 @@ class Chosen:
     """Fraction of the training rows that the members are fitted on; see `draw_rows`. In (0, 1]."""
     score_microseconds: float | None = None
     """Predicted time in µs to score a row in bulk, in one thread; None if it was not predicted."""
+    repeatable: bool = True
+    """Whether another fit of the members gives the same ranker: not if the one that was stopped has no parameter for
+    its number of steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -479,11 +482,14 @@ def fit_chosen(
     callback: Callback = ignore,
     until: float = math.inf,
     clock: Callable[[], float] = perf_counter,
-) -> Ranker:
+) -> tuple[Ranker, Chosen]:
     """Fit the chosen ranker on all rows, within a time limit if it can be stopped early.
 
     A ranker that cannot be stopped takes the time that it needs. So does a `RankAverage` if no member was fitted in
     time: it is fitted again, with a UserWarning.
+
+    A ranker that was stopped has the parameters of what was fitted: the number of rounds or trees, and only the members
+    that were ready. A fit with these parameters gives the same ranker, bit for bit.
 
     Parameters
     ----------
@@ -500,7 +506,9 @@ def fit_chosen(
 
     Returns
     -------
-    Ranker
+    ranker : Ranker
+    chosen : Chosen
+        The choice, with the members as they were fitted.
 
     Examples
     --------
@@ -508,29 +516,36 @@ def fit_chosen(
     >>> from core.selection import Chosen, Member, fit_chosen
     >>> X, y = np.arange(20.0)[:, None], np.arange(20) >= 10
     >>> chosen = Chosen((Member("rankboost", {"n_rounds": 2}),), ())
-    >>> fit_chosen(chosen, lambda ranker, callback: ranker.fit(X, y, callback=callback)).n_rounds
-    2
+    >>> ranker, fitted = fit_chosen(chosen, lambda ranker, callback: ranker.fit(X, y, callback=callback))
+    >>> ranker.n_rounds, fitted.repeatable
+    (2, True)
     """
     check_value("chosen", Chosen, chosen)
     check_value("fit", Callable, fit)
     check_value("callback", Callable, callback)
     check_value("clock", Callable, clock)
     check_value("until", Real, until)
-    is_late = False
+    is_late = is_stopped = False
 
     def step(done: int, of: int, info: Mapping[str, float]) -> None:
-        nonlocal is_late
-        callback(done, of, info)
-        if done < of and clock() > until:
-            is_late = True
-            raise StopFit
+        nonlocal is_late, is_stopped
+        try:
+            callback(done, of, info)
+            if done < of and clock() > until:
+                is_late = True
+                raise StopFit
+        except StopFit:
+            is_stopped = True
+            raise
 
     ranker = make_ranker(chosen)
     if len(chosen.members) == 1 and not ranker.keeps_when_stopped:
         fit(ranker, callback)
-        return ranker
+        return ranker, chosen
     try:
         fit(ranker, step)
+        if is_stopped:
+            return _as_fitted(ranker, chosen)
     except StopFit:
         if not is_late:
             raise
@@ -541,7 +556,28 @@ def fit_chosen(
         warn(message)
         ranker = make_ranker(chosen)
         fit(ranker, callback)
-    return ranker
+    return ranker, chosen
+
+
+def _as_fitted(ranker: Ranker, chosen: Chosen) -> tuple[Ranker, Chosen]:
+    """Return a ranker that was stopped, and the choice of which a complete fit gives it."""
+    kept = ranker.kept_ if isinstance(ranker, RankAverage) else [0]
+    repeatable = ranker.keep_length()
+    templates, classes = [ranker], ranker.classes_
+    if isinstance(ranker, RankAverage):
+        assert ranker.members is not None
+        templates = list(ranker.members)
+        if len(kept) == 1:
+            (ranker,) = ranker.members_
+            ranker.classes_ = classes
+    members = []
+    for k, template in zip(kept, templates, strict=True):
+        member = chosen.members[k]
+        planned = ALGORITHMS[member.algorithm](**member.parameters).get_params(deep=False)
+        now = template.get_params(deep=False)
+        changed = {name: value for name, value in now.items() if value != planned[name]}
+        members.append(replace(member, parameters={**member.parameters, **changed}))
+    return ranker, replace(chosen, members=tuple(members), repeatable=repeatable)
 
 
 def make_ranker(chosen: Chosen) -> Ranker:

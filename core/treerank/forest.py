@@ -294,6 +294,10 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
     def score_rows(self, X: Floats) -> Floats:
         return self._linked.rank(X) + self.intercept_
 
+    def keep_length(self) -> bool:
+        self.n_trees = len(self.trees_)
+        return True
+
     def takes_categories(self) -> bool:
         return True
 

@@ -839,10 +839,13 @@ def upgrade() -> None:
     op.create_table(
         "model_leaderboards",
         sa.Column("model_id", sa.Text, part_of("models"), primary_key=True),
-        sa.Column("budget_seconds", DOUBLE, nullable=False),
+        sa.Column("budget_seconds", DOUBLE),
         sa.Column("seconds", DOUBLE, nullable=False),
         sa.Column("candidates", JSON, nullable=False),
         sa.Column("members", JSON, nullable=False),
+        sa.Column("rows", DOUBLE, nullable=False),
+        sa.Column("folds", JSON, nullable=False),
+        sa.Column("repeatable", sa.Boolean, nullable=False),
         sa.Column("notes", JSON, nullable=False),
     )
     op.create_table(

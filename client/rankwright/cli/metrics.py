@@ -222,7 +222,8 @@ def _members(model: types.Model) -> str:
         f"  {member['algorithm']}  weight {member['weight']:.3g}"
         for member in model.algorithm["members"]
     ]
-    head = f"auto, within {model.algorithm['budget_seconds']:g} s"
+    plan, budget = model.algorithm.get("plan"), model.algorithm.get("budget_seconds")
+    head = f"auto, by the plan of {plan}" if budget is None else f"auto, within {budget:g} s"
     if (cost := model.algorithm.get("score_microseconds")) is not None:
         head += f"; scoring takes about {cost:.3g} µs per row"
     return "\n".join([head, *members])

@@ -311,6 +311,31 @@ def test_auto_has_a_leaderboard(service: Service, client: httpx.Client) -> None:
     service.train(client, dataset_id, name="plain")
     refused(client.get("/v1/models/plain/leaderboard"), 404, "no_leaderboard", "rankboost")
 
+    # Another job repeats its fits.
+    service.train(client, dataset_id, name="again", algorithm={"name": "auto", "plan": "churn"})
+    again = client.get("/v1/models/again").json()
+    assert again["algorithm"]["plan"] == model["id"]
+    artifacts = [client.get(f"/v1/models/{name}/artifact").content for name in ("again", "churn")]
+    assert artifacts[0] == artifacts[1]
+    repeated = client.get("/v1/models/again/leaderboard").json()
+    assert (repeated["budget_seconds"], repeated["candidates"]) == (None, [])
+    assert repeated["members"] == board["members"]
+    assert client.get("/v1/models/again/report?format=markdown").status_code == 200
+    for given, status, code in (
+        ({"plan": "plain"}, 422, "no_leaderboard"),
+        ({"plan": "mdl_unknown"}, 404, "not_found"),
+        ({"plan": ["churn"]}, 422, "invalid_parameter"),
+    ):
+        asked = {"dataset_id": dataset_id, "algorithm": {"name": "auto"} | given}
+        problem = refused(client.post("/v1/jobs", json=asked), status, code)
+        assert problem["errors"][0]["pointer"] == "/algorithm/plan"
+    other = service.client(service.key("theirs"))
+    asked = {
+        "dataset_id": service.upload(other),
+        "algorithm": {"name": "auto", "plan": model["id"]},
+    }
+    refused(other.post("/v1/jobs", json=asked), 404, "not_found")
+
 
 def test_kinds_that_have_no_folds(
     service: Service, client: httpx.Client, sentences: Sentences

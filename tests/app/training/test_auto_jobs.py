@@ -97,6 +97,37 @@ def test_every_fold_has_an_auto_of_its_own(tmp_path: Path) -> None:
     assert served(found).decision_function(table_of(job).coded).shape == (160,)
 
 
+@pytest.mark.parametrize(
+    ("validation", "budget"),
+    [(HOLDOUT, 600.0), ({"method": "cross_validation", "folds": 2}, 600.0), (HOLDOUT, 1.0)],
+)
+def test_a_plan_gives_the_same_bits(
+    tmp_path: Path, validation: dict[str, Any], budget: float
+) -> None:
+    """Whatever ended the search, and the fits after it: the clock, or the owner."""
+    by_clock = {"name": "auto", "parameters": {"budget_seconds": budget}}
+    job = payload(tmp_path, noisy(600), algorithm=by_clock, validation=validation)
+    found = run(job, quiet if budget < 2.0 else Enough(12))
+    board = found["leaderboard"]
+    assert len(board["folds"]) == validation.get("folds", 0)
+    assert board["repeatable"]
+    plan = {key: board[key] for key in ("members", "rows", "folds")}
+    plan["score_microseconds"] = found["parameters"]["score_microseconds"]
+    repeated = {"name": "auto", "parameters": {"plan": "mdl_1"}}
+    again = payload(tmp_path, noisy(600), algorithm=repeated, validation=validation, plan=plan)
+    second = run(again)
+    assert second["artifact"]["sha256"] == found["artifact"]["sha256"]
+    if validation is not HOLDOUT:
+        assert kept(again)["score"].tolist() == kept(job)["score"].tolist()
+    assert second["leaderboard"] == board | {
+        "budget_seconds": None,
+        "seconds": 0.0,
+        "candidates": [],
+        "notes": [],
+    }
+    assert second["parameters"].keys() == {"plan", "score_microseconds", "members"}
+
+
 def test_what_auto_finds_in_noise_is_worth_half(tmp_path: Path) -> None:
     """Labels that have nothing to do with the rows, and a category of which each row has a value of its own: of all
     that is tried something looks good, and is not."""
@@ -246,6 +277,9 @@ def test_bad_parameters_of_auto(sentences: Sentences) -> None:
         {"max_score_microseconds": float("nan")},
         {"max_score_microseconds": True},
         {"max_score_microseconds": "5"},
+        {"plan": 5},
+        {"budget_seconds": 5, "plan": "mdl_1"},
+        {"monotone": {"a": "increasing"}, "plan": "mdl_1"},
     ):
         with sentences.raises(Invalid) as caught:
             search.check_auto(given, 100.0)

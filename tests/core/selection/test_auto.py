@@ -796,12 +796,13 @@ def test_what_keeps_nothing_when_it_is_stopped_has_the_time_that_it_needs() -> N
 
     def fit(names: list[str]) -> Any:
         chosen = Chosen(tuple(Member(name, {}) for name in names), ())
-        return fit_chosen(
+        ranker, _ = fit_chosen(
             chosen,
             lambda ranker, step: ranker.fit(X, y, callback=step),
             until=0.5,
             clock=lambda: float(next(ticks)),
         )
+        return ranker
 
     assert np.isfinite(fit(["greedy_pairs"]).decision_function(X)).all()
     with pytest.warns(UserWarning, match="could not be stopped halfway"):
@@ -817,6 +818,49 @@ def test_what_keeps_nothing_when_it_is_stopped_has_the_time_that_it_needs() -> N
             lambda ranker, step: ranker.fit(X, y, callback=step),
             stop,
         )
+
+
+@pytest.mark.parametrize(
+    ("names", "until"),
+    [
+        (["rankboost"], 3.5),
+        (["rankboost"], 20.5),
+        (["random_forest"], 3.5),
+        (["treerank_forest"], 3.5),
+        (["additive"], 3.5),
+        (["komori_eguchi_boost"], 3.5),
+        (["logistic", "rankboost"], 20.5),  # the first is complete, and alone is left
+        (["logitboost", "random_forest", "rankboost"], 3.5),
+        (["logitboost", "random_forest", "rankboost"], 20.5),
+    ],
+)
+def test_a_fit_that_is_stopped_has_the_parameters_of_one_that_is_not(
+    names: list[str], until: float
+) -> None:
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    y = X[:, 0] + X[:, 1] * X[:, 2] > 0
+    short = {"rankboost": {"n_rounds": 60}, "logitboost": {"n_rounds": 50}}
+    members = [Member(name, short.get(name, {}), 1.0 + k) for k, name in enumerate(names)]
+    ticks = count()
+    ranker, fitted = fit_chosen(
+        Chosen(tuple(members), ()),
+        lambda ranker, step: ranker.fit(X, y, callback=step),
+        until=until,
+        clock=lambda: float(next(ticks)),
+    )
+    assert fitted.repeatable
+    assert save(make_ranker(fitted).fit(X, y)) == save(ranker)
+
+
+def test_a_fit_without_a_number_of_steps_is_not_repeatable() -> None:
+    ticks = count()
+    _, fitted = fit_chosen(
+        Chosen((Member("lambdamart", {}),), ()),
+        lambda ranker, step: ranker.fit(ROWS, HALF, callback=step),
+        until=3.5,
+        clock=lambda: float(next(ticks)),
+    )
+    assert not fitted.repeatable
 
 
 def test_time_that_is_left_goes_into_copies_of_other_seeds() -> None:
