@@ -656,7 +656,7 @@ def _read_plan(session: Session, owner: str, algorithm: AlgorithmSpec) -> AutoPl
     if found is None:
         raise invalid(
             position["pointer"],
-            f"{search.PLAN} must be a model of {AUTO}; the algorithm of model {model.id} is {model.algorithm}",
+            f"{search.PLAN} must be a model that {AUTO} has trained here, but model {model.id} has no leaderboard",
             code="no_leaderboard",
         )
     return {
