@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
+from annotated_types import Ge, Le
 from sklearn.base import BaseEstimator
 
 from core.base.monotone import Monotone
@@ -46,6 +47,9 @@ ROUND = np.dtype(
 )
 """One round: the score grows by alpha `above` where the estimator's score exceeds the threshold, by
 alpha `below` elsewhere."""
+
+
+MAX_STEP = 1e150  # of alpha, `above` and `below`: no sum of their products is infinite
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,16 @@ class CutSum(Ensemble):
     name: str
     rounds: Annotated[
         npt.NDArray[np.void],
-        Records(ROUND, "n_rounds", **dict.fromkeys(ROUND.names or (), FINITE)),
+        Records(
+            ROUND,
+            "n_rounds",
+            threshold=FINITE,
+            above=(Ge(-MAX_STEP), Le(MAX_STEP)),
+            below=(Ge(-MAX_STEP), Le(MAX_STEP)),
+            alpha=(Ge(-MAX_STEP), Le(MAX_STEP)),
+            d_plus=FINITE,
+            d_minus=FINITE,
+        ),
     ]
 
     @abstractmethod

@@ -93,8 +93,8 @@ def _say_detectable(found: types.DetectableDrop) -> str:
     if found.floor is None:
         return "the validation has too few rows to find a fall of the AUC"
     return (
-        f"finds a fall of the AUC of {found.floor:.3f} at best with probability {found.power:g}, because of the size "
-        "of the validation"
+        f"finds a fall of the AUC with probability {found.power:g} only if it is larger than {found.floor:.3f}, "
+        "however many decisions there are, because the validation has few rows"
     )
 
 

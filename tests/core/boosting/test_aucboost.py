@@ -9,10 +9,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from core import AUCBoost, RankBoost, save
+from core import AUCBoost, RankBoost, load, save
 from core.coding import two_sided
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc
+from tests.core.artifact_bytes import put_together, take_apart
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
@@ -91,6 +92,18 @@ def test_foreign_estimators_are_not_saved(sentences: Sentences) -> None:
         save(ranker)
     with sentences.raises(InvalidParameter):
         ranker.contributions(X)
+
+
+@pytest.mark.parametrize("name", ["alpha", "above", "below"])
+def test_steps_whose_scores_would_be_infinite_are_not_loaded(
+    name: str, sentences: Sentences
+) -> None:
+    X, y, _ = table()
+    data = save(AUCBoost(n_rounds=2, weak_ranker="logistic").fit(X, y))
+    header, arrays = take_apart(data)
+    arrays[name][0] = 1e308
+    with sentences.raises(ArtifactError):
+        load(put_together(header, arrays))
 
 
 def test_rounds_of_a_forest_draw_anew_and_the_same_again() -> None:
