@@ -201,7 +201,13 @@ class RankAverage(Ranker):
         )
 
     def keep_length(self) -> bool:
-        """Drop the members without a fit in time. Returns False if one that was stopped cannot keep its length."""
+        """Drop the members without a fit in time, and set the parameters of those that were stopped.
+
+        Returns
+        -------
+        bool
+            Whether another fit with these parameters gives the same ranker, bit for bit.
+        """
         templates, is_exact = self._templates(), True
         self.weights = None if self.weights is None else [self.weights[k] for k in self.kept_]
         self.members = [templates[k] for k in self.kept_]

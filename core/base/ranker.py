@@ -135,9 +135,15 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     """Names of the attributes that the fit has set."""
 
     def keep_length(self) -> bool:
-        """Set the number of steps to those of a fit that `StopFit` has ended: a complete fit then gives this ranker.
+        """Set the parameters of a fit that `StopFit` has ended to those of a complete one.
 
-        Returns False if no parameters give it.
+        Boosters set their number of rounds, and forests their number of trees, to those that they have. Another fit
+        with these parameters gives the same ranker, bit for bit.
+
+        Returns
+        -------
+        bool
+            Whether there are such parameters; if not, none has changed.
         """
         return False
 
