@@ -19,6 +19,7 @@ from core.version import VERSION
 from tests.app.live_service import STRANGER, Service
 from tests.core.artifact_bytes import put_together, take_apart
 from tests.core.importing.test_import_model import MODELS, stored
+from tests.long_form import one_in
 
 LIGHTGBM, XGBOOST = "lightgbm-4.7.0-binary.txt", "xgboost-3.2.0-logistic.json"
 """Of the same three columns, of which one is a category."""
@@ -118,7 +119,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("algorithm", FORMS)
+@pytest.mark.parametrize("algorithm", one_in(3, FORMS))
 def test_own_artifact_scores_as_its_original(service: Service, algorithm: str) -> None:
     """Imported by another owner, as in another installation, and by its own."""
     client, stranger = service.client(service.key()), service.client(service.key(STRANGER))
