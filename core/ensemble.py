@@ -201,7 +201,7 @@ class RankAverage(Ranker):
         )
 
     def keep_length(self) -> bool:
-        """Drop the members without a fit in time, and set the parameters of those that were stopped.
+        """Drop the members that were not fitted in time, and call `keep_length` of the stopped ones.
 
         Returns
         -------

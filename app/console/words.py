@@ -25,6 +25,7 @@ PARAMETERS: Mapping[str, str] = {
     "tags": "Tags",
     "budget_seconds": "Search budget (seconds)",
     "max_score_microseconds": "Maximum time to score a row (µs)",
+    "plan": "Model whose fits are repeated",
     "score_microseconds": "Time to score a row (µs)",
     # the objective
     "metric": "Metric",

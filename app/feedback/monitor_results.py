@@ -172,7 +172,7 @@ def _detectable(
     tests: Sequence[StoredTest],
     calibration: CalibrationReference | None,
 ) -> DetectableDrop:
-    """`tests` are those of the ranking with outcomes."""
+    """`tests` compare the ranking with outcomes."""
     from core.monitoring import (
         measure_on_stored_curve,
         recurrence_of,

@@ -131,7 +131,7 @@ class MonitorPayload(Work):
     acknowledged: list[Acknowledged]
 
 
-class MadeTest(EarlierTest):
+class NewTest(EarlierTest):
     """A test to store."""
 
     period_end: float
@@ -139,7 +139,7 @@ class MadeTest(EarlierTest):
 
 class MonitorResult(Work):
     revision: int
-    tests: list[MadeTest]
+    tests: list[NewTest]
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> MonitorPayload:
@@ -330,7 +330,7 @@ def run(payload: MonitorPayload, callback: Callback) -> MonitorResult:
     if not payload["periods"]:
         return {"workdir": payload["workdir"], "revision": 0, "tests": []}
     maker = _Maker(payload)
-    made: list[MadeTest] = []
+    made: list[NewTest] = []
     periods = payload["periods"]
     for step, due in enumerate(periods):
         made += maker.make(due)
@@ -369,7 +369,7 @@ class _Maker:
         assert self._monitor_settings is not None
         return self._monitor_settings
 
-    def make(self, due: DuePeriodFile) -> list[MadeTest]:
+    def make(self, due: DuePeriodFile) -> list[NewTest]:
         period = Period(due["kind"], due["start"], due["end"])
         found: dict[str, StoredTest] = {}
         if due["early"]:
@@ -773,13 +773,13 @@ def _read_outcomes(owner: str, files: Sequence[OutcomeFile]) -> pa.Table:
     return pa.concat_tables([schema().empty_table(), *tables]).unify_dictionaries()
 
 
-def publish(blobs: Publisher, claim: Claim, result: MonitorResult) -> Sequence[MadeTest]:
+def publish(blobs: Publisher, claim: Claim, result: MonitorResult) -> Sequence[NewTest]:
     """Tests have no files."""
     return result["tests"]
 
 
 def complete(
-    session: Session, claim: Claim, result: MonitorResult, made: Sequence[MadeTest]
+    session: Session, claim: Claim, result: MonitorResult, made: Sequence[NewTest]
 ) -> None:
     """Write the tests that do not exist yet, with their alarms."""
     of = _alias_of(claim)

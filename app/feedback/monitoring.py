@@ -43,7 +43,7 @@ _MOST_CALIBRATIONS = 100  # the newest: earlier ones are not in use any more
 
 
 class DuePeriod(NamedTuple):
-    """A period with its due tests: those of columns and scores, those that need outcomes, and the shadow comparison."""
+    """A period with its due tests: of columns and scores, with outcomes, and of the challenger."""
 
     period: Period
     early: bool

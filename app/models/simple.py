@@ -58,7 +58,7 @@ def beats_baselines(model: Model) -> bool | None:
 
 
 def exported_as(model: Model) -> tuple[str, Mapping[str, Any]]:
-    """Return the algorithm and parameters of the ranker in the artifact: of `auto`, those of its only member."""
+    """Return the algorithm and parameters of the ranker in the artifact; for `auto`, its only member's."""
     only = _member(model) if model.algorithm == "auto" else None
     return only or (model.algorithm, model.parameters)
 

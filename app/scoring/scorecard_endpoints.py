@@ -231,7 +231,7 @@ async def write_letters(
     scale: ScaleDep,
 ) -> Response:
     """Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
-    paragraph that the reason codes define (`letter`). Reasons and their errors are those of `…/score`, points those of
+    paragraph that the reason codes define (`letter`). Reasons and their errors are as in `…/score`, and points as in
     `…/points`.
     """
     require_json(request)

@@ -82,13 +82,15 @@ class ImportSpec(TypedDict):
 class AutoPlan(TypedDict):
     """The fits of a model of `auto`, which another job repeats without a search.
 
-    Folds that it has no members for have those of the served ranker.
+    A fold that it does not have is fitted as the served ranker is.
     """
 
     members: list[Member]
     rows: float
     folds: list[FoldMembers]
     score_microseconds: float | None
+    fit_seconds: float
+    """Of the served ranker."""
 
 
 class TrainSpec(TypedDict):
@@ -236,7 +238,7 @@ class TrialOutcome(PartOutcome):
 class FitOutcome(PartOutcome):
     """The outcome of a fit, or of a shard of one, with its warnings.
 
-    `members` are those that were fitted, each with the number of steps that it was given time for.
+    `members` are the fitted members, each with the number of steps that there was time for.
     """
 
     notes: list[str]

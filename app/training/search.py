@@ -87,7 +87,7 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
 def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Parameters:
     """Validate the parameters of `auto`. Raises Invalid.
 
-    Those of a plan are in the plan.
+    A plan excludes all others.
     """
     for parameter in given:
         if parameter not in AUTO_PARAMETERS:

@@ -131,8 +131,10 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     validation = resolve_validation(asked, dataset)
     check_validation(validation, dataset, also)
     plan = _read_plan(session, owner, algorithm)
-    for one in (algorithm, *(plan["members"] if plan else ())):
-        check_constraints(one["parameters"], dataset, validation.get("time_column"), also)
+    by_time = validation.get("time_column")
+    check_constraints(algorithm["parameters"], dataset, by_time, also)
+    for member in plan["members"] if plan else ():
+        check_constraints(member["parameters"], dataset, by_time, also, f"/algorithm/{search.PLAN}")
     other = None
     if validation["method"] == "dataset":
         other = _find_validation_dataset(session, owner, validation["dataset_id"], dataset, also)
@@ -266,9 +268,11 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
 
 
 def _timeout(settings: Settings, spec: TrainSpec) -> float:
-    """Return the service's default, or twice the budget of `auto`."""
-    budget: float = spec["algorithm"]["parameters"].get("budget_seconds", 0.0)
-    return max(settings.job_timeout_seconds, 2.0 * float(budget))
+    """Return the service's default, or twice the budget of `auto`, or twice the fits of a plan, if that is more."""
+    usual = float(spec["algorithm"]["parameters"].get("budget_seconds", 0.0))
+    if (plan := spec.get("plan")) is not None:
+        usual = plan["fit_seconds"] * (1 + len(folds_of(spec["validation"])))
+    return max(settings.job_timeout_seconds, 2.0 * usual)
 
 
 def _check_seconds(settings: Settings, name: str, seconds: float | None) -> None:
@@ -414,7 +418,11 @@ def check_categories(
 
 
 def check_constraints(
-    parameters: Parameters, dataset: Dataset, by_time: str | None, also: Collection[str]
+    parameters: Parameters,
+    dataset: Dataset,
+    by_time: str | None,
+    also: Collection[str],
+    pointer: str | None = None,
 ) -> None:
     """Raise Invalid for monotone constraints on columns that are not numeric features, and for impossible bins.
 
@@ -430,7 +438,9 @@ def check_constraints(
             parameters.get("monotone"), names, [int(each) for each in is_categorical]
         )
     except InvalidParameter as error:
-        raise invalid("/algorithm/monotone", str(error), code="invalid_parameter") from error
+        raise invalid(
+            pointer or "/algorithm/monotone", str(error), code="invalid_parameter"
+        ) from error
     if not any(parameters.get(name) for name in ("bins", "special_values")):
         return
     from core.linear.woe_bins import find_given  # compiled code: only a few jobs name bins
@@ -441,7 +451,9 @@ def check_constraints(
         try:
             find_given(**given, names=names, categories=categories, directions=directions)
         except InvalidParameter as error:
-            raise invalid(f"/algorithm/{name}", str(error), code="invalid_parameter") from error
+            raise invalid(
+                pointer or f"/algorithm/{name}", str(error), code="invalid_parameter"
+            ) from error
 
 
 def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Objective:
@@ -664,6 +676,7 @@ def _read_plan(session: Session, owner: str, algorithm: AlgorithmSpec) -> AutoPl
         "rows": found.rows,
         "folds": found.folds,
         "score_microseconds": model.parameters.get("score_microseconds"),
+        "fit_seconds": model.fit_seconds,
     }
 
 

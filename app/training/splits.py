@@ -220,8 +220,8 @@ def _before_and_after(
 
 
 def _checked(table: Table, row_split: RowSplit, which: str | None, later: int = 0) -> RowSplit:
-    """Raise Invalid if a part lacks rows of a class. `later` counts the later rows before those of known groups are
-    left out.
+    """Raise Invalid if a part lacks rows of a class. `later` counts the later rows, also of known groups, which
+    are left out.
     """
     of = "" if which is None else f" of {which}"
     try:

@@ -3814,7 +3814,7 @@ def write_letters(ref: str, /, **fields: Unpack[WriteLetters]) -> ApiRequest[typ
     """Write the letters of rows.
 
     Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
-    paragraph that the reason codes define (`letter`). Reasons and their errors are those of `…/score`, points those of
+    paragraph that the reason codes define (`letter`). Reasons and their errors are as in `…/score`, and points as in
     `…/points`.
 
     Scope: `score`.

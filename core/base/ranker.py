@@ -135,9 +135,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     """Names of the attributes that the fit has set."""
 
     def keep_length(self) -> bool:
-        """Set the parameters of a fit that `StopFit` has ended to those of a complete one.
+        """After a stopped fit, set the parameters with which a complete fit gives this ranker.
 
-        Boosters set their number of rounds, and forests their number of trees, to those that they have. Another fit
+        A booster takes its number of rounds, and a forest its number of trees, from what `StopFit` left. Another fit
         with these parameters gives the same ranker, bit for bit.
 
         Returns

@@ -17,7 +17,7 @@ the variance of the first test.
 
 C_ik is the covariance of two tests by the entities (customers) that both have, see `recurrence`, and C_ii is V_i. With
 recurring entities the differences of tests are positively correlated. The sum then has the variance Q of the theorem,
-and correlations in time that are at least those of independent tests, so that it leaves the limits at most as often
+and its correlations in time are at least as large as with independent tests, so it leaves the limits at most as often
 (Slepian 1962).
 
 **Assumptions.** Rows are independent except those of the same entity. The difference describes the rows with outcomes.

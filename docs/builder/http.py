@@ -44,7 +44,7 @@ def _index(api: Api) -> Iterator[str]:
     request = f'curl {api.host}/v1/datasets \\\n  -H "Authorization: Bearer $RANKWRIGHT_API_KEY"'
     yield from code(request, "bash")
     yield f"{to('api.md', 'HTTP rules')} describes authentication, pages of lists, idempotency and errors."
-    yield f"{to(ERRORS, 'Errors')} has one entry for each error code. Each route names those of its codes that most"
+    yield f"{to(ERRORS, 'Errors')} has one entry for each error code. Each route names its codes that most"
     yield f"others do not have. {to('clients.md', 'Clients')} lists the routes of"
     yield from ("other servers' protocols. Programs read `/openapi.json` of the service.", "")
     yield from heading(2, "Learn that a job has ended", "end-of-a-job")

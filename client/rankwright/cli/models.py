@@ -81,7 +81,7 @@ def import_(
     svg: Svg = None,
     **fields: Any,
 ) -> None:
-    """Import a model and evaluate it on a dataset. Its scores are those of the library or of the original."""
+    """Import a model and evaluate it on a dataset. Its scores equal the original's."""
     scores = None
     if expected is not None:
         scores = [_number(expected, line) for line in expected.read_text().split()]

@@ -11,8 +11,9 @@ import httpx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import update
 
-from app.platform.tables import Dataset
+from app.platform.tables import Dataset, Model
 from core.metrics import auc
 from tests.app.live_service import NAMES, Service, table
 from tests.app.refusals import CSV, everything, job, refused
@@ -335,6 +336,32 @@ def test_auto_has_a_leaderboard(service: Service, client: httpx.Client) -> None:
         "algorithm": {"name": "auto", "plan": model["id"]},
     }
     refused(other.post("/v1/jobs", json=asked), 404, "not_found")
+
+
+def test_a_plan_on_another_table(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client, table(150))
+    algorithm = {"name": "auto", "budget_seconds": 0.5, "monotone": {"age": "increasing"}}
+    service.train(client, dataset_id, algorithm=algorithm)
+    asked = {"algorithm": {"name": "auto", "plan": "churn"}}
+    next_month = service.upload(client, table(400, seed=1))
+    assert 0.0 < checked(client, next_month, **asked)["estimate"]["seconds"] < 60.0
+    job = service.train(client, next_month, name="next", **asked)
+    assert job["state"] == "succeeded", job
+    assert client.get("/v1/models/next").json()["monotone"]["verdict"] == "proven"
+
+    # The job of a plan that took longer than the default timeout has time for it.
+    with service.context.db.write() as session:
+        session.execute(update(Model).values(fit_seconds=10_000.0))
+    cv = {"method": "cross_validation", "folds": 2}
+    job = client.post("/v1/jobs", json={"dataset_id": dataset_id, "validation": cv, **asked}).json()
+    assert job["timeout_seconds"] == 60_000.0
+    client.post(f"/v1/jobs/{job['id']}/cancel")
+
+    # A constraint of the plan is on a column that this table does not have.
+    lacking = service.upload(client, table(150).replace("age", "years", 1))
+    answer = client.post("/v1/jobs", json={"dataset_id": lacking, **asked})
+    problem = refused(answer, 422, "invalid_parameter", "age")
+    assert problem["errors"][0]["pointer"] == "/algorithm/plan"
 
 
 def test_kinds_that_have_no_folds(

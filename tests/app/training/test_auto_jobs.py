@@ -113,6 +113,7 @@ def test_a_plan_gives_the_same_bits(
     assert board["repeatable"]
     plan = {key: board[key] for key in ("members", "rows", "folds")}
     plan["score_microseconds"] = found["parameters"]["score_microseconds"]
+    plan["fit_seconds"] = found["fit_seconds"]
     repeated = {"name": "auto", "parameters": {"plan": "mdl_1"}}
     again = payload(tmp_path, noisy(600), algorithm=repeated, validation=validation, plan=plan)
     second = run(again)
