@@ -104,7 +104,7 @@ def _enqueue(session: Session, settings: Settings, owner: str, erasure_id: str) 
         settings,
         owner=owner,
         kind=ERASE,
-        name="erasure",
+        name=erasure_id,
         spec={"erasure_id": erasure_id},
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, cast
+from typing import TYPE_CHECKING, NamedTuple, NotRequired, cast
 
 import numpy as np
 from typing_extensions import TypedDict
@@ -145,21 +145,27 @@ def submit(
     return comparison
 
 
-def find_worse(
+class ComparedPair(NamedTuple):
+    """The newest comparison of two models, and whether the first ranks worse in one window and better in none."""
+
+    comparison_id: str
+    is_worse: bool
+
+
+def find_compared(
     session: Session, owner: str, pairs: Collection[tuple[str, str]]
-) -> set[tuple[str, str]]:
-    """Return the pairs whose newest comparison showed that the first model ranks worse in one window and better in
-    none.
+) -> dict[tuple[str, str], ComparedPair]:
+    """Return the newest comparison of each pair that has one.
 
     Comparisons on rows that the other model was, or may have been, trained on are ignored.
     """
-    evaluated: dict[tuple[str, str], bool] = {}
+    compared: dict[tuple[str, str], ComparedPair] = {}
     if pairs:
         found = repository.find_comparisons_of_pairs(session, owner, pairs, COMPARISONS_READ)
         for pair, comparison in found:
-            if pair not in evaluated and (lead := _lead_in(comparison, *pair)) is not None:
-                evaluated[pair] = lead < 0
-    return {pair for pair, worse in evaluated.items() if worse}
+            if pair not in compared and (lead := _lead_in(comparison, *pair)) is not None:
+                compared[pair] = ComparedPair(comparison.id, lead < 0)
+    return compared
 
 
 def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:

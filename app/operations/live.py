@@ -66,7 +66,7 @@ class LiveAlias(Resource):
 def list_live(
     session: Session, owner: str, limit: int, outdated: Collection[tuple[str, str]]
 ) -> list[LiveAlias]:
-    """The last moved first. `outdated` are (name, alias) pairs whose newer version is worth a comparison.
+    """The last moved first. `outdated` are (name, alias) pairs whose newer version has not been compared.
 
     The number of SQL statements is constant.
     """

@@ -70,6 +70,8 @@ class OutdatedAlias(Resource):
     """Id of the newest version."""
     newest_version: int
     """Number of the newest version."""
+    comparison_id: str | None
+    """The newest comparison of both on rows that the newest version was not trained on. Null if there is none."""
 
 
 class Overview(Resource):
@@ -143,9 +145,13 @@ def find_overview(session: Session, owner: str, limit: int) -> Overview:
     first: dict[str, Any] = {"limit": limit, "after": None}
     behind, has_more_outdated = models.outdated_aliases(session, owner, limit)
     pairs = {each: (each.newest_id, each.model.id) for each in behind}
-    worse = comparisons.find_worse(session, owner, set(pairs.values()))
-    outdated = [each for each, pair in pairs.items() if pair not in worse]
-    newer = {(each.model.name, each.alias) for each in outdated}
+    compared = comparisons.find_compared(session, owner, set(pairs.values()))
+    outdated = {
+        each: compared.get(pair)
+        for each, pair in pairs.items()
+        if pair not in compared or not compared[pair].is_worse
+    }
+    newer = {(each.model.name, each.alias) for each, found in outdated.items() if found is None}
     newest = jobs.list_page(session, owner, limit=SEARCHED_JOBS)
     ended = [job for job in newest.data if job.state in FINAL_STATES]
     failed = jobs.list_page(session, owner, unresolved=True, limit=limit)
@@ -174,8 +180,9 @@ def find_overview(session: Session, owner: str, limit: int) -> Overview:
                 model_id=each.model.id,
                 newest_model_id=each.newest_id,
                 newest_version=each.newest_version,
+                comparison_id=None if found is None else found.comparison_id,
             )
-            for each in outdated
+            for each, found in outdated.items()
         ],
         has_more_outdated=has_more_outdated,
         models=[

@@ -4455,6 +4455,10 @@ class OutdatedAlias(Record):
     """Id of the newest version."""
     newest_version: int
     """Number of the newest version."""
+    comparison_id: str | None
+    """The newest comparison of both on rows that the newest version was not trained on. Null if there is
+    none.
+    """
 
 class Overview(Record):
     """Running and ended jobs, resources that need attention, and the newest resources."""
