@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 import pytest
 
+from tests.long_form import rest
 from tools import changed
 from tools.changed import Definition
 
@@ -23,31 +24,33 @@ def found(path: str, name: str | None = None) -> set[str]:
 @pytest.mark.parametrize(
     ("path", "name", "within"),
     [
-        # A metric: its own tests, and those of the evaluations that show it.
-        (
-            "core/metrics/ks.py",
-            "ks_interval",
-            {"core/metrics/test_decision_curve.py", "app/evaluation/test_evaluation.py"},
-        ),
         # A test of monitoring: the monitor's task uses it three calls away.
         (
             "core/monitoring/betting.py",
             "monitor_rate",
             {"core/monitoring/test_betting.py", "app/feedback/test_monitor.py"},
         ),
-        # An endpoint: the tests that call its path, in the console, too.
-        (
-            "app/webhooks/endpoints.py",
-            "ping_webhook",
-            {"app/webhooks/test_api_webhooks.py", "app/console/test_webhook_pages.py"},
-        ),
         # A template: the tests of the page.
         ("app/console/templates/job.html", None, {"app/console/test_jobs_pages.py"}),
-        # A fixture.
-        ("tests/app/conftest.py", "refused", {"app/ingest/test_ingest_csv.py"}),
         ("tests/core/metrics/test_curve.py", None, set()),  # there is none of this name
         ("tests/test_changed.py", None, {"test_changed.py"}),
         ("README.md", None, set()),
+        *rest(
+            # A metric: its own tests, and those of the evaluations that show it.
+            (
+                "core/metrics/ks.py",
+                "ks_interval",
+                {"core/metrics/test_decision_curve.py", "app/evaluation/test_evaluation.py"},
+            ),
+            # An endpoint: the tests that call its path, in the console, too.
+            (
+                "app/webhooks/endpoints.py",
+                "ping_webhook",
+                {"app/webhooks/test_api_webhooks.py", "app/console/test_webhook_pages.py"},
+            ),
+            # A fixture.
+            ("tests/app/conftest.py", "refused", {"app/ingest/test_ingest_csv.py"}),
+        ),
     ],
 )
 def test_a_change_has_the_tests_that_can_see_it(

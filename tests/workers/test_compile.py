@@ -86,6 +86,7 @@ def test_all_are_compiled_once_and_counted(house: Path, monkeypatch: pytest.Monk
     assert n_compiled() == (1, 2)  # of the newest list
 
 
+@long_form
 def test_what_a_first_model_needs_is_compiled_alone(house: Path) -> None:
     run(house, "--first")
     (compiled,) = (house / "cache").glob("*.kernel")

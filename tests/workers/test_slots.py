@@ -16,7 +16,7 @@ from app.jobs import child_jobs as parts
 from app.platform import resources
 from app.platform.blobs import FolderStore
 from tests.harness import ENDLESS, OWNER, Shop, csv_table, is_running, warm_process
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 from tests.waiting import eventually, patience
 from workers.slots import Slots, threads_per_fit
 
@@ -27,6 +27,7 @@ BIG = 400_000 if LONG_FORM else 300  # rows
 NEVER = 600.0  # seconds between two looks: what happens, a message did
 
 
+@long_form
 def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:
@@ -46,6 +47,7 @@ def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
     assert (slots.by_message, slots.by_poll) == (2, 0)
 
 
+@long_form
 def test_stopping_gives_the_job_back_as_if_never_claimed(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:

@@ -15,11 +15,13 @@ from app import __version__
 from app.platform import logging as logs
 from app.platform import trace
 from tests.harness import Shop, environment, worker
+from tests.long_form import long_form
 from tests.waiting import eventually, patience
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
+@long_form
 def test_claims_and_fits_are_counted(
     make_shop: Callable[..., Shop], broker_url: str, tmp_path: Path
 ) -> None:

@@ -181,6 +181,7 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
         assert session.query(Model).filter(Model.job_id == long).count() == 1
 
 
+@long_form
 def test_a_cancel_reaches_a_job_that_was_asked_to_give_way(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:

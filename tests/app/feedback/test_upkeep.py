@@ -108,6 +108,7 @@ def test_an_entity_is_erased(service: Service, client: httpx.Client) -> None:
     assert answer.status_code == 202
     made = answer.json()
     assert answer.headers["Location"] == f"/v1/erasures/{made['id']}"
+    assert client.get("/v1/audit").json()["data"][0]["summary"] == f"erasure {made['id']}"
     assert (made["done_at"], made["erased"]) == (None, None)
     assert made["due_at"] > made["requested_at"]
     keeper(service).round()
