@@ -370,7 +370,7 @@ class RowReader:
             }
             if errors.total >= MAX_COUNTED_ERRORS:
                 break
-            if not errors.total:
+            if not errors.total and rows.batch.num_rows:
                 kept = [rows.batch.column(name) for name in self._options.keep]
                 if source.schema is None:  # all readers of a format must return the same text
                     kept = [blank_to_null(column) for column in kept]

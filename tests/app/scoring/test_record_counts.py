@@ -178,6 +178,7 @@ def tables(draw: st.DrawFn, *, header: bool = True) -> tuple[str, str]:
 @given(table=tables(), codec=st.sampled_from(CODECS), said=st.sampled_from(["", "present"]))
 @example(("single", "a"), "utf-8", "")
 @example(("words", 'a,b,note\n1,u,5"\n2,v,"x\n1,2,3"'), "utf-8", "")
+@example(("digits", '0,1,note\n\n1,u,"'), "utf-8", "")
 @fuzzed
 def test_any_csv(routes: Routes, table: tuple[str, str], codec: str, said: str) -> None:
     model, text = table
