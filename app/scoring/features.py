@@ -232,13 +232,28 @@ class FeatureIndex:
     def matrix_of_parsed(self, rows: Sequence[tuple[Any, ...]]) -> Floats:
         """Convert the rows of `parse_rows`. Raises Invalid for values of the wrong type."""
         if self._all_numeric:
-            shape = len(rows), self._n_features
-            try:
-                cells = chain.from_iterable(rows)
-                return np.fromiter(cells, np.float64, shape[0] * shape[1]).reshape(shape)
-            except TypeError:  # there is a null, which only the slower `array` converts
-                return np.array(rows, np.float64).reshape(shape)
+            return _of_numbers(rows, self._n_features)
         return self._to_matrix(rows, self.names, "/rows", by_name=True)
+
+    def matrix_of_number_table(
+        self, body: bytes | memoryview, max_rows: int, *, lenient: bool = False
+    ) -> Floats | None:
+        """Parse and convert `{"columns": [name, …], "data": [[number, …], …]}` quickly.
+
+        Returns None for errors, another shape, too many rows, or a model of other than numbers.
+        """
+        from app.scoring.row_parser import parse_table
+
+        table = parse_table(body) if self._all_numeric else None
+        if table is None or len(table.data) > max_rows:
+            return None
+        if {len(table.columns)}.issuperset(map(len, table.data)):
+            refuse_all(self._errors_of_columns(table.columns, lenient=lenient))
+            X = np.full((len(table.data), self._n_features), MISSING)
+            indices = [self._position[name] for name in table.columns]
+            X[:, indices] = _of_numbers(table.data, len(indices))
+            return X
+        return None
 
     def _plain_rows(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """Return None if a row does not have exactly the features."""
@@ -275,6 +290,18 @@ class FeatureIndex:
     def matrix_of_table(
         self, columns: Sequence[Any], data: Sequence[Any], *, lenient: bool = False
     ) -> Floats:
+        errors = self._errors_of_columns(columns, lenient=lenient)
+        for number, values in enumerate(data):
+            if len(errors) >= MAX_ERRORS:
+                break
+            if not isinstance(values, list) or len(values) != len(columns):
+                got = f"{len(values)} values" if isinstance(values, list) else shown(values)
+                detail = f"a row must be a list of {len(columns)} values, one per column, got {got}"
+                errors.append(_error("pointer", f"/data/{number}", detail, "invalid"))
+        refuse_all(errors)
+        return self._to_matrix(data, columns, "/data", by_name=False)
+
+    def _errors_of_columns(self, columns: Sequence[Any], *, lenient: bool) -> list[dict[str, str]]:
         errors: list[dict[str, str]] = []
         given: set[str] = set()
         # every other name is an error, so the list of errors is soon full
@@ -292,15 +319,7 @@ class FeatureIndex:
         if not errors:
             row = [0.0 if name in given else _ABSENT for name in self.names]
             self._fill(row, lenient, "pointer", "/columns", errors)
-        for number, values in enumerate(data):
-            if len(errors) >= MAX_ERRORS:
-                break
-            if not isinstance(values, list) or len(values) != len(columns):
-                got = f"{len(values)} values" if isinstance(values, list) else shown(values)
-                detail = f"a row must be a list of {len(columns)} values, one per column, got {got}"
-                errors.append(_error("pointer", f"/data/{number}", detail, "invalid"))
-        refuse_all(errors)
-        return self._to_matrix(data, columns, "/data", by_name=False)
+        return errors
 
     def _to_matrix(
         self, table: Sequence[Sequence[Any]], columns: Sequence[str], pointer: str, *, by_name: bool
@@ -424,6 +443,16 @@ def _unquote_bytes(text: bytes) -> bytes:
 
 def _unquote(text: bytes) -> str:
     return _unquote_bytes(text).decode("utf-8", "replace")
+
+
+def _of_numbers(rows: Sequence[Sequence[float | None]], n_columns: int) -> Floats:
+    """Convert rows of equal lengths; None is NaN."""
+    shape = len(rows), n_columns
+    try:
+        cells = chain.from_iterable(rows)
+        return np.fromiter(cells, np.float64, shape[0] * shape[1]).reshape(shape)
+    except TypeError:  # there is a null, which only the slower `array` converts
+        return np.array(rows, np.float64).reshape(shape)
 
 
 def _error(key: str, at: str, detail: str, code: str) -> dict[str, str]:

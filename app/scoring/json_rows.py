@@ -129,6 +129,9 @@ def read(
         if parsed is not None:
             check_count(len(parsed), max_rows)
             return JsonRows(features.matrix_of_parsed(parsed), None)
+        X = features.matrix_of_number_table(body, max_rows, lenient=lenient)
+        if X is not None:
+            return JsonRows(X, None)
     try:
         given = json_text.parse(body)
     except orjson.JSONDecodeError as error:

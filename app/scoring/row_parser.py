@@ -1,4 +1,7 @@
-"""Rows in JSON parsed into structs of a model's features, which takes half the time of dictionaries."""
+"""Rows in JSON parsed with msgspec, which takes half the time of the general parser, orjson.
+
+The parsers here accept only bodies that the general parser also accepts, with the same values, but not all of them.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,7 @@ _ABSENT = msgspec.UNSET
 
 
 class RowParser:
-    """Parses bodies `{"rows": [{"age": 41, …}, …]}` of one model.
-
-    It accepts only bodies that the general parser, orjson, also accepts, with the same values, but not all of them.
-    """
+    """Parses bodies `{"rows": [{"age": 41, …}, …]}` of one model into structs of its features."""
 
     def __init__(
         self, names: Sequence[str], is_number: Sequence[bool], may_be_absent: Sequence[bool]
@@ -69,3 +69,23 @@ class RowParser:
         if absent:
             return [tuple(None if each is _ABSENT else each for each in row) for row in values]
         return values
+
+
+class NumberTable(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The body `{"columns": [name, …], "data": [[number or null, …], …]}`."""
+
+    columns: list[str]
+    data: list[list[_NUMBER]]
+
+
+_table_decoder = msgspec.json.Decoder(NumberTable)
+
+
+def parse_table(body: bytes | memoryview) -> NumberTable | None:
+    """Return None for a body with errors or another shape."""
+    try:
+        table = _table_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    is_repeated = has_more_delimiters(body, len(NumberTable.__struct_fields__), ":")
+    return None if is_repeated else table

@@ -247,6 +247,65 @@ def test_texts_that_are_not_unicode_are_refused() -> None:
             json_rows.read(MIXED, body, IdAndIgnored(), BOUNDS)
 
 
+def table(*rows: Any, columns: Any = ("f0", "age", "class", "ü 😀"), **more: Any) -> bytes:
+    return json.dumps({"columns": columns, "data": rows, **more}).encode()
+
+
+NUMBERS = [2, 1.5, -3, None]
+
+
+def test_a_table_of_numbers_has_the_values_of_the_general_parser() -> None:
+    columns = ["f0", "age", "class", "ü 😀"]
+    for value in (0, -0.0, 5e-324, 2**53 + 1, -(2**63), 2**64 - 1, 10**30, 1.7e308, None):
+        body = table(NUMBERS, [value, *NUMBERS[1:]])
+        found = FEATURES.matrix_of_number_table(body, 100)
+        expected = FEATURES.matrix_of_table(columns, json_text.parse(body)["data"])
+        assert found is not None
+        np.testing.assert_array_equal(found, expected)
+        assert np.signbit(found[1, 3]) == np.signbit(expected[1, 3])
+    # Names may contain a colon, and columns that may be missing be absent.
+    features = index(["a:b", "c"], [False, True])
+    for body in (table([1], columns=["a:b"]), table([None, 1], columns=["c", "a:b"])):
+        found = features.matrix_of_number_table(body, 100)
+        np.testing.assert_array_equal(found, [[1.0, np.nan]])
+    assert FEATURES.matrix_of_number_table(table(), 100).shape == (0, 4)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        table(NUMBERS, [True, 1, 1, 1]),
+        table(["2", 1, 1, 1]),
+        table([[2], 1, 1, 1]),
+        table([1, 2, 3]),
+        table({"age": 1}),
+        table(NUMBERS, more=1),
+        table(NUMBERS, id="f0"),
+        table(NUMBERS)[:-1] + b', "data": []}',
+        table(NUMBERS).replace(b"1.5", b"1e999"),
+        table(NUMBERS).replace(b"1.5", b"NaN"),
+        table(NUMBERS).replace(b"1.5", b"01"),
+        table(NUMBERS).replace(b"1.5", b"9" * 400),
+        table(NUMBERS) + b"x",
+        table(NUMBERS, columns=[1, 2, 3, 4]),
+        table(*[NUMBERS] * 101),
+        b"[]",
+    ],
+)
+def test_other_tables_are_left_to_the_general_parser(body: bytes) -> None:
+    assert FEATURES.matrix_of_number_table(body, 100) is None
+
+
+def test_wrong_columns_of_a_table_of_numbers_have_the_errors_of_the_general_parser() -> None:
+    for columns in (["f0", "age", "class", "new"], ["f0", "age", "age", "class"]):
+        body = table(NUMBERS, columns=columns)
+        with pytest.raises(Invalid) as quick:
+            FEATURES.matrix_of_number_table(body, 100)
+        with pytest.raises(Invalid) as general:
+            FEATURES.matrix_of_table(columns, json_text.parse(body)["data"])
+        assert quick.value.errors == general.value.errors
+
+
 def test_many_features_in_any_order() -> None:
     names = [f"column {i}" for i in range(2000)]
     may_miss = [i % 3 == 0 for i in range(len(names))]
