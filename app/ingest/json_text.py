@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence, Set
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -43,12 +45,32 @@ def parse(text: bytes | memoryview) -> Any:
     return found
 
 
+def kinds_of_flat(texts: Sequence[bytes], found: Sequence[Any]) -> Set[type] | None:
+    """Return the types of the values, if orjson has read flat objects as `parse` would.
+
+    Returns None if one is no object, has a list or an object as value, or must be read by `parse`.
+    """
+    if not {dict}.issuperset(map(type, found)):
+        return None
+    kinds = Counter[type](map(type, chain.from_iterable(map(dict.values, found))))
+    text = b"".join(texts)
+    is_exact = text.count(b'"') == _quotes(kinds) and _LONG not in text.translate(_DIGITS)
+    return kinds.keys() if is_exact and not kinds.keys() & {dict, list} else None
+
+
+def _quotes(kinds: Counter[type]) -> int:
+    """Return the fewest quotes in flat objects with values of these types.
+
+    An object that repeats a key has more: every quote encloses a key or a string, or is escaped.
+    """
+    return 2 * (kinds.total() + kinds[str])
+
+
 def _may_have_doubled(text: bytes | memoryview, found: Any) -> bool:
     """False means that no key is repeated."""
     if isinstance(found, dict) and isinstance(text, bytes):
-        # In a flat object without such a key, every quote encloses a key or a text, or is escaped.
-        texts = sum(type(value) is str for value in found.values())
-        if text.count(b'"') == 2 * (len(found) + texts):
+        kinds = Counter[type](map(type, found.values()))
+        if text.count(b'"') == _quotes(kinds):
             return False
     return has_more_delimiters(text, _count_members(found), ":")
 

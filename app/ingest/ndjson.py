@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -38,18 +39,33 @@ takes up to thirty times its bytes.
 DELIMITERS = "{[:,"
 _CELLS = 400_000
 _KEPT_BYTES = 1 << 24
+BLOCK_LINES, BLOCK_BYTES = 1 << 14, 1 << 20
 PIECE = 1 << 20
 _NUMBERS = frozenset({int, float, type(None)})
 _SCANNER = json.JSONDecoder(parse_int=float)
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-class Line(NamedTuple):
-    """A line with an object: its number from 1, its bytes, and the parsed object."""
+Line = tuple[int, bytes]
+"""The number of a line, from 1, and its bytes."""
 
-    number: int
-    text: bytes
-    record: dict[str, Any]
+
+class Block(NamedTuple):
+    """Lines with objects: their numbers, and the parsed objects."""
+
+    numbers: list[int]
+    records: list[dict[str, Any]]
+    nested: list[int]
+    """Positions of the objects that have a list or an object as value."""
+    size: int
+    """Bytes of the lines."""
+    is_numeric: bool = False
+    """True only if every value is a number."""
+
+    def without(self, positions: Collection[int]) -> Block:
+        kept = [i for i in range(len(self.records)) if i not in positions]
+        numbers = [self.numbers[i] for i in kept]
+        return Block(numbers, [self.records[i] for i in kept], [], self.size)
 
 
 class NdjsonTable(Source):
@@ -75,33 +91,37 @@ class NdjsonTable(Source):
         self._unit = "element" if is_array else "line"
         self._stream: Stream | None = None
         self._keys: list[str] = []
-        self._kept: list[Line] | None = []
+        self._kept: list[Block] | None = []
         names = ColumnNames(max_columns)
         errors = Errors()
         known: set[str] = set()
-        cells = size = 0
-        for row, line in enumerate(self._parse(errors)):
-            if row == max_rows:
+        cells = size = rows = 0
+        for block in self._blocks(errors):
+            first_lines: dict[tuple[str, ...], int] = {}
+            for keys, number in zip(map(tuple, block.records), block.numbers, strict=True):
+                first_lines.setdefault(keys, number)
+            for keys, number in first_lines.items():
+                if new := [key for key in keys if key not in known]:
+                    names.add(new, number)
+                    self._keys += new
+                    known.update(new)
+            before, rows = rows, rows + len(block.records)
+            if rows > max_rows:
                 # Rows to be scored have a limit of their own.
                 raise too_many_rows(max_rows, setting=MAX_ROWS if upload.setting else "")
-            record = line.record
-            if not record.keys() <= known:
-                new = [key for key in record if key not in known]
-                names.add(new, line.number)
-                self._keys += new
-                known.update(new)
-            if max_cells is not None and (row + 1) * len(self._keys) > max_cells:
+            if max_cells is not None and rows * len(self._keys) > max_cells:
+                line = block.numbers[max(0, max_cells // len(self._keys) - before)]
                 raise BadTable(
-                    f"rows × columns can be at most {max_cells}; line {line.number} exceeds this",
-                    line=line.number,
+                    f"rows × columns can be at most {max_cells}; line {line} exceeds this",
+                    line=line,
                     code="too_large",
                 )
-            cells += 1 + len(record)
-            size += len(line.text)
+            cells += len(block.records) + sum(map(len, block.records))
+            size += block.size
             if cells > _CELLS or size > _KEPT_BYTES:
                 self._kept = None
             elif self._kept is not None:
-                self._kept.append(line)
+                self._kept.append(block)
         self.names: list[str] = names.checked
         if errors.total >= MAX_COUNTED_ERRORS or not self.names:
             raise errors.summarise() if errors.total else _nothing(self._unit)
@@ -119,60 +139,76 @@ class NdjsonTable(Source):
         wanted = self.names if columns is None else columns
         key_of = dict(zip(self.names, self._keys, strict=True))
         keys = [key_of[name] for name in wanted]
-        lines = self._flat_lines(errors, set(keys))
+        are_numbers = [name in numeric for name in wanted]
         first = 0
-        while chunk := list(_chunk(lines, max(1, _CELLS // max(1, len(self.names))))):
-            records = [line.record for line in chunk]
-            arrays = [
-                _to_array(_values_of(key, records), number=name in numeric)
-                for name, key in zip(wanted, keys, strict=True)
-            ]
-            numbers = np.array([line.number for line in chunk], dtype=np.int64)
-            batch = pa.RecordBatch.from_arrays(arrays, names=list(wanted))
-            yield Rows(batch, first, partial(np.asarray, numbers))
-            first += len(chunk)
+        for block in self._flat_blocks(errors, set(keys)):
+            if block.records:
+                arrays = _to_arrays(block, keys, are_numbers)
+                batch = pa.RecordBatch.from_arrays(arrays, names=list(wanted))
+                yield Rows(batch, first, partial(np.array, block.numbers, np.int64))
+                first += len(block.records)
 
-    def _flat_lines(self, errors: Errors, keys: Collection[str]) -> Iterator[Line]:
-        """Yield the lines whose values for these keys are not nested; others are reported."""
-        for line in self._parse(errors) if self._kept is None else self._kept:
-            if b"[" in line.text or line.text.count(b"{") > 1:  # in a text, or around a value
+    def _flat_blocks(self, errors: Errors, keys: Collection[str]) -> Iterator[Block]:
+        """Yield blocks of lines whose values for these keys are not nested; other lines are reported."""
+        for block in self._blocks(errors) if self._kept is None else self._kept:
+            wrong = set()
+            for i in block.nested:
+                values = block.records[i].items()
                 nested = next(
-                    (k for k, v in line.record.items() if isinstance(v, dict | list) and k in keys),
-                    None,
+                    (k for k, v in values if isinstance(v, dict | list) and k in keys), None
                 )
                 if nested is not None:
                     rule = "a value must be a number, a string, true, false or null"
                     detail = f"{rule}; drop={nested} ignores the column"
-                    errors.add(RowError(detail, line.number, nested))
-                    continue
-            yield line
+                    errors.add(RowError(detail, block.numbers[i], nested))
+                    wrong.add(i)
+            yield block if not wrong else block.without(wrong)
 
-    def _parse(self, errors: Errors) -> Iterator[Line]:
-        """Yield every line with an object; blank lines are skipped, and invalid ones reported."""
+    def _blocks(self, errors: Errors) -> Iterator[Block]:
+        """Yield all lines with an object; invalid ones are reported."""
         with self._upload.open() as stream:
             self._stream = stream
-            for number, text in self._split(stream):
-                if errors.total >= MAX_COUNTED_ERRORS:
-                    return
-                if not text.strip():
-                    continue
-                if has_more_delimiters(text, self._most_delimiters, DELIMITERS):
-                    raise _too_many_delimiters(self._unit, self._most_delimiters, number)
-                try:
-                    record = json_text.parse(text)
-                except RepeatedKey as error:
-                    column = error.key if error.key.isprintable() else None
-                    raise BadTable(
-                        error.detail, line=number, column=column, code=error.code
-                    ) from None
-                except orjson.JSONDecodeError as error:
-                    detail = f"the {self._unit} is not valid JSON: {error.msg} at character {error.colno}"
-                    errors.add(RowError(detail, number))
-                    continue
-                if not isinstance(record, dict):
-                    errors.add(RowError(f"the {self._unit} must be a JSON object", number))
-                    continue
-                yield Line(number, text, record)
+            lines = self._split(stream)
+            while errors.total < MAX_COUNTED_ERRORS and (chunk := _chunk(lines)):
+                yield self._parse(chunk, errors)
+
+    def _parse(self, lines: Sequence[Line], errors: Errors) -> Block:
+        numbers, texts = map(list, zip(*lines, strict=True))
+        size = sum(map(len, texts))
+        if max(map(len, texts)) <= self._most_delimiters:
+            with suppress(orjson.JSONDecodeError):
+                records = list(map(orjson.loads, texts))
+                if (kinds := json_text.kinds_of_flat(texts, records)) is not None:
+                    return Block(numbers, records, [], size, kinds <= {float, int})
+        block = Block([], [], [], size)
+        for number, text in lines:
+            if errors.total >= MAX_COUNTED_ERRORS:
+                break
+            if (record := self._parse_line(number, text, errors)) is None:
+                continue
+            if any(isinstance(value, dict | list) for value in record.values()):
+                block.nested.append(len(block.records))
+            block.numbers.append(number)
+            block.records.append(record)
+        return block
+
+    def _parse_line(self, number: int, text: bytes, errors: Errors) -> dict[str, Any] | None:
+        """Return None for a line that is reported."""
+        if has_more_delimiters(text, self._most_delimiters, DELIMITERS):
+            raise _too_many_delimiters(self._unit, self._most_delimiters, number)
+        try:
+            record = json_text.parse(text)
+        except RepeatedKey as error:
+            column = error.key if error.key.isprintable() else None
+            raise BadTable(error.detail, line=number, column=column, code=error.code) from None
+        except orjson.JSONDecodeError as error:
+            detail = f"the {self._unit} is not valid JSON: {error.msg} at character {error.colno}"
+            errors.add(RowError(detail, number))
+            return None
+        if not isinstance(record, dict):
+            errors.add(RowError(f"the {self._unit} must be a JSON object", number))
+            return None
+        return record
 
 
 def _too_many_delimiters(unit: str, most: int, line: int) -> BadTable:
@@ -272,19 +308,35 @@ def _texts_of_lines(stream: Stream) -> Iterator[bytes]:
     yield from rest.split(b"\n")
 
 
-def _chunk(lines: Iterator[Line], count: int) -> Iterator[Line]:
-    """Yield up to `count` lines; fewer if they are long."""
+def _chunk(lines: Iterator[Line]) -> list[Line]:
+    """Return the next lines that are not blank; none at the end."""
+    chunk: list[Line] = []
     size = 0
-    for line in itertools.islice(lines, count):
-        yield line
-        size += len(line.text)
-        if size >= _KEPT_BYTES:
-            return
+    for line in lines:
+        if line[1] and not line[1].isspace():
+            chunk.append(line)
+            size += len(line[1])
+            if size >= BLOCK_BYTES or len(chunk) == BLOCK_LINES:
+                break
+    return chunk
 
 
 def _nothing(unit: str) -> BadTable:
     detail = f"the file has no objects with keys; each {unit} must be a JSON object"
     return BadTable(detail, line=1)
+
+
+def _to_arrays(block: Block, keys: Sequence[str], are_numbers: Sequence[bool]) -> list[pa.Array]:
+    if block.is_numeric and all(are_numbers) and len(keys) > 1:
+        with suppress(KeyError):
+            cells = itertools.chain.from_iterable(map(itemgetter(*keys), block.records))
+            shape = len(block.records), len(keys)
+            X = np.fromiter(cells, np.float64, shape[0] * shape[1]).reshape(shape)
+            return list(map(pa.array, np.ascontiguousarray(X.T)))
+    return [
+        _to_array(_values_of(key, block.records), number=number)
+        for key, number in zip(keys, are_numbers, strict=True)
+    ]
 
 
 def _values_of(key: str, records: Sequence[dict[str, Any]]) -> list[Any]:
