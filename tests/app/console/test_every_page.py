@@ -143,7 +143,7 @@ def test_each_page_is_sound_in_each_look(
     page = window.sign_in(world.secret)
     window.expect("status of 404")  # parts that a model of this kind lacks
     assert len(world.pages()) > 30
-    for path in world.pages():
+    for path in world.pages()[:: 1 if LONG_FORM else 3]:  # a page of its own opens most of them
         window.open(path)
         if page.locator("header.top").count() == 0:
             continue  # a part of a page
