@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from itertools import chain
 from typing import Any
 
@@ -52,25 +52,31 @@ def kinds_of_flat(texts: Sequence[bytes], found: Sequence[Any]) -> Set[type] | N
     """
     if not {dict}.issuperset(map(type, found)):
         return None
-    kinds = Counter[type](map(type, chain.from_iterable(map(dict.values, found))))
+    kinds = set(map(type, _values_of(found)))
     text = b"".join(texts)
-    is_exact = text.count(b'"') == _quotes(kinds) and _LONG not in text.translate(_DIGITS)
-    return kinds.keys() if is_exact and not kinds.keys() & {dict, list} else None
+    if kinds & {dict, list} or _LONG in text.translate(_DIGITS):
+        return None
+    strings = sum(type(value) is str for value in _values_of(found)) if str in kinds else 0
+    return kinds if text.count(b'"') == _quotes(sum(map(len, found)), strings) else None
 
 
-def _quotes(kinds: Counter[type]) -> int:
-    """Return the fewest quotes in flat objects with values of these types.
+def _values_of(found: Sequence[dict[str, Any]]) -> Iterator[Any]:
+    return chain.from_iterable(map(dict.values, found))
+
+
+def _quotes(members: int, strings: int) -> int:
+    """Return the fewest quotes in flat objects with so many members, of which some are strings.
 
     An object that repeats a key has more: every quote encloses a key or a string, or is escaped.
     """
-    return 2 * (kinds.total() + kinds[str])
+    return 2 * (members + strings)
 
 
 def _may_have_doubled(text: bytes | memoryview, found: Any) -> bool:
     """False means that no key is repeated."""
     if isinstance(found, dict) and isinstance(text, bytes):
-        kinds = Counter[type](map(type, found.values()))
-        if text.count(b'"') == _quotes(kinds):
+        strings = sum(type(value) is str for value in found.values())
+        if text.count(b'"') == _quotes(len(found), strings):
             return False
     return has_more_delimiters(text, _count_members(found), ":")
 
