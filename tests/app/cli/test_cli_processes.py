@@ -101,6 +101,7 @@ def test_where_logs_are_json_an_error_at_the_start_is_too(
     assert "ERROR" in {line["level"] for line in lines}
 
 
+@long_form
 def test_where_logs_are_json_a_crash_is_too() -> None:
     code = """
 import threading
@@ -125,6 +126,7 @@ raise SystemError("and the process")
     assert "and the process" in of_process["exception"]
 
 
+@long_form
 def test_migrate_brings_an_empty_database_up_to_date(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'fresh.db'}"
     for _ in range(2):  # and has nothing to do the second time
@@ -148,6 +150,7 @@ def test_migrate_can_wait_for_another_process(postgres: PostgresServer) -> None:
         postgres.drop("awaited")
 
 
+@long_form
 def test_migrate_stops_waiting_when_told(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'fresh.db'}"
     with running("migrate", "--wait", database_url=url) as process:
@@ -183,7 +186,7 @@ def wrong_password(postgres: PostgresServer) -> str:
     return f"postgresql://mistaken:wr0ng@/postgres?host={postgres.folder}"
 
 
-@pytest.mark.parametrize("command", ["serve", "api", "dispatcher", "worker", "migrate"])
+@pytest.mark.parametrize("command", ["api", "migrate", *rest("serve", "dispatcher", "worker")])
 def test_no_process_waits_for_a_login_that_is_refused(
     command: str, wrong_password: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -406,6 +409,7 @@ def test_the_dispatcher_ends_when_told(postgres_url: str, broker_url: str, tmp_p
         assert process.wait(patience()) == 0
 
 
+@long_form
 def test_a_worker_is_this_process(sqlite_url: str, broker_url: str, tmp_path: Path) -> None:
     settings = {"database_url": sqlite_url, "broker_url": broker_url, "state_dir": str(tmp_path)}
     with running("worker", **settings) as process:
@@ -416,6 +420,7 @@ def test_a_worker_is_this_process(sqlite_url: str, broker_url: str, tmp_path: Pa
         assert process.wait(patience()) == 0
 
 
+@long_form
 def test_the_api_serves_and_ends_when_told(
     sqlite_url: str, broker_url: str, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from rankwright.operations import Blocking, Iteration, Operation
 from rankwright.transport import Request, Response
 
 from app.http.openapi import ERROR_CODES
+from tests.long_form import long_form
 from tests.sentences import Sentences
 from tools.make_client import CLIENT, DOCUMENT, as_text, codes_text, describe, modules
 
@@ -53,6 +54,7 @@ def test_the_modules_are_those_of_the_description(document: dict[str, Any]) -> N
         assert (CLIENT / file_name).read_text() == text, "run: make openapi"
 
 
+@long_form
 def test_the_error_codes_are_those_of_the_source() -> None:
     assert ERROR_CODES.read_text() == codes_text(), "run: make openapi"
 

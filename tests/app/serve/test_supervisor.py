@@ -198,6 +198,12 @@ def test_it_says_where_it_answers_and_keeps_the_first_key(served: Serve) -> None
     assert f"first key: in {key_file}\n" in served.output
     assert f"console: {address}/console\n" in served.output
     assert served.get("/v1/jobs").status_code == 200
+    # A second one with its folder is refused.
+    second = run_here("serve", "--port", "0", RANKWRIGHT_STATE_DIR=str(served.state))
+    assert second.returncode == 1
+    assert f"(pid {served.process.pid})" in second.stderr
+    assert "Traceback" not in second.stderr
+    assert served.get("/health/live").status_code == 200
 
 
 def test_a_state_folder_that_existed_is_closed_or_refused(
@@ -228,17 +234,6 @@ def test_a_first_key_is_shown_on_a_terminal_alone(tmp_path: Path, sentences: Sen
     assert "rw_secret" not in supervision.describe_first_key("rw_secret", path, shown=False)
 
 
-def test_a_second_one_is_refused(served: Serve, tmp_path: Path) -> None:
-    second = Serve(served.state, tmp_path / "second.log")
-    try:
-        assert second.process.wait(patience()) == 1
-    finally:
-        second.kill()
-    assert f"(pid {served.process.pid})" in second.output
-    assert "Traceback" not in second.output
-    assert served.get("/health/live").status_code == 200
-
-
 def test_the_broker_listens_on_its_socket_alone(served: Serve) -> None:
     named = {"broker", "worker", "api 1", "api 2"}
     eventually(lambda: named <= set(served.family()))  # a test may have killed some of them
@@ -257,6 +252,7 @@ def test_it_seals_the_audit_log(served: Serve) -> None:
         assert database.execute("SELECT count(*) FROM audit_seals").fetchone()[0] > 0
 
 
+@long_form
 def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
     before = served.family()
     killed = ("worker", "broker", "api 1", "api 2")
@@ -284,6 +280,7 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
         eventually(lambda: client.get("/health/staffed").is_success)
 
 
+@long_form
 def test_a_fit_process_is_replaced_and_ends_with_its_worker(served: Serve) -> None:
     """Even one that is stopped, and so does not notice the end of its pipe."""
 
@@ -377,13 +374,7 @@ def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_tw
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = subprocess.run(
-            [sys.executable, "-m", "app.cli", "serve", f"--port={port}"],
-            env=os.environ | {"RANKWRIGHT_STATE_DIR": str(tmp_path / "state")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_here("serve", f"--port={port}", RANKWRIGHT_STATE_DIR=str(tmp_path / "state"))
     assert done.returncode == 1
     assert f"127.0.0.1 port {port}" in done.stderr
     assert "Traceback" not in done.stderr
