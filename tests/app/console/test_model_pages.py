@@ -441,6 +441,7 @@ def test_an_answer_is_in_view_and_parts_come_by_themselves(
     window.check()
 
 
+@long_form
 def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any]) -> None:
     """The verdict follows the slider; name and tabs stay."""
     world.api.delete("/v1/models/churn/aliases/champion")  # by which another test has named it
@@ -621,24 +622,6 @@ def test_what_is_wrong_with_a_question_is_said_and_kept(
 def test_a_cutoff_that_is_no_score_is_told(world: World, ours: Browser, cutoff: str) -> None:
     page = text_of(ours.get(world.page, cutoff=cutoff))
     assert f"The cutoff must be a score, got '{cutoff[:8]}" in page
-
-
-def test_the_verdict_says_how_many_rows_are_copies(world: World, ours: Browser) -> None:
-    """Copies that a group keeps apart stand on both sides of the split; without one they stay together."""
-    header, *rows = people(80).splitlines()
-    twice = [f"{row},{number}" for number, row in enumerate([*rows, *rows])]
-    table = "\n".join([f"{header},person", *twice]) + "\n"
-    grouped = world.service.upload(world.api, table, positive="<b>yes", group="person")
-    alone = world.service.upload(world.api, table, positive="<b>yes", drop="person")
-    for dataset, copied in ((grouped, True), (alone, False)):
-        model_id = world.service.train(world.api, dataset, name="copies")["output"]["id"]
-        warnings = world.api.get(f"/v1/models/{model_id}").json()["warnings"]
-        said = [each for each in warnings if "are equal in every feature" in each]
-        assert len(said) == copied
-        verdict = text_of(ours.get(f"/console/models/{model_id}")).partition("Choose a cutoff")[0]
-        for each in said:
-            assert f"{each.partition(':')[0]}.  The AUC " in verdict
-        assert ("too optimistic" in verdict) == copied
 
 
 def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser, sentences: Sentences) -> None:
@@ -830,7 +813,6 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
 def test_downloads(world: World, ours: Browser) -> None:
     for name, kind in (
         ("report.html", "text/html"),
-        ("report.md", "text/markdown"),
         ("roc.csv", "text/csv"),
         ("artifact", "application/octet-stream"),
         ("python", "text/x-python"),
@@ -934,6 +916,7 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
     assert not [page for page in [*pages, drawing] if re.search(r"\b17[6-9]\d{7}", page)]
 
 
+@long_form
 def test_a_table_may_say_nothing_of_thousands(world: World, ours: Browser) -> None:
     """Decimal commas alone, or an encoding alone, are said of most tables."""
     rows = "".join(f"{i % 7},5;{i % 11};{'ja' if i % 3 else 'nein'}\n" for i in range(120))
