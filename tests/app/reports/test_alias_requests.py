@@ -24,7 +24,7 @@ from tests.app.models.test_api_groups import people
 from tests.app.queue_steps import at_once
 from tests.app.refusals import refused
 from tests.app.reports.alias_request_steps import ALIAS, REQUESTS, tag, team
-from tests.long_form import LONG_FORM, rest
+from tests.long_form import LONG_FORM, long_form, rest
 
 
 def test_an_approved_change_is_made_with_both_names(service: Service) -> None:
@@ -198,6 +198,7 @@ def test_no_direct_change_of_a_protected_alias(service: Service) -> None:
     assert us.ann.put(ALIAS, json={"model_id": us.first}, headers=tag(7)).status_code == 200
 
 
+@long_form
 def test_a_recalibration_is_approved(service: Service) -> None:
     us = team(service)
     later = us.service.upload(us.ann, table(600, seed=4), name="later")
@@ -436,29 +437,7 @@ def test_one_of_two_wins(service_on_both: Service, rival: str) -> None:
             )
 
 
-def test_an_approval_and_a_direct_change_at_once(service_on_both: Service) -> None:
-    us = team(service_on_both)
-    for _ in range(3 if LONG_FORM else 1):
-        revision = us.alias()["revision"]
-        assert us.break_glass().status_code == 201
-        target = us.second if us.alias()["model_id"] == us.first else us.first
-        asked = us.asked(model_id=target)
-        approved, moved = at_once(
-            partial(us.decide, asked),
-            partial(
-                us.eve.put,
-                ALIAS,
-                json={"model_id": target, "memo": {"reason": "Now"}},
-                headers=tag(revision),
-            ),
-        )
-        statuses = (approved.status_code, moved.status_code)
-        assert statuses in {(200, 412), (409, 200)}, approved.text + moved.text
-        assert us.alias()["revision"] == revision + 1
-        assert us.alias()["history"][0]["break_glass"] is (moved.status_code == 200)
-        assert us.read(asked)["state"] == ("approved" if approved.status_code == 200 else "void")
-
-
+@long_form
 def test_an_approval_and_the_deletion_of_the_model_at_once(service_on_both: Service) -> None:
     us = team(service_on_both)
     asked = us.asked()
@@ -540,7 +519,12 @@ def test_wrong_requests_are_refused(service: Service) -> None:
         {"x": 1},
     ):
         assert us.ann.get(REQUESTS, params=params).status_code in (400, 422), params
-    asked = us.asked()
+    send = partial(us.ann.post, REQUESTS, headers={"Idempotency-Key": "one"})
+    first, again = send(json=good), send(json=good)
+    assert (first.status_code, again.json()) == (201, first.json())
+    assert again.headers["Idempotent-Replayed"] == "true"
+    refused(send(json=good | {"reason": "y"}), 422, "idempotency_key_reused")
+    asked = first.json()["id"]
     for body in ({}, {"reason": ""}, {"reason": "x" * 2001}, {"reason": "x", "by": "y"}):
         answer = us.bob.post(f"{REQUESTS}/{asked}/reject", json=body)
         refused(answer, 422, "invalid")
@@ -558,20 +542,6 @@ def test_wrong_requests_are_refused(service: Service) -> None:
         assert stranger.request(method, path, json=body).status_code == 404, path
     assert stranger.get(REQUESTS).json()["data"] == []
     assert us.read(asked)["state"] == "open"
-
-
-def test_a_repeated_request_is_made_once(service: Service) -> None:
-    us = team(service)
-    body = {"kind": "set", "name": "churn", "alias": "live", "reason": "x", "model_id": us.second}
-    send = partial(us.ann.post, REQUESTS, headers={"Idempotency-Key": "one"})
-    first, again = send(json=body), send(json=body)
-    assert (first.status_code, again.status_code) == (201, 201)
-    assert first.json() == again.json()
-    assert again.headers["Idempotent-Replayed"] == "true"
-    refused(send(json=body | {"reason": "y"}), 422, "idempotency_key_reused")
-    assert us.decide(first.json()["id"]).status_code == 200
-    assert send(json=body).json() == first.json()
-    assert len(us.ann.get(REQUESTS).json()["data"]) == 1
 
 
 def test_model_names_restrict_requests_and_approvals(service: Service) -> None:

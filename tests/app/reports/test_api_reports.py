@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.app.live_service import Service
+from tests.long_form import long_form
 
 SCRIPT = "<script>alert('&amp;')</script>"
 IMAGE = "![x](http://a.example/x.png)"
@@ -165,6 +166,7 @@ def test_the_page_is_one_file_that_runs_nothing(writer: httpx.Client, address: s
     assert [word for word in page.words if word in HEADINGS] == HEADINGS
 
 
+@long_form
 def test_markdown_says_the_same_and_holds_its_pictures(writer: httpx.Client, address: str) -> None:
     answer = writer.get(f"{address}/report?format=markdown")
     assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
@@ -214,6 +216,7 @@ def test_what_a_report_is_not(writer: httpx.Client, address: str, accept: str) -
         assert answer.headers["Content-Type"] == "application/json"
 
 
+@long_form
 def test_folds(small: Service, writer: httpx.Client) -> None:
     dataset_id = small.upload(writer, table(150), label=f"left{SCRIPT}", positive="no")
     validation = {"method": "cross_validation", "folds": 3}

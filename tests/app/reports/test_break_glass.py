@@ -106,6 +106,9 @@ def test_an_admin_changes_a_protected_alias_and_it_is_loud(
     assert "ended" in us.summary()
     assert us.alias()["break_glass_until"] is None
     refused(us.eve.put(ALIAS, json=put, headers=tag(5)), 409, "approval_required")
+    again = {"version": 2, "reason": "x"}
+    undo = us.eve.post(f"{calibration}/restore", json=again, headers=tag(3))
+    refused(undo, 409, "approval_required")
 
 
 def test_it_expires(service: Service) -> None:
