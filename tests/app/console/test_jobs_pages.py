@@ -87,6 +87,13 @@ def test_a_job_that_ended_leads_to_what_it_made(
     assert NASTY in unescape(text)
     for words in ("succeeded", "queued", "running", "fraction", "Submitted"):
         assert words in text
+    # The stream of its events goes on after the last that the browser has.
+    stream = f"/console/jobs/{job_id}/events"
+    for query, headers in (("?after=2", {}), ("?after=0", {"Last-Event-ID": "2"})):
+        behind = ask(stream + query, **headers)
+        assert behind.headers["content-type"].startswith("text/event-stream")
+        assert re.findall(r"(?m)^id: (\d+)", behind.text)[0] == "3"
+    assert ask(f"{stream}?after=x").status_code == 422
 
 
 def work_and_report(service: Service, look: Callable[[], None]) -> None:
@@ -335,25 +342,7 @@ def test_the_log_pages_backwards(
     assert ask(f"/console/jobs/{job_id}?events_after={'9' * 40}").status_code == 200
 
 
-def test_the_stream_is_the_apis(
-    service: Service, ask: Callable[..., httpx.Response], hand_in: Any
-) -> None:
-    job_id = hand_in()
-    service.work()
-    answer = ask(f"/console/jobs/{job_id}/events")
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    numbers = re.findall(r"(?m)^id: (\d+)", answer.text)
-    assert numbers[0] == "1"
-    behind = ask(f"/console/jobs/{job_id}/events?after=1").text
-    assert re.findall(r"(?m)^id: (\d+)", behind) == numbers[1:]
-    headers = {"Last-Event-ID": "2"}
-    assert (
-        re.findall(r"(?m)^id: (\d+)", ask(f"/console/jobs/{job_id}/events?after=0", **headers).text)
-        == numbers[2:]
-    )
-    assert ask(f"/console/jobs/{job_id}/events?after=x").status_code == 422
-
-
+@long_form
 def test_a_page_follows_its_job_and_cancels_another(
     service: Service, visit: Callable[..., Any], hand_in: Any
 ) -> None:
@@ -375,6 +364,7 @@ def test_a_page_follows_its_job_and_cancels_another(
     window.check()
 
 
+@long_form
 def test_an_expired_session_leads_to_sign_in_and_back(
     service: Service, client: httpx.Client, visit: Callable[..., Any], hand_in: Any
 ) -> None:
