@@ -67,6 +67,14 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
     assert "Random scores: 0.500" in page
     assert "Random scores: 0.100" in page
     assert page.count("<svg") == 6
+    picture = page.partition("ROC curves of the models on ")[2].partition("</svg>")[0]
+    for number, curve in enumerate(made["result"]["curves"]):
+        drawn = re.findall(
+            rf'series-{number}\b[^>]*>(?:\s*<[^>]*>)*?\s*<path[^>]* d="([^"]+)"', picture
+        )
+        drawn += re.findall(rf'<path[^>]*series-{number}\b[^>]* d="([^"]+)"', picture)
+        # Each point but the first is the end of a line, straight or by a step.
+        assert len(re.findall("[A-Za-z]", drawn[0])) >= len(curve["points"])
     assert "Settings that differ" in page
     assert place in browser.read("/console/comparisons")
     assert browser.post(f"{place}/delete").status_code == 303
@@ -193,32 +201,12 @@ def test_each_error_of_an_evaluation_stands_at_its_field(world: World) -> None:
         options = re.findall("<option[^>]* disabled[^>]*>[^<]*", browser.read(f"/console/{page}"))
         assert any("it is still being read" in each for each in options), page
     assert any("the model was not trained on" in each for each in options)
+    world.service.upload(world.client, "age,left\n" + "1,yes\n2,no\n" * 40, name="unlike")
+    page = browser.read(f"/console/pick/datasets?use=evaluation&with_model={world.models[0]}")
+    (unlike,) = (each for each in re.findall("(?s)<option.*?</option>", page) if "unlike" in each)
+    assert " disabled" in unlike
+    assert "lacks" in unlike
     world.service.work()
-
-
-def test_curves_of_a_comparison_outlive_its_models(world: World) -> None:
-    """They are drawn from the compared rows, and not from what each model was validated on."""
-    service, client = world.service, world.client
-    models = [
-        service.train(client, world.dataset_id, name="brief", seed=seed)["output"]["id"]
-        for seed in (1, 2)
-    ]
-    later = service.upload(client, table(200, 7), name="later rows")
-    body = {"models": models, "dataset_id": later}
-    made = client.post("/v1/comparisons", json=body).json()["id"]
-    service.work()
-    for model_id in models:
-        assert client.delete(f"/v1/models/{model_id}").status_code == 204
-    page = world.browser().read(f"/console/comparisons/{made}")
-    picture = page.partition("ROC curves of the models on later rows")[2].partition("</svg>")[0]
-    points = client.get(f"/v1/comparisons/{made}").json()["result"]["curves"]
-    for number, curve in enumerate(points):
-        drawn = re.findall(
-            rf'series-{number}\b[^>]*>(?:\s*<[^>]*>)*?\s*<path[^>]* d="([^"]+)"', picture
-        )
-        drawn += re.findall(rf'<path[^>]*series-{number}\b[^>]* d="([^"]+)"', picture)
-        # Each point but the first is the end of a line, straight or by a step.
-        assert len(re.findall("[A-Za-z]", drawn[0])) >= len(curve["points"])
 
 
 def test_areas_over_time_are_of_new_rows(world: World) -> None:
@@ -455,22 +443,6 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
     service.work()
 
 
-def test_what_does_not_fit_is_grey_and_says_why(world: World, visit: Callable[..., Any]) -> None:
-    service = world.service
-    service.upload(world.client, "age,left\n" + "1,yes\n2,no\n" * 40, name="unlike")
-    window = visit(service)
-    page = window.sign_in(service.key())
-    window.open(f"/console/evaluations?model={world.models[0]}")
-    page.get_by_role("combobox", name="Dataset", exact=True).press_sequentially("unlike")
-    option = page.get_by_role("option").filter(has_text="unlike")
-    expect(option).to_have_attribute("aria-disabled", "true")
-    expect(option).to_contain_text("lacks")
-    window.check()
-    option.click(force=True)  # nothing is chosen
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("combobox", name="Dataset", exact=True)).to_have_value("")
-
-
 def test_a_dataset_is_found_whatever_its_name(world: World) -> None:
     service, secret = world.service, world.service.key("namer")
     api = service.client(secret)
@@ -680,9 +652,6 @@ def test_health_shows_the_queue_to_who_may_see_it(world: World) -> None:
     assert "Active workers" not in plain
 
 
-PAGES = ("/console", "/console/comparisons", "/console/evaluations", "/console/batch-scores")
-
-
 def test_models_are_found_by_a_part_of_their_name_and_by_tag(world: World) -> None:
     owner = "collector"
     tags: tuple[dict[str, str], ...] = ({"team": "risk"}, {"team": "risk: old", "<b>": ""}, {})
@@ -728,58 +697,7 @@ class TestNeedsAttention:
         found = re.search(r'<section [^>]*labelledby="attention".*?</section>', page, re.DOTALL)
         return "" if found is None else found[0]
 
-    def fail(self, service: Service, detail: str) -> None:
-        """Have the one job that waits fail, for this reason."""
-        problem, _ = execution.problem_of(CoreError(detail))
-        claim = service.context.db.writing(queue.claim, service.settings, "worker")
-        service.context.db.writing(queue.fail, claim, problem)
-
-    def test_failures_of_all_kinds_stay_until_they_are_mended(
-        self, world: World, troubled: PlainBrowser, client: httpx.Client, dataset_id: str
-    ) -> None:
-        service = world.service
-        model_id = service.train(client, dataset_id, name="sound")["output"]["id"]
-        second = service.train(client, dataset_id, name="other")["output"]["id"]
-        training = {
-            "dataset_id": dataset_id,
-            "name": "torn",
-            "algorithm": {"name": "rankboost", "n_rounds": 3},
-            "baselines": False,
-        }
-        asked: dict[str, tuple[str, dict[str, Any]]] = {
-            "a torn tree": ("jobs", training),
-            "a bad evaluation": ("evaluations", {"model": model_id, "dataset_id": dataset_id}),
-            "a bad comparison": (
-                "comparisons",
-                {"models": [model_id, second], "dataset_id": dataset_id},
-            ),
-            "a bad batch": ("batch-scores", {"model": model_id, "dataset_id": dataset_id}),
-        }
-        made = {}
-        for detail, (kind, body) in asked.items():
-            made[detail] = client.post(f"/v1/{kind}", json=body).json()["id"]
-            self.fail(service, detail)
-        later = service.upload(client, table(90, 3), name="fresh")
-        client.put(f"/v1/models/{model_id}/calibration", json={"dataset_id": later})
-        self.fail(service, "a bad calibration")
-        # So many jobs since, and all went well.
-        for number in range(60):
-            job = submit(service.context.db, owner="troubled", name=f"filler {number}")
-            change(service.context.db, job.id, state="succeeded", finished_at=1.0)
-        shown = self.items(troubled)
-        for detail in (*asked, "a bad calibration"):
-            assert detail in shown
-        # A retry that succeeds, what was to be made is deleted, or the same is asked again.
-        assert client.post(f"/v1/jobs/{made['a torn tree']}/retry").status_code == 202
-        assert client.delete(f"/v1/evaluations/{made['a bad evaluation']}").status_code == 204
-        client.post("/v1/batch-scores", json=asked["a bad batch"][1])
-        service.work()
-        shown = self.items(troubled)
-        assert "a bad comparison" in shown
-        assert "a bad calibration" in shown
-        for detail in ("a torn tree", "a bad evaluation", "a bad batch"):
-            assert detail not in shown
-
+    @long_form
     def test_the_cards_of_jobs_say_what_they_are_about(
         self, world: World, visit: Callable[..., Any]
     ) -> None:
@@ -820,16 +738,6 @@ class TestNeedsAttention:
         older = client.get("/v1/jobs", params=following).json()["data"]
         assert [job["name"] for job in older] == names[4::-1]
         assert (len(overview["ended"]), overview["searched_jobs"]) == (7, 12)
-
-    def test_a_table_that_could_not_be_read_goes_with_one_that_could(
-        self, world: World, troubled: PlainBrowser, client: httpx.Client
-    ) -> None:
-        bad = world.service.upload(client, "a,left\n1,yes\n", name="halved")
-        for number in range(12):
-            world.service.upload(client, name=f"table {number}")
-        assert f'href="/console/datasets/{bad}"' in self.items(troubled)
-        world.service.upload(client, name="halved")
-        assert "halved" not in self.items(troubled)
 
     def test_a_newer_version_that_is_worse_is_not_recommended(
         self, world: World, troubled: PlainBrowser, client: httpx.Client, dataset_id: str
