@@ -140,21 +140,6 @@ def test_a_sample_is_there_to_try(service: Service, ours: PlainBrowser) -> None:
     assert "ready" in text
 
 
-def test_rows_are_added_and_another_table_takes_their_place(
-    service: Service, ours: PlainBrowser, dataset_id: str
-) -> None:
-    page = f"/console/datasets/{dataset_id}"
-    for mode, version in (("append", 2), ("replace", 3)):
-        answer = ours.post(f"{page}/versions", ("more.csv", table(60, seed=version)), mode=mode)
-        assert answer.status_code == 303, answer.text
-        service.work()
-        assert f"version {version}" in ours.get(answer.headers["location"]).text
-    refused = ours.post(f"{page}/versions", ("more.csv", table(60)), mode="append")
-    assert refused.status_code == 409
-    assert "newest" in refused.text
-    assert f">{3}</a>" in ours.get(page).text  # it lists all three
-
-
 def test_pairs_are_uploaded(service: Service, ours: PlainBrowser) -> None:
     items = "item,size\n" + "".join(f"i{n},{n}\n" for n in range(20))
     answer = ours.post("/console/datasets", ("i.csv", items), kind="preferences", item="item")
@@ -261,6 +246,7 @@ def test_all_columns_of_a_wide_table_are_reached_searched_and_sorted(
     window.check()
 
 
+@long_form
 def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
     service: Service, visit: Callable[..., Any]
 ) -> None:
@@ -393,6 +379,7 @@ def test_the_preview_says_what_the_service_will_do(
         window.check()
 
 
+@long_form
 def test_of_a_long_table_the_service_checks_the_head(
     service: Service, visit: Callable[..., Any]
 ) -> None:
@@ -747,9 +734,12 @@ def test_what_cannot_be_read_again_is_said(
     assert reader.post(f"{page}/read", group="age").status_code == 403
     assert browser_of(STRANGER).post(f"{page}/read", group="age").status_code == 404
     page = f"/console/datasets/{service.upload(service.client(service.key()))}"
-    more = ours.post(f"{page}/versions", ("more.csv", table(60)), mode="append").headers["location"]
+    file = ("more.csv", table(60))
+    more = ours.post(f"{page}/versions", file, mode="append").headers["location"]
     service.work()
-    assert "/read" not in ours.get(more).text
+    assert "/read" not in ours.read(more)
+    again = ours.post(f"{page}/versions", file, mode="append")
+    assert (again.status_code, "newest" in again.text) == (409, True)
     refused = ours.post(f"{more}/read", group="age")
     assert refused.status_code == 409
     sentences(alert(refused.text))
