@@ -15,7 +15,6 @@ from typer.testing import Result
 
 from app.platform.tables import BatchScore
 from core.registry import ALGORITHMS
-from tests.app.cli.conftest import told
 from tests.app.live_service import Service
 from tests.raw_table import raw_table
 from tests.sentences import Sentences
@@ -76,18 +75,6 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service, sentences: Sent
         service.context.db.read() as session
     ):  # nothing is left behind, whether it could be scored or not
         assert session.scalars(select(BatchScore)).all() == []
-
-
-def test_columns_are_declared(run: Run, tmp_path: Path) -> None:
-    table = tmp_path / "raw.csv"
-    table.write_text(raw_table(60))
-    flags = ("--categorical", "age", "--drop", "name", "--missing", "?,Private")
-    dataset = json.loads(run("upload", table, *flags, "--json").output)
-    assert (dataset["categorical"], dataset["drop"]) == (["age"], ["name"])
-    columns = {column["name"]: column for column in dataset["columns"]}
-    assert columns["workclass"]["missing"] > 10
-    (refused,) = told(run("upload", table, "--drop", "town", "--json", code=2))["errors"]
-    assert refused["column"] == "town"
 
 
 def test_a_refused_label_comes_with_the_command_that_mends_it(

@@ -104,6 +104,17 @@ def test_report_and_pictures(trained: Run, tmp_path: Path) -> None:
     assert "band must be" in trained("plot", "sum", "--band", "x", "--format", "svg", code=2).stderr
 
 
+def test_a_model_is_written_as_a_file(trained: Run, tmp_path: Path) -> None:
+    written = tmp_path / "sum.sql"
+    trained("models", "export", "sum", "--output", written)
+    assert written.read_text().endswith('FROM "rows" AS "rows"\n')
+    shown = trained("models", "export", "sum:1", "--format", "python").stdout
+    assert "def score(row):" in shown
+    for wrong in (["--format", "pmml"], []):
+        refused = trained("models", "export", "sum", *wrong, code=2).stderr
+        assert "onnx, python, py, sql, got" in " ".join(refused.replace("│", " ").split())
+
+
 def test_what_is_wrong_is_one_sentence(trained: Run) -> None:
     assert "single ranking trees" in trained("tree", "sum", code=2).stderr
     assert "feature 'wage' is unknown" in trained("dependence", "sum", "wage", code=2).stderr

@@ -16,6 +16,7 @@ from typer.testing import Result
 
 from tests.app.cli.conftest import told
 from tests.app.ingest.test_workbooks import Cells, sheets
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 Run = Callable[..., Result]
@@ -122,6 +123,7 @@ def test_the_newest_rows_judge_unless_a_random_split_is_asked_for(run: Run, tmp_
     run(*few, "--random-split", "--time-column", "day", code=2)
 
 
+@long_form
 def test_a_small_table_is_cross_validated_unless_rows_are_held_out(run: Run, people: Path) -> None:
     dataset = id_of(run("upload", people, "--label", "left").stdout)
     few = ["train", dataset, "--set", "n_rounds=2", "--no-baselines", "--name", "m"]
@@ -218,6 +220,7 @@ def test_what_cannot_be_uploaded(
     assert told(run("show", "nobody", "--json", code=3))["code"] == "not_found"
 
 
+@long_form
 def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> None:
     """Faults that are all alike are not repeated; the next command is there."""
     rows = [(f"{k},5", k % 2) for k in range(30)]
@@ -232,6 +235,7 @@ def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> N
     assert ".csv, .tsv, .txt," in run("upload", path.rename(tmp_path / "a.xls"), code=2).stderr
 
 
+@long_form
 def test_the_sheet_of_a_workbook_is_an_option(run: Run, tmp_path: Path) -> None:
     rows: Cells = [["amount", "left"], *([f"{k},5", k % 2] for k in range(30))]
     path = sheets(tmp_path / "loans.xlsx", {"notes": [["x", "y"], [1, 2]], "loans": rows})
@@ -249,12 +253,14 @@ def test_the_sheet_of_a_workbook_is_an_option(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_table_is_read_again(run: Run, people: Path) -> None:
+    uploaded = ("upload", people, "--label", "left")
     first = id_of(
-        run("upload", people, "--label", "left", "--positive", "yes", "--drop", "age").stdout
+        run(*uploaded, "--positive", "yes", "--drop", "age", "--categorical", "income").stdout
     )
     said = run("read-again", "people", "--positive", "no", "--reset", "drop", "--json").stdout
     made = json.loads(said)
     assert (made["status"], made["positive"], made["drop"]) == ("ready", "no", None)
+    assert made["categorical"] == ["income"]
     assert made["id"] != first
     refused = told(run("read-again", made["id"], "--positive", "perhaps", "--json", code=2))
     assert made["id"] in refused["detail"]

@@ -14,7 +14,7 @@ from app.jobs import execution
 from app.platform.errors import Invalid
 from tests.app.cli.conftest import Run
 from tests.app.live_service import Service, table
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 
 ONE_FIT = ("--no-baselines", "--holdout", "0.25")
 
@@ -60,6 +60,7 @@ def test_a_script_can_tell_failures_apart(
         assert error_of(run(*typed, "--json", code=2).stderr)["exit_code"] == 2
 
 
+@long_form
 def test_a_job_has_all_that_a_request_can_say(service: Service, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(table())
@@ -110,29 +111,20 @@ def test_tables_come_by_standard_input(service: Service, run: Run, head: bytes) 
         if line
     ]
     assert [str(each["score"]) for each in objects] == [line.split(",")[0] for line in lines[1:]]
+    keyed = "\n".join(
+        f"{'key' if k == 0 else k},{line}" for k, line in enumerate(table(3).splitlines())
+    )
+    for more in ((), ("--top", "3")):  # at once, or by a job
+        said = pipe(keyed.encode(), "score", "churn", "-", "--json", "--id", "key", *more)
+        assert {json.loads(line)["id"] for line in said.splitlines()} == {"1", "2", "3"}
+    one = run("score", "churn", "age=1", "income=2", "score 1=", "key=k7", "--id", "key")
+    assert json.loads(one.stdout)["id"] == "k7"
     kept = pipe(rows, "score", "churn", "-", "--json", "--keep", "left", "--top", "2").splitlines()
     best = json.loads(kept[0])
     assert (len(kept), best["left"] in ("yes", "no"), best["score"]) == (
         *(2, True),
         max(each["score"] for each in objects),
     )
-
-
-def test_ids_come_back_from_one_row_a_file_and_a_job(
-    service: Service, run: Run, tmp_path: Path
-) -> None:
-    people, rows = tmp_path / "people.csv", tmp_path / "rows.csv"
-    people.write_text(table())
-    dataset = run("upload", people, "--label", "left").output.split()[0]
-    run("train", dataset, "--name", "churn", "--set", "n_rounds=3", *ONE_FIT)
-    head, *lines = table(3).splitlines()
-    rows.write_text("\n".join([f"key,{head}", *(f"{k},{line}" for k, line in enumerate(lines))]))
-    for more in ((), ("--top", 3)):
-        said = run("score", "churn", rows, "--id", "key", "--json", *more).stdout
-        found = {each["id"] for each in map(json.loads, said.splitlines())}
-        assert found == {"0", "1", "2"}
-    one = run("score", "churn", "age=1", "income=2", "score 1=", "key=k7", "--id", "key")
-    assert json.loads(one.stdout)["id"] == "k7"
 
 
 def test_scores_as_json_go_to_standard_output_alone(run: Run, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from app.jobs import service as jobs
 from app.jobs.kinds import Claim
 from app.platform.tables import JobState
 from tests.app.live_service import OWNER, Service
+from tests.long_form import long_form
 from tests.waiting import patience
 
 ROW = {"trial": 3, "algorithm": "rankboost", "parameters": {"max_bins": 4, "push": 1}, "rows": 90}
@@ -129,6 +130,7 @@ def test_a_terminal_shows_the_leaderboard_and_ctrl_c_asks(service: Service) -> N
         shell.shows(f"job {job_id} is cancelled")
 
 
+@long_form
 def test_a_second_ctrl_c_leaves_the_job_running(service: Service) -> None:
     job_id, claim = search_under_way(service)
     with terminal(service, "follow", job_id, code=130) as shell:
@@ -140,6 +142,7 @@ def test_a_second_ctrl_c_leaves_the_job_running(service: Service) -> None:
     assert not any(service.context.db.reading(queue.poll_requests, claim))
 
 
+@long_form
 def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> None:
     job_id, claim = search_under_way(service)
     # A shell ignores the signal in what it runs in the background.
