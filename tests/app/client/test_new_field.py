@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.long_form import long_form
 from tools.make_client import CLIENT, DOCUMENT, modules
 
 FIELDS = {
@@ -58,6 +59,7 @@ json.dump(told, sys.stdout)
 """
 
 
+@long_form
 def test_a_new_field_is_in_the_client_and_in_the_command_line(tmp_path: Path) -> None:
     document: dict[str, Any] = copy.deepcopy(json.loads(DOCUMENT.read_text()))
     for (path, method), parameter in FIELDS.items():

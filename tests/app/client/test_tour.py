@@ -47,6 +47,7 @@ def csv(tmp_path: Path) -> Path:
     return path
 
 
+@long_form
 def test_what_the_page_shows_runs_as_it_stands_there(
     service: Service,
     tmp_path: Path,
@@ -166,6 +167,7 @@ def test_an_alias_with_a_promise_flags_every_part_of_a_table(
         champion.score_row({"prevalence": "2"}, prevalence=0.1)
 
 
+@long_form
 def test_a_nightly_program(client: rankwright.Client, csv: Path, tmp_path: Path) -> None:
     """That of docs/clients.md: the first night makes the champion, and a night that is repeated makes nothing anew."""
     found = re.findall(
