@@ -185,6 +185,7 @@ def test_a_key_without_the_scope_changes_nothing_and_is_offered_nothing(world: W
         assert [each for each in offered if not each.startswith(OF_ANYBODY)] == [], path
 
 
+@long_form
 def test_what_is_faint_is_found_on_a_page_that_was_sound(
     world: World, visit: Callable[..., Any]
 ) -> None:
@@ -201,52 +202,6 @@ def test_what_is_faint_is_found_on_a_page_that_was_sound(
         page.locator(part).first.evaluate("(part, style) => { part.style.cssText = style; }", style)
         with pytest.raises(AssertionError, match="color-contrast"):
             window.check()
-
-
-def test_what_is_not_there_and_what_is_refused_are_pages(
-    world: World, visit: Callable[..., Any]
-) -> None:
-    window = visit(world.service, width=390)
-    window.expect("status of 40[34]")
-    window.expect("status of 422")
-    window.open("/console/nonsense")  # nobody is signed in
-    expect(window.page.get_by_role("heading", level=1)).to_have_text("Not found")
-    window.check()
-    page = window.sign_in(world.service.key(scopes=["read"]))
-    for path, words in (
-        ("/console/models/mdl_none", "mdl_none"),
-        ("/console/modles", "/console/modles"),
-        ("/console/keys", "admin"),
-        ("/console/jobs?after=x", "after"),
-    ):
-        window.open(path)
-        expect(page.get_by_role("alert")).to_contain_text(words)
-        expect(
-            page.get_by_role("navigation", name="Main")
-            .or_(page.get_by_role("link", name="Go to Home"))
-            .first
-        ).to_be_visible()
-        window.check()
-    page.get_by_role("link", name="Go to Home").click()
-    page.wait_for_url(re.compile("/console$"))
-
-
-def test_a_key_is_not_made_twice_by_loading_again(world: World, visit: Callable[..., Any]) -> None:
-    def made() -> int:
-        keys = world.client.get("/v1/keys?limit=200").json()["data"]
-        return sum(key["name"] == "once" for key in keys)
-
-    window = visit(world.service)
-    page = window.sign_in(world.secret)
-    window.open("/console/keys")
-    page.get_by_label("Name").fill("once")
-    page.get_by_role("button", name="Create key").click()
-    expect(page.get_by_label("Secret", exact=True)).to_have_value(re.compile("^rw_"))
-    page.reload()
-    expect(page.get_by_role("heading", level=1)).to_have_text("The secret is shown only once")
-    page.go_back()
-    page.go_forward()
-    assert made() == 1
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
 from tests.app.scoring.test_scorecard import people
-from tests.long_form import rest
+from tests.long_form import long_form
 
 CODES = "/v1/models/card/reason-codes"
 NASTY = "<script>alert('x')</script>"
@@ -59,39 +59,14 @@ def fields_of(page: str) -> dict[str, str]:
     return {name: unescape(value) for name, value in (found | dict(areas)).items()}
 
 
-def test_a_preview_stores_nothing_and_a_save_does(world: World) -> None:
-    browser = PlainBrowser(world.service)
-    before = world.api.get(CODES).json()
-    fields = fields_of(browser.read(world.page)) | world.row
-    assert (fields["text.0"], fields["letter.0"]) == ("Amount", "{value}!")
-    edited = fields | {"letter.0": f"Your {{feature}} of {{value}}:\r\n{NASTY}"}
-    shown = browser.post(world.page, **edited, action="preview")
-    assert shown.status_code == 200
-    assert "Your amount of 17.5:" in shown.text
-    assert NASTY not in shown.text
-    assert world.api.get(CODES).json() == before
-    assert fields_of(shown.text)["letter.0"].replace("\r", "") == edited["letter.0"].replace(
-        "\r", ""
-    )
-    saved = browser.post(world.page, **edited, action="save")
-    assert saved.status_code == 303, saved.text
-    now = world.api.get(CODES).json()
-    assert now["revision"] == before["revision"] + 1
-    assert now["entries"][0] == before["entries"][0] | {
-        "letter": f"Your {{feature}} of {{value}}:\n{NASTY}"
-    }
-    assert now["entries"][1] == before["entries"][1] | {"letter": None}
-    # an older page changes nothing
-    stale = browser.post(world.page, **edited | {"text.1": "Why"}, action="save")
-    assert stale.status_code == 412
-    assert alert(stale.text)
-    assert fields_of(stale.text)["text.1"] == "Why"
-    assert world.api.get(CODES).json() == now
-
-
 def test_codes_are_added_and_removed(world: World) -> None:
     browser = PlainBrowser(world.service)
     fields = fields_of(browser.read(world.page)) | world.row
+    edited = {"letter.0": f"Your {{feature}} of {{value}}:\n{NASTY}"}
+    shown = browser.post(world.page, **fields | edited, action="preview")
+    assert shown.status_code == 200
+    assert "Your amount of 17.5:" in shown.text
+    assert NASTY not in shown.text
     new = {
         "new.code": "R3",
         "new.text": "Other purpose",
@@ -99,10 +74,11 @@ def test_codes_are_added_and_removed(world: World) -> None:
         "new.direction": "lowers",
         "new.letter": "",
     }
-    saved = browser.post(world.page, **fields | new | {"remove.1": "yes"}, action="save")
+    saved = browser.post(world.page, **fields | edited | new, **{"remove.1": "yes"}, action="save")
     assert saved.status_code == 303, saved.text
     entries = world.api.get(CODES).json()["entries"]
     assert [each["code"] for each in entries] == ["R1", "R3"]
+    assert (entries[0]["min"], entries[0]["letter"]) == (1.5, edited["letter.0"])
     assert (entries[1]["columns"], entries[1]["direction"]) == (["purpose"], "lowers")
 
 
@@ -152,10 +128,14 @@ def test_a_proposal_has_a_code_for_each_feature(world: World) -> None:
     entries = world.api.get("/v1/models/fresh/reason-codes").json()["entries"]
     assert [each["columns"] for each in entries] == [["amount"], ["purpose"]]
     # Somebody else was first.
-    assert browser.post(page, **fields, action="save").status_code == 412
+    stale = browser.post(page, **fields | {"text.1": "Why"}, action="save")
+    assert (stale.status_code, fields_of(stale.text)["text.1"]) == (412, "Why")
+    assert alert(stale.text)
+    assert world.api.get("/v1/models/fresh/reason-codes").json()["entries"] == entries
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, True), *rest((1440, False))])
+@long_form
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1440, False)])
 def test_it_is_accessible(world: World, visit: Callable[..., Any], width: int, dark: bool) -> None:
     window = visit(world.service, width=width, dark=dark)
     page = window.sign_in(world.service.key())

@@ -23,6 +23,7 @@ from app.platform.tables import AuditEntry, BrowserSession, Principal
 from tests.app.live_service import Service
 from tests.app.live_service import running as serving
 from tests.identity_provider import CLIENT, IdentityProvider, free_port, log_in, running, sign
+from tests.long_form import long_form
 from tests.waiting import eventually
 
 SESSION = "rankwright_session"
@@ -523,6 +524,7 @@ def test_without_providers_there_is_nothing(start: Callable[..., Service]) -> No
     assert service.client().post("/console/oidc/backchannel-logout").status_code == 404
 
 
+@long_form
 def test_a_real_browser_signs_in(
     service: Service, idp: IdentityProvider, visit: Callable[..., Any]
 ) -> None:

@@ -19,7 +19,7 @@ from app.http import openapi
 from app.platform.settings import Settings
 from tests.app.console.conftest import milliseconds
 from tests.app.live_service import Service, table
-from tests.long_form import LONG_FORM, long_form, rest
+from tests.long_form import long_form
 from tests.waiting import eventually, patience
 
 ROOT = "/apps/ranking"
@@ -193,7 +193,7 @@ def listens(port: int) -> bool:
     return True
 
 
-@pytest.fixture(scope="module", params=["the proxy says it", *rest("the setting says it")])
+@pytest.fixture(scope="module", params=["the proxy says it", "the setting says it"])
 def proxied(
     request: pytest.FixtureRequest,
     plain: Service,
@@ -234,9 +234,7 @@ def proxied(
         process.wait()
 
 
-MOST_PAGES = 60 if LONG_FORM else 22
-
-
+@long_form
 def test_the_service_behind_nginx(proxied: tuple[Service, str]) -> None:
     service, url = proxied
     secret = service.key()
@@ -266,7 +264,7 @@ def test_the_service_behind_nginx(proxied: tuple[Service, str]) -> None:
         api = service.client(secret)
         service.train(api, dataset_id)
         seen, waiting = set[str](), [f"{ROOT}/console", f"{ROOT}/docs"]
-        while waiting and len(seen) < MOST_PAGES:
+        while waiting and len(seen) < 60:
             path = waiting.pop(0)
             seen.add(path)
             page = client.get(host + path, follow_redirects=True)  # an address may lead to another

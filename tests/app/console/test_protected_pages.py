@@ -13,7 +13,7 @@ from tests.app.console.conftest import Visit
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.datasets.test_protected import FIELDS, loans
 from tests.app.live_service import Service
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,7 @@ def models(shared: Service) -> tuple[str, str, str]:
     return dataset_id, made[0], made[1]
 
 
+@long_form
 def test_ticked_before_the_upload(
     shared: Service, visit: Callable[..., Visit], tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from rankwright.types import Algorithm
 from app.console.job_form import JobForm, as_curl, as_python, read_space, read_value
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
+from tests.long_form import long_form
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 INTEGER = {"type": "integer"}
@@ -310,6 +311,7 @@ def test_a_dataset_of_items_has_no_objective(
     assert 'name="objective.metric"' not in text
 
 
+@long_form
 def test_the_form_follows_what_is_chosen_in_a_browser(
     service: Service, visit: Callable[..., Any], dataset_id: str
 ) -> None:

@@ -20,7 +20,7 @@ from app.platform.settings import Settings
 from app.training.algorithms import parameter_schema
 from core.registry import ALGORITHMS
 from tests.app.live_service import Service
-from tests.long_form import rest
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 AGES = (0, 59.9, 60, 119, 3599, 3600, 7200, 86_399, 86_400, 30 * 86_400, 31 * 86_400, 4e8)
@@ -122,7 +122,8 @@ def test_the_mark_and_the_button_escape_what_they_say() -> None:
     assert page.count("&lt;i&gt;") == 2
 
 
-@pytest.mark.parametrize("script", [True, *rest(False)])
+@long_form
+@pytest.mark.parametrize("script", [True, False])
 def test_marks_times_and_copying_in_a_browser(
     start: Callable[..., Service], visit: Callable[..., Any], script: bool
 ) -> None:
