@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
-import httpx
 import pytest
 from sqlalchemy import text
 
@@ -418,21 +417,6 @@ def test_a_worker_is_this_process(sqlite_url: str, broker_url: str, tmp_path: Pa
         eventually((tmp_path / "blobs").exists)
         process.send_signal(signal.SIGINT)
         assert process.wait(patience()) == 0
-
-
-@long_form
-def test_the_api_serves_and_ends_when_told(
-    sqlite_url: str, broker_url: str, tmp_path: Path
-) -> None:
-    settings = {"database_url": sqlite_url, "broker_url": broker_url, "state_dir": str(tmp_path)}
-    with running("api", "--port", "0", **settings) as process:
-        assert process.stderr is not None
-        line = next(line for line in process.stderr if "running on" in line)
-        address = line[line.index("http://") :].split()[0]
-        assert httpx.get(f"{address}/health/live", timeout=patience()).status_code == 200
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=patience())
-        assert process.returncode == 0
 
 
 @pytest.mark.parametrize("command", ["serve", "api"])

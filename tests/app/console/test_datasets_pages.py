@@ -155,24 +155,6 @@ def test_pairs_are_uploaded(service: Service, ours: PlainBrowser) -> None:
     assert "<th>Error</th>" in ours.get(page).text
 
 
-def test_a_dataset_is_deleted_but_not_while_a_job_uses_it(
-    service: Service, ours: PlainBrowser
-) -> None:
-    client = service.client(service.key())
-    dataset_id = service.upload(client, name="short-lived")
-    page = f"/console/datasets/{dataset_id}"
-    job = client.post(
-        "/v1/jobs", json={"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
-    ).json()
-    refused = ours.post(f"{page}/delete")
-    assert refused.status_code == 409
-    assert "short-lived" in refused.text
-    client.post(f"/v1/jobs/{job['id']}/cancel")
-    assert ours.post(f"{page}/delete").headers["location"].startswith("/console/datasets?deleted=")
-    assert ours.get(page).status_code == 404
-    assert ours.post(f"{page}/delete").status_code == 404
-
-
 def test_the_list_pages_and_filters(
     service: Service, browser_of: Callable[..., PlainBrowser]
 ) -> None:

@@ -74,7 +74,11 @@ def hand_in(service: Service, client: httpx.Client, dataset_id: str) -> Any:
 
 
 def test_a_job_that_ended_leads_to_what_it_made(
-    service: Service, client: httpx.Client, ask: Callable[..., httpx.Response], hand_in: Any
+    service: Service,
+    client: httpx.Client,
+    ask: Callable[..., httpx.Response],
+    hand_in: Any,
+    sentences: Sentences,
 ) -> None:
     job_id = hand_in(tags={NASTY: NASTY})
     assert "Waiting for a worker" in ask(f"/console/jobs/{job_id}").text
@@ -94,6 +98,9 @@ def test_a_job_that_ended_leads_to_what_it_made(
         assert behind.headers["content-type"].startswith("text/event-stream")
         assert re.findall(r"(?m)^id: (\d+)", behind.text)[0] == "3"
     assert ask(f"{stream}?after=x").status_code == 422
+    late = ask(f"/console/jobs/{job_id}/cancel", {})
+    assert late.status_code == 409
+    sentences(alert(late.text))
 
 
 def work_and_report(service: Service, look: Callable[[], None]) -> None:
@@ -282,16 +289,6 @@ def test_cancel_and_retry(ask: Callable[..., httpx.Response], hand_in: Any) -> N
     assert again != page
     assert f'<a href="{page}">an earlier job</a>' in ask(again).text
     assert ask(f"{again}/cancel", {}).status_code == 303
-
-
-def test_a_finished_job_cannot_be_cancelled(
-    service: Service, ask: Callable[..., httpx.Response], hand_in: Any, sentences: Sentences
-) -> None:
-    job_id = hand_in()
-    service.work()
-    answer = ask(f"/console/jobs/{job_id}/cancel", {})
-    assert answer.status_code == 409
-    sentences(alert(answer.text))
 
 
 def test_the_list_filters_and_pages(

@@ -30,13 +30,6 @@ async def list_names(page: PageDep) -> Response:
     return page.show(template, found=await page.client.datasets.page())  # type: ignore[arg-type]  # no file
 
 
-@router.post("")
-async def add_name(page: PageDep) -> Response:
-    """Go back to the list."""
-    await page.form()
-    return page.go(PATH)
-
-
 @pytest.fixture(scope="module")
 def service(start: Callable[..., Service]) -> Iterator[Service]:
     with pytest.MonkeyPatch.context() as patch:
@@ -68,13 +61,3 @@ def test_it_has_the_head_and_escapes(service: Service) -> None:
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
     assert answer.headers["Cache-Control"] == "no-store"
     assert "<title>Names" in answer.text
-
-
-def test_it_is_behind_its_session_scope_and_token(service: Service) -> None:
-    stranger = service.client().get(PATH)
-    assert (stranger.status_code, stranger.headers["Location"][:16]) == (303, "/console/sign-in")
-    PlainBrowser(service, scopes=["score"]).read(PATH, 403)  # the API says so
-    browser = PlainBrowser(service)
-    assert browser.post(PATH).headers["Location"] == PATH
-    browser.csrf = "0" * 128
-    assert browser.post(PATH).status_code == 403

@@ -436,8 +436,3 @@ def test_what_is_vendored_is_as_it_came() -> None:
     for path in found:
         assert path.name in listed
         assert hashlib.sha256(path.read_bytes()).hexdigest() in listed
-
-
-def test_the_root_leads_to_the_console(service: Service) -> None:
-    answer = service.client().get("/")
-    assert answer.headers["location"] == "/console"
