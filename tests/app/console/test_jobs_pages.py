@@ -340,28 +340,6 @@ def test_the_log_pages_backwards(
 
 
 @long_form
-def test_a_page_follows_its_job_and_cancels_another(
-    service: Service, visit: Callable[..., Any], hand_in: Any
-) -> None:
-    first, second = hand_in(name="first"), hand_in(name="second", priority=-5)
-    window = visit(service, width=390, dark=True)
-    page = window.sign_in(service.key())
-    window.open(f"/console/jobs/{second}")
-    page.get_by_text("Waiting for a worker").wait_for()
-    window.check()
-    page.on("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Cancel").click()
-    page.get_by_text("The job was cancelled").wait_for()
-    window.open(f"/console/jobs/{first}")
-    with service.at_work():
-        page.get_by_role("link", name="View model").wait_for()
-    assert page.locator("#busy").inner_text() == ""
-    window.check()
-    window.open("/console/jobs")
-    window.check()
-
-
-@long_form
 def test_an_expired_session_leads_to_sign_in_and_back(
     service: Service, client: httpx.Client, visit: Callable[..., Any], hand_in: Any
 ) -> None:

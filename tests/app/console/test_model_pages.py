@@ -352,6 +352,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     window.sign_in(world.service.key())
     page = window.open(world.page)
     slider = page.get_by_role("slider")
+    verdict = page.get_by_role("region", name="Verdict")
 
     def agrees(**terms: Any) -> dict[str, Any]:
         """The figures on the page are the API's for the threshold on the page."""
@@ -365,6 +366,9 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
         caught = page.locator('[data-count="tp"]').inner_text()
         assert int(caught) == round(cutoff["tpr"]["value"] * metrics["positives"])
         assert_marked(page, cutoff)
+        flagged = "The cutoff below flags the top {:.1f} % of the rows and finds {:.0f} %"
+        values = (100 * cutoff[each]["value"] for each in ("flagged", "tpr"))
+        assert terms or flagged.format(*values) in verdict.inner_text()
         return cutoff
 
     # It begins at the best cut in the objective's window.
@@ -380,6 +384,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.keyboard.press("Home")
     page.get_by_text("flag none", exact=True).wait_for()
     assert shown(page, "tpr")[0] == "0.000"
+    assert "The cutoff below flags no rows." in verdict.inner_text()
     # By a finger on the curve: the mark comes to where it is.
     drag(page, "linear", (0.3, 0.3), (0.5, 0.9))
     page.wait_for_function(
@@ -439,49 +444,6 @@ def test_an_answer_is_in_view_and_parts_come_by_themselves(
     page.locator("#dependence").get_by_text("after member is set").wait_for()
     window.settle()
     window.check()
-
-
-@long_form
-def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any]) -> None:
-    """The verdict follows the slider; name and tabs stay."""
-    world.api.delete("/v1/models/churn/aliases/champion")  # by which another test has named it
-    window = visit(world.service)
-    window.sign_in(world.service.key())
-    page = window.open(world.page)
-    verdict = page.get_by_role("region", name="Verdict")
-    # The verdict speaks of the cut that is shown, while it is dragged, too.
-    for key in ("Home", "ArrowRight", "End"):
-        page.get_by_role("slider").press(key)
-        page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
-        threshold = page.locator("[data-threshold]").get_attribute("data-threshold")
-        words = "The cutoff below flags no rows."
-        if threshold:
-            cutoff = world.ask("operating-point", threshold=threshold)
-            caught, low, high = (
-                f"{100 * cutoff['tpr'][end]:.0f} %" for end in ("value", "low", "high")
-            )
-            words = (
-                f"The cutoff below flags the top {100 * cutoff['flagged']['value']:.1f} % of the rows and "
-                f"finds {caught} ({low} to {high}) of the positives."
-            )
-        assert words in verdict.inner_text()
-    # What was judged comes before what is to be known beside it, and before the curve.
-    assert verdict.bounding_box()["y"] < page.locator("#curve").bounding_box()["y"]
-    window.unfold()
-    page.get_by_role("heading", name="Gains").wait_for()
-    page.evaluate("scrollTo(0, 1500)")
-    assert page.evaluate("scrollY") > 1000
-    for part in (
-        page.get_by_role("heading", name="churn:1"),
-        page.get_by_role("link", name="History and files"),
-    ):
-        assert 0 <= part.bounding_box()["y"] < 200
-    tabs = page.get_by_role("navigation", name="Parts of the page")
-    for name in ("Explain", "Validation", "History and files"):
-        tabs.get_by_role("link", name=name).click()
-        expect(tabs.locator("[aria-current]")).to_have_text(name)
-        window.settle()
-        window.check()
 
 
 def test_the_head_leads_on_with_this_model_chosen(world: World, ours: Browser) -> None:

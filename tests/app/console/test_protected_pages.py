@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -13,7 +11,7 @@ from tests.app.console.conftest import Visit
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.datasets.test_protected import FIELDS, loans
 from tests.app.live_service import Service
-from tests.long_form import long_form, rest
+from tests.long_form import rest
 
 
 @pytest.fixture(scope="module")
@@ -29,43 +27,6 @@ def models(shared: Service) -> tuple[str, str, str]:
         assert job["state"] == "succeeded", job
         made.append(str(job["output"]["id"]))
     return dataset_id, made[0], made[1]
-
-
-@long_form
-def test_ticked_before_the_upload(
-    shared: Service, visit: Callable[..., Visit], tmp_path: Path
-) -> None:
-    file = tmp_path / "loans.csv"
-    file.write_text(loans())
-    window = visit(shared)
-    window.sign_in(shared.key())
-    page = window.open("/console/datasets/new")
-    page.set_input_files("#file", file)
-    sex = page.get_by_label("sex is protected")
-    expect(sex).to_be_visible()
-    expect(page.get_by_text("suggested by its name")).to_have_count(2)
-    expect(sex).not_to_be_checked()  # a name alone takes no feature away
-    expect(page.get_by_label("defaulted is protected")).to_be_disabled()
-    sex.check()
-    page.get_by_label("age is protected").check()
-    expect(page.locator("[name=protected]")).to_have_value("sex,age")
-    page.get_by_label("Use age as").select_option("drop")
-    expect(page.locator("[name=protected]")).to_have_value("sex")
-    expect(page.get_by_label("age is protected")).to_be_disabled()
-    page.get_by_label("Use age as").select_option("categorical")
-    page.get_by_label("age is protected").check()
-    expect(page.locator("[name=protected]")).to_have_value("sex,age")
-    expect(page.get_by_label("Use age as")).to_have_value("categorical")
-    window.check()
-    page.get_by_label("yes", exact=True).check()
-    page.get_by_role("button", name="Upload", exact=True).click()
-    page.wait_for_url("**/console/datasets/ds_*")
-    shared.work()
-    client = shared.client(shared.key())
-    newest: Any = client.get("/v1/datasets").json()["data"][0]
-    found = client.get(f"/v1/datasets/{newest['id']}").json()
-    assert found["protected"] == ["sex", "age"]
-    assert found["categorical"] == ["age"]
 
 
 def test_without_scripts(shared: Service) -> None:

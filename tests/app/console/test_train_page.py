@@ -15,7 +15,6 @@ from rankwright.types import Algorithm
 from app.console.job_form import JobForm, as_curl, as_python, read_space, read_value
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
-from tests.long_form import long_form
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 INTEGER = {"type": "integer"}
@@ -309,34 +308,6 @@ def test_a_dataset_of_items_has_no_objective(
     text = ask(f"/console/train?dataset_id={answer.json()['id']}").text
     assert '<option value="rankboost" selected>' in text
     assert 'name="objective.metric"' not in text
-
-
-@long_form
-def test_the_form_follows_what_is_chosen_in_a_browser(
-    service: Service, visit: Callable[..., Any], dataset_id: str
-) -> None:
-    window = visit(service, width=390)
-    page = window.sign_in(service.key())
-    window.open(f"/console/train?dataset_id={dataset_id}")
-    page.get_by_text("Ready to train").wait_for()
-    window.check()
-    page.get_by_label("Algorithm", exact=True).select_option("rankboost")
-    page.get_by_text("Parameters (").click()
-    rounds = page.get_by_label("Rounds", exact=True)
-    rounds.fill("0")
-    page.get_by_role("link", name="“Rounds” must be").wait_for()
-    assert page.locator("#e-f-algorithm-n_rounds").inner_text().startswith("“Rounds” must be")
-    window.check()
-    rounds.fill("7")
-    page.get_by_text("Ready to train").wait_for()
-    assert page.locator("#e-f-algorithm-n_rounds").inner_text() == ""
-    page.get_by_label("Objective", exact=True).select_option("pauc")
-    page.get_by_label("Maximum false positive rate", exact=True).fill("0.2")
-    page.get_by_text("Ready to train").wait_for()
-    assert rounds.input_value() == "7"  # kept while the form changed
-    page.get_by_text("Request in Python").click()
-    assert "'fpr_max': 0.2" in page.get_by_label("The request in Python").inner_text()
-    window.check()
 
 
 def wide(n_columns: int) -> str:
