@@ -185,7 +185,6 @@ def test_a_key_without_the_scope_changes_nothing_and_is_offered_nothing(world: W
         assert [each for each in offered if not each.startswith(OF_ANYBODY)] == [], path
 
 
-@long_form
 def test_what_is_faint_is_found_on_a_page_that_was_sound(
     world: World, visit: Callable[..., Any]
 ) -> None:
