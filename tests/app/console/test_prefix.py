@@ -19,7 +19,7 @@ from app.http import openapi
 from app.platform.settings import Settings
 from tests.app.console.conftest import milliseconds
 from tests.app.live_service import Service, table
-from tests.long_form import long_form
+from tests.long_form import long_form, one_in
 from tests.waiting import eventually, patience
 
 ROOT = "/apps/ranking"
@@ -53,8 +53,7 @@ def test_no_address_begins_at_the_root() -> None:
             assert found == [], path.name
 
 
-@pytest.mark.parametrize("begin", ["", ROOT], ids=["taken off", "left on"])
-@pytest.mark.parametrize("by", ["setting", "header"])
+@pytest.mark.parametrize(("by", "begin"), one_in(3, ("setting", "header"), ("", ROOT)))
 def test_every_address_of_an_answer_has_the_prefix(
     plain: Service, rooted: Service, by: str, begin: str
 ) -> None:

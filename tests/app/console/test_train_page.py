@@ -13,6 +13,7 @@ import pytest
 from rankwright.types import Algorithm
 
 from app.console.job_form import JobForm, as_curl, as_python, read_space, read_value
+from app.console.train import MAX_LISTED
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
 
@@ -321,7 +322,7 @@ def wide(n_columns: int) -> str:
     return "\n".join([",".join([*names, "word", "left"]), *rows, ""])
 
 
-@pytest.mark.parametrize(("n_columns", "listed"), [(3, 3), (500, 0)])
+@pytest.mark.parametrize(("n_columns", "listed"), [(3, 3), (MAX_LISTED + 1, 0)])
 def test_monotone_constraints_are_chosen_by_column(
     service: Service, ask: Callable[..., httpx.Response], n_columns: int, listed: int
 ) -> None:
