@@ -121,20 +121,6 @@ def test_the_newest_rows_judge_unless_a_random_split_is_asked_for(run: Run, tmp_
         assert (model["validation"]["method"], model["validation"]["time_column"]) == (method, None)
         assert any("'day'" in warning for warning in model["warnings"])
     run(*few, "--random-split", "--time-column", "day", code=2)
-
-
-@long_form
-def test_a_small_table_is_cross_validated_unless_rows_are_held_out(run: Run, people: Path) -> None:
-    dataset = id_of(run("upload", people, "--label", "left").stdout)
-    few = ["train", dataset, "--set", "n_rounds=2", "--no-baselines", "--name", "m"]
-    for more, validation in (
-        ([], {"method": "cross_validation", "folds": 5, "repeats": 4}),
-        (["--holdout", "0.4"], {"method": "holdout", "fraction": 0.4}),
-    ):
-        shown = run(*few, *more).stdout
-        assert ("5-fold cross-validation, repeated 4 times" in shown) is not bool(more)
-        model = json.loads(run("show", "m", "--json").stdout)["model"]
-        assert model["validation"] == validation
     assert "--folds" in run(*few, "--holdout", "0.4", "--folds", "3", code=2).stderr
     refused = told(run(*few, "--holdout", "1.5", "--json", code=2))
     assert [each["pointer"] for each in refused["errors"]] == ["/validation/fraction"]

@@ -180,6 +180,8 @@ def test_a_recalibration_of_a_protected_alias_is_requested(
     world.service.work()
     found = world.api.get(f"/v1/models/{world.first}/calibration").json()
     assert (found["version"], found["reason"]) == (2, "New tariff")
+    assert (found["alias_request_id"], found["break_glass"]) == (asked.rpartition("/")[2], False)
+    assert found["approved_by"] is not None
     undo = fields_of(ours.get(f"{page}/calibration"), "/calibration/restore")
     confirm = ours.post(f"{page}/calibration/restore", **undo)
     assert confirm.status_code == 409

@@ -19,7 +19,7 @@ from app.platform.roles import Identity, Rule, caller_of
 from app.platform.tables import AliasRequest, AliasRequestKind, Model
 from app.reports import alias_requests
 from app.reports.alias_requests import Proposal
-from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
+from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.models.test_api_groups import people
 from tests.app.queue_steps import at_once
 from tests.app.refusals import refused
@@ -196,45 +196,6 @@ def test_no_direct_change_of_a_protected_alias(service: Service) -> None:
     assert us.alias()["history"][0]["memo"]["approved_by"] == "Bob"
     refused(us.ask(), 409, "not_protected", "churn@live")
     assert us.ann.put(ALIAS, json={"model_id": us.first}, headers=tag(7)).status_code == 200
-
-
-@long_form
-def test_a_recalibration_is_approved(service: Service) -> None:
-    us = team(service)
-    later = us.service.upload(us.ann, table(600, seed=4), name="later")
-    calibration = f"/v1/models/{us.first}/calibration"
-    row = dict.fromkeys(NAMES, 0.25)
-
-    def probability() -> float:
-        found: float = us.ann.get("/v1/models/churn@live/score", params=row).json()["probability"]
-        return found
-
-    before = probability()
-    asked = us.asked("recalibrate", dataset_id=later)
-    assert us.read(asked)["after"] == "recalibrated on later v1"
-    done = us.decide(asked).json()
-    assert (done["state"], done["applied_calibration"]) == ("approved", None)
-    us.service.work()
-    assert us.ann.get(f"/v1/jobs/{done['job_id']}").json()["state"] == "succeeded"
-    assert us.read(asked)["applied_calibration"] == 2
-    found = us.ann.get(calibration).json()
-    assert (found["author"], found["approved_by"], found["alias_request_id"]) == (
-        "Ann",
-        "Bob",
-        asked,
-    )
-    assert found["break_glass"] is False
-    assert probability() != before
-    refused(
-        us.eve.post(f"{calibration}/restore", json={"version": 1, "reason": "x"}, headers=tag(2)),
-        409,
-        "approval_required",
-    )
-    back = us.decide(us.asked("restore_calibration", calibration_version=1)).json()
-    assert (back["state"], back["applied_calibration"]) == ("approved", 3)
-    assert probability() == before
-    refused(us.ask("restore_calibration", calibration_version=3), 422, "invalid", "version")
-    refused(us.ask("restore_calibration", calibration_version=9), 404, "no_calibration")
 
 
 def test_a_recalibration_applies_only_while_it_is_bound(service: Service) -> None:
@@ -509,6 +470,8 @@ def test_wrong_requests_are_refused(service: Service) -> None:
     seen = us.ann.get("/v1/datasets").json()["data"][-1]["id"]
     recalibration = bare | {"kind": "recalibrate", "dataset_id": seen}
     refused(us.ann.post(REQUESTS, json=recalibration), 409, "rows_seen")
+    never = bare | {"kind": "restore_calibration", "calibration_version": 9}
+    refused(us.ann.post(REQUESTS, json=never), 404, "no_calibration")
     assert us.ann.get(REQUESTS).json()["data"] == pages
     for params in (
         {"state": "x"},
