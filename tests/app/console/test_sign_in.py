@@ -295,6 +295,7 @@ def test_a_stream_of_events_ends_with_its_session(
     service: Service, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     monkeypatch.setattr(jobs, "PING_SECONDS", 3600.0)
+    monkeypatch.setattr(jobs, "CHECK_SECONDS", 0.1)
     secret = service.key()
     api, client = service.client(secret), sign_in(service, secret)
     csrf = csrf_of(client)
@@ -316,7 +317,7 @@ def test_a_stream_of_events_ends_with_its_session(
             line for line in lines if line.startswith("id: ")
         ] == []  # it ends, or this would not
     assert client.get("/console").status_code == 303
-    service.work()
+    assert service.client(service.key()).post(f"/v1/jobs/{job_id}/cancel").is_success
 
 
 def test_pages_and_files_keep_the_policy(service: Service) -> None:
