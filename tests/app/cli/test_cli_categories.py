@@ -40,7 +40,8 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service, sentences: Sent
     assert "column name: ignored" in said.output
     assert "(--categorical)" in said.output
     dataset_id = next(word for word in said.output.split() if word.startswith("ds_"))
-    run("train", dataset_id, "--name", "rich", "--algorithm", ALGORITHM, "--no-baselines")
+    one_fit = ("--no-baselines", "--holdout", "0.25")
+    run("train", dataset_id, "--name", "rich", "--algorithm", ALGORITHM, *one_fit)
 
     scores = scores_of(run("score", "rich", "--file", table))
     assert len(scores) == 200
