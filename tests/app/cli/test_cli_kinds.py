@@ -176,7 +176,8 @@ def test_several_labels(run: Run, days: Path, tmp_path: Path) -> None:
     days.write_text(days.read_text().replace('"[hot, dry]"', "[hot]"))
     uploaded = run(*given, "--labels", "[hot],big,rare").stdout
     assert "([hot], big, rare)" in uploaded
-    trained = run("train", id_of(uploaded), "--algorithm", "adaboost_mr", "--name", "days").stdout
+    few = ("--algorithm", "adaboost_mr", "--set", "n_rounds=5")
+    trained = run("train", id_of(uploaded), "--name", "days", *few).stdout
     lines = [line.split() for line in trained.splitlines()]
     assert [line[0] for line in lines[1:5]] == ["[hot]", "big", "rare", "mean"]
     assert any("rare" in line for line in trained.splitlines() if line.startswith("note: "))
