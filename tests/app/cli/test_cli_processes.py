@@ -149,16 +149,6 @@ def test_migrate_can_wait_for_another_process(postgres: PostgresServer) -> None:
         postgres.drop("awaited")
 
 
-@long_form
-def test_migrate_stops_waiting_when_told(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'fresh.db'}"
-    with running("migrate", "--wait", database_url=url) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(patience()) == 1
-
-
 def begin(command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Start a process of the service that is to end by itself."""
     if command == "worker":  # in the place of the command's own process

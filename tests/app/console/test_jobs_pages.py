@@ -10,13 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select, update
 
 from app.console.rendering import number as spelled
 from app.jobs import execution, queue
 from app.jobs.progress import Report, clocked
 from app.platform.settings import Settings
-from app.platform.tables import BrowserSession
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service, running, table
 from tests.long_form import LONG_FORM, long_form
@@ -337,28 +335,6 @@ def test_the_log_pages_backwards(
     assert ">queued</span>" in ask(earlier[1]).text
     assert ask(f"/console/jobs/{job_id}?events_after=x").status_code == 200
     assert ask(f"/console/jobs/{job_id}?events_after={'9' * 40}").status_code == 200
-
-
-@long_form
-def test_an_expired_session_leads_to_sign_in_and_back(
-    service: Service, client: httpx.Client, visit: Callable[..., Any], hand_in: Any
-) -> None:
-    job_id, secret = hand_in(), service.key()
-    with service.context.db.read() as session:
-        others = list(session.scalars(select(BrowserSession.sha256)))
-    window = visit(service)
-    window.expect("status of 401")
-    page = window.sign_in(secret)
-    window.open(f"/console/jobs/{job_id}")
-    page.get_by_text("Waiting for a worker").wait_for()
-    with service.context.db.write() as session:
-        mine = BrowserSession.sha256.not_in(others)  # those of other tests go on
-        session.execute(update(BrowserSession).where(mine).values(expires_at=1.0))
-    client.post(f"/v1/jobs/{job_id}/cancel")
-    page.get_by_label("API key").fill(secret)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"**/console/jobs/{job_id}")
-    page.get_by_text("The job was cancelled").wait_for()
 
 
 def test_a_live_page_outlives_a_restart_of_the_service(

@@ -281,24 +281,6 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
 
 
 @long_form
-def test_a_fit_process_is_replaced_and_ends_with_its_worker(served: Serve) -> None:
-    """Even one that is stopped, and so does not notice the end of its pipe."""
-
-    def fit(*others: int) -> int | None:
-        pid = served.family().get("fit")
-        return None if pid in others else pid
-
-    first = eventually(fit)
-    os.kill(first, signal.SIGKILL)
-    second = eventually(lambda: fit(first))
-    os.kill(second, signal.SIGSTOP)
-    os.kill(served.family()["worker"], signal.SIGKILL)
-    eventually(lambda: not is_running(second))
-    eventually(lambda: fit(second))
-    eventually(lambda: served.get("/health/staffed").is_success)
-
-
-@long_form
 def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve) -> None:
     frozen = ("worker",)
     # A test before may have killed some: they have begun when all is well.
