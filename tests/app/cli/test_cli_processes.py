@@ -125,7 +125,6 @@ raise SystemError("and the process")
     assert "and the process" in of_process["exception"]
 
 
-@long_form
 def test_migrate_brings_an_empty_database_up_to_date(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'fresh.db'}"
     for _ in range(2):  # and has nothing to do the second time
