@@ -268,7 +268,7 @@ def test_a_table_of_numbers_has_the_values_of_the_general_parser() -> None:
     for body in (table([1], columns=["a:b"]), table([None, 1], columns=["c", "a:b"])):
         found = features.matrix_of_number_table(body, 100)
         np.testing.assert_array_equal(found, [[1.0, np.nan]])
-    assert FEATURES.matrix_of_number_table(table(), 100).shape == (0, 4)  # type: ignore[union-attr]
+    assert FEATURES.matrix_of_number_table(table(), 100).shape == (0, 4)
 
 
 @pytest.mark.parametrize(
