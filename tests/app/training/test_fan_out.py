@@ -22,7 +22,7 @@ from tests.app.mortal_worker import work
 from tests.app.queue_steps import hear_nothing
 from tests.app.training_jobs import sharing, table
 from tests.app.workbench import OWNER, Workbench
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form, rest
 
 SEARCHED: dict[str, Any] = {
     "algorithm": {"name": "rankboost"},
@@ -153,7 +153,7 @@ class TestWhenToShare:
     def db(self, sqlite_url: str) -> Database:
         return Database(sqlite_url)
 
-    @pytest.mark.parametrize(("cells", "shared"), [(1440, True), (1441, False)])
+    @pytest.mark.parametrize(("cells", "shared"), [*rest((1440, True)), (1441, False)])
     def test_a_job_is_shared_from_so_many_cells_on(
         self, bench: Workbench, cells: int, shared: bool
     ) -> None:
@@ -164,6 +164,7 @@ class TestWhenToShare:
         # Controls come after, and do not count.
         assert parts_of(bench, job) == ([(0, "succeeded", 4)] if shared else [])
 
+    @long_form
     def test_small_fits_go_several_to_a_part(self, bench: Workbench) -> None:
         asked: dict[str, Any] = {
             "algorithm": {"name": "rankboost"},
@@ -180,12 +181,6 @@ class TestWhenToShare:
         assert done.state == "succeeded", done.error
         assert parts_of(bench, job) == [(0, "succeeded", 24 // 2), (1, "succeeded", 6 // 2)]
         assert learnt(bench, done) == learnt(bench, inline)
-
-    def test_one_fit_and_its_controls_stay_in_one_process(self, bench: Workbench) -> None:
-        job = bench.submit(bench.ready(table()), baselines=True)
-        assert work(sharing(bench)) == 0
-        assert bench.db.reading(jobs.find, OWNER, job.id).state == "succeeded"
-        assert parts_of(bench, job) == []
 
     def test_a_part_that_is_at_fault_fails_the_job(self, bench: Workbench) -> None:
         rows = "".join(f"{i},{int(i < 4)}\n" for i in range(40))
@@ -223,7 +218,7 @@ class TestOneLargeFit:
         [
             # three shares, the second of which leaves a file that no row names
             (FOREST, ["adopted=kill@2", "join=kill"], [3]),
-            (SEARCHED_FOREST, [], [2, 3]),
+            *rest((SEARCHED_FOREST, [], [2, 3])),
         ],
     )
     def test_it_is_the_fit_of_one_process(
@@ -243,13 +238,6 @@ class TestOneLargeFit:
         assert parts_of(bench, done) == [
             (stage, "succeeded", n_parts) for stage, n_parts in enumerate(stages)
         ]
-
-    def test_folds_share_their_fits_instead(self, bench: Workbench) -> None:
-        validation = {"method": "cross_validation", "folds": 2}
-        job = bench.submit(bench.ready(table()), validation=validation, **FOREST)
-        assert work(sharing(bench)) == 0
-        assert bench.db.reading(jobs.find, OWNER, job.id).state == "succeeded"
-        assert parts_of(bench, job) == [(0, "succeeded", 3)]
 
     def test_a_share_is_worth_a_job(self) -> None:
         def sizes(n_trees: int, least: float) -> list[int]:
