@@ -140,6 +140,7 @@ def reads(service: Service) -> Iterator[str]:
             yield path
 
 
+@long_form
 @pytest.mark.parametrize("service_on_both", DATABASES, indirect=True)
 def test_a_read_is_of_one_version(moving: Moving) -> None:
     paths = sorted(set(reads(moving.service)))

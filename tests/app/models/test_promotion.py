@@ -9,14 +9,13 @@ from functools import partial
 from typing import Any
 
 import httpx
-import pytest
 
 from app.access import repository as access_rows
 from app.operations.sweeping import sweep
 from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.queue_steps import at_once
 from tests.app.refusals import refused
-from tests.sentences import Sentences
+from tests.long_form import long_form
 
 ADDRESS = "/v1/models/churn/aliases/live"
 
@@ -131,53 +130,6 @@ def test_a_deletion_is_a_revision_and_is_undone(service_on_both: Service) -> Non
     assert restore(client, 1, 4).status_code == 200
 
 
-def test_an_alias_is_protected(service_on_both: Service, sentences: Sentences) -> None:
-    service = service_on_both
-    client = service.client(service.key())
-    trainer = service.client(service.key(scopes=["read", "train"]))
-    first, second = train(service, client)
-    decided = put(client, first, memo={"reason": "First"}).json()
-    refused(put(client, first, 1, memo={"approved_by": "Board"}), 422, "invalid", "approved_by")
-    protection = f"{ADDRESS}/protection"
-    protect = {"protected": True, "reason": "Used for credit decisions"}
-    assert trainer.put(protection, json=protect, headers=tag(1)).status_code == 403
-    assert client.put(protection, json=protect).status_code == 428
-    assert client.put(protection, json=protect, headers=tag(7)).status_code == 412
-    done = client.put(protection, json=protect, headers=tag(1))
-    assert (done.status_code, done.json()["protected"], done.json()["revision"]) == (200, True, 2)
-    assert summary(client) == ("live: not protected → protected. Reason: Used for credit decisions")
-    # The cutoff keeps its reason; that of the protection is in the history.
-    for member in ("memo", "author", "updated_at"):
-        assert done.json()[member] == client.get(ADDRESS).json()[member] == decided[member]
-    revisions = client.get(f"{ADDRESS}/revisions").json()["data"]
-    assert [each["memo"]["reason"] for each in revisions] == [protect["reason"], "First"]
-    assert revisions[0]["evidence"] == revisions[1]["evidence"] != []
-    problem = refused(put(trainer, second, 2), 409, "approval_required", "churn@live")
-    sentences(problem)
-    assert client.get(ADDRESS).json()["revision"] == 2
-
-
-def test_a_refused_move_computes_no_evidence(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = service.client(service.key())
-    first, second = train(service, client)
-    put(client, first)
-
-    def fail(*_: object) -> None:
-        raise AssertionError("the evidence takes longer than all the rest")
-
-    monkeypatch.setattr("app.reports.promotion_endpoints.read_evidence", fail)
-    address = ADDRESS.replace("/live", "/LIVE")
-    assert client.put(address, json={"model_id": first}).status_code == 422
-    assert client.put(ADDRESS, json={"model_id": second}).status_code == 428
-    assert put(client, second, 7).status_code == 412
-    assert put(client, "churn:9", 1).status_code == 404
-    protect = {"protected": True}
-    assert client.put(f"{ADDRESS}/protection", json=protect, headers=tag(1)).status_code == 200
-    refused(put(client, second, 2), 409, "approval_required")
-
-
 def test_a_preview_says_what_changes(service: Service) -> None:
     client = service.client(service.key())
     first, second = train(service, client)
@@ -231,7 +183,7 @@ def test_a_preview_says_what_changes(service: Service) -> None:
 def test_wrong_restorations_are_refused(service: Service) -> None:
     client = service.client(service.key())
     first, _ = train(service, client)
-    put(client, first)
+    put(client, first, memo={"reason": "First"})
     for body in ({}, {"revision": 0}, {"revision": 2**31}, {"revision": True}, {"to": 1}):
         answer = client.post(f"{ADDRESS}/restore", json=body, headers=tag(1))
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid"), body
@@ -254,9 +206,23 @@ def test_wrong_restorations_are_refused(service: Service) -> None:
     assert client.get("/v1/models/A!/deleted-aliases").status_code == 404
     assert stranger.get("/v1/models/churn/deleted-aliases").status_code == 404
     assert client.get(f"{ADDRESS}/revisions?after=x").status_code == 422
+    protection = f"{ADDRESS}/protection"
     for protected in (None, 1, "yes"):
-        answer = client.put(f"{ADDRESS}/protection", json={"protected": protected}, headers=tag(1))
+        answer = client.put(protection, json={"protected": protected}, headers=tag(1))
         assert answer.status_code == 422
+    trainer = service.client(service.key(scopes=["read", "train"]))
+    protect = {"protected": True, "reason": "Used for credit decisions"}
+    assert trainer.put(protection, json=protect, headers=tag(1)).status_code == 403
+    assert client.put(protection, json=protect).status_code == 428
+    assert client.put(protection, json=protect, headers=tag(7)).status_code == 412
+    # The cutoff keeps its reason; that of the protection is in the history.
+    decided = client.get(ADDRESS).json()
+    done = client.put(protection, json=protect, headers=tag(1)).json()
+    for member in ("memo", "author", "updated_at"):
+        assert done[member] == client.get(ADDRESS).json()[member] == decided[member]
+    found = revisions(client)
+    assert [each["memo"]["reason"] for each in found] == [protect["reason"], "First"]
+    assert found[0]["evidence"] == found[1]["evidence"] != []
 
 
 def test_the_evidence_of_a_revision_never_changes(service_on_both: Service) -> None:
@@ -332,6 +298,7 @@ def test_the_evidence_of_a_revision_never_changes(service_on_both: Service) -> N
     assert sweep(service.context.db, service.context.blobs, settings) > 0
 
 
+@long_form
 def test_changes_at_once_are_in_order(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
@@ -356,6 +323,7 @@ def test_changes_at_once_are_in_order(service_on_both: Service) -> None:
         revision += 1
 
 
+@long_form
 def test_a_model_is_deleted_while_an_alias_is_pointed_at_it(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())

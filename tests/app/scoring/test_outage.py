@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from app.platform.migrate import upgrade
 from app.platform.settings import Settings
 from tests.app.live_service import Service, running
+from tests.long_form import long_form
 from tests.servers import PostgresServer
 from tests.waiting import eventually, patience
 
@@ -117,6 +118,7 @@ def forget_recent(service: Service) -> None:
     service.app.state.models.recent.clear()
 
 
+@long_form
 def test_an_operator_may_want_none(server: PostgresServer, tmp_path: Path) -> None:
     url = server.create("strict")
     upgrade(url)

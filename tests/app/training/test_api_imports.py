@@ -119,7 +119,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("algorithm", one_in(3, FORMS))
+@pytest.mark.parametrize("algorithm", one_in(5, FORMS))
 def test_own_artifact_scores_as_its_original(service: Service, algorithm: str) -> None:
     """Imported by another owner, as in another installation, and by its own."""
     client, stranger = service.client(service.key()), service.client(service.key(STRANGER))

@@ -48,6 +48,7 @@ def rows_of(table: Table, rows: np.ndarray) -> Any:
     return table.take(rows).coded
 
 
+@long_form
 def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Path) -> None:
     enough = Enough(30)
     job = payload(
@@ -81,20 +82,6 @@ def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Pat
     assert compared == BASELINES["algorithms"]
     assert enough.fractions == sorted(enough.fractions)
     assert 0.0 < enough.fractions[-1] <= 1.0
-
-
-def test_every_fold_has_an_auto_of_its_own(tmp_path: Path) -> None:
-    validation = {"method": "cross_validation", "folds": 2}
-    job = payload(tmp_path, noisy(160), algorithm=AUTO, validation=validation)
-    found = run(job, Enough(20))
-    entries = kept(job)
-    assert len(entries["row"]) == 160
-    areas = [
-        auc(entries["y"][own], entries["score"][own], entries["weight"][own])
-        for own in (entries["fold"] == 1, entries["fold"] == 2)
-    ]
-    assert found["parts"]["validation"]["auc"]["value"] == pytest.approx(np.mean(areas))
-    assert served(found).decision_function(table_of(job).coded).shape == (160,)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +132,7 @@ def test_what_auto_finds_in_noise_is_worth_half(tmp_path: Path) -> None:
     assert abs(area["value"] - 0.5) < 0.11  # three standard errors
 
 
+@long_form
 def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
     """A plan that another process asks again, as after a crash, depends only on the results so far."""
     job = payload(tmp_path, noisy(200), algorithm=BUDGET, validation=HOLDOUT)

@@ -33,15 +33,15 @@ from tests.app.training_jobs import (
     table_of,
 )
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
-from tests.long_form import rest
+from tests.long_form import long_form, one_in, rest
 from tests.sentences import Sentences
 
 
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        ("rankboost", {"n_rounds": 10}),  # bins, and the order of categories
-        ("pauc_svm", {"C": 1.0, "feature_map": "bins"}),  # standardising, one-hot codes, a map
+        # bins, and the order of categories; standardising, one-hot codes, a map
+        *rest(("rankboost", {"n_rounds": 10}), ("pauc_svm", {"C": 1.0, "feature_map": "bins"})),
         ("treerank", {"pruning": "cv", "min_samples_leaf": 5.0}),
     ],
 )
@@ -140,25 +140,6 @@ def features(bench: Workbench, dataset: Any) -> pa.Table:
     return pq.read_table(bench.blobs.path(dataset.table_key), columns=names)
 
 
-def test_what_is_told_of_a_threshold_holds_on_new_rows(tmp_path: Path) -> None:
-    """Overfitted trees leave a gap between the classes, in which new rows lie."""
-    train, new = noisy(400, seed=3), noisy(4000, seed=53)
-    given = {"n_rounds": 60, "weak_ranker": "tree", "learning_rate": 0.5, "min_samples_leaf": 3.0}
-    spec = {"algorithm": {"name": "rankboost", "parameters": given}, "validation": FOLDS}
-    job = payload(tmp_path, {name: train[name] for name in "aby"}, **spec)
-    found = run(job, quiet)
-    assert found["parts"]["train"]["auc"]["value"] > 0.99
-    work = Path(job["workdir"])
-    fpr, tpr, thresholds = np.fromfile(work / "validation.curve", "<f8").reshape(3, -1)
-    ranker = artifact.load((work / found["artifact"]["file"]).read_bytes())
-    scores = ranker.decision_function(pa.table({name: new[name] for name in "ab"}))
-    for rate in (0.05, 0.1, 0.3):
-        cut = np.searchsorted(fpr, rate, "right") - 1
-        flagged = scores >= thresholds[cut]
-        assert flagged[new["y"] == 0].mean() == pytest.approx(fpr[cut], abs=0.03)
-        assert flagged[new["y"] == 1].mean() == pytest.approx(tpr[cut], abs=0.1)
-
-
 def test_scores_turn_from_one_scale_into_another() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=5000)
@@ -174,13 +155,12 @@ def test_scores_turn_from_one_scale_into_another() -> None:
     assert result.convert(np.array([1.0, 2.0]), one, one).tolist() == [1.0, 2.0]
 
 
-WORLDS = ("independent", "groups", "times")
+WORLDS = ("groups", "independent", "times")
 
 
-@pytest.mark.parametrize("algorithm", ["logistic", *rest("rankboost")])
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("algorithm", "world"), one_in(6, ("logistic", "rankboost"), WORLDS))
 def test_probabilities_and_cuts_hold_on_new_rows(
-    tmp_path: Path, world: str, algorithm: str
+    tmp_path: Path, algorithm: str, world: str
 ) -> None:
     """Folds may differ: by groups of other means, or by a time in which the means move."""
     rng = np.random.default_rng(WORLDS.index(world))
@@ -329,6 +309,7 @@ def test_a_control_that_cannot_be_fitted_is_said_to_be(
     assert (found["baselines"], found["out_of_fold"]) == (None, None)
 
 
+@long_form
 def test_trees_beat_lines_beyond_chance_where_there_is_no_line(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 500))

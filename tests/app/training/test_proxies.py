@@ -116,11 +116,13 @@ def test_which_values_are_predicted() -> None:
 @pytest.mark.parametrize(
     ("n_rows", "share", "shift", "more"),
     [
-        *rest((200, 0.5, 0.0, {})),
         (250, 0.15, 0.0, {}),
-        (400, 0.1, 1.0, {}),
-        (400, 0.3, 0.0, {"weight": True}),
-        (400, 0.3, 0.0, {"group": True}),
+        *rest(
+            (200, 0.5, 0.0, {}),
+            (400, 0.1, 1.0, {}),
+            (400, 0.3, 0.0, {"weight": True}),
+            (400, 0.3, 0.0, {"group": True}),
+        ),
     ],
 )
 def test_intervals_cover(n_rows: int, share: float, shift: float, more: dict[str, bool]) -> None:
