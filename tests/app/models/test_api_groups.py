@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.app.live_service import STRANGER, Service
+from tests.long_form import long_form
 
 SEXES = ("female", "male")
 
@@ -129,6 +130,7 @@ def test_out_of_fold_rows_count_once(service: Service, client: httpx.Client) -> 
     assert share == pytest.approx(point["flagged"]["value"])
 
 
+@long_form
 def test_a_validation_dataset_has_its_own_groups(service: Service, client: httpx.Client) -> None:
     dataset = service.upload(client, people(300, 3)[0], protected="sex")
     text, sex, _ = people(240, 4)
@@ -188,6 +190,7 @@ def test_models_without_groups_say_why(service: Service, client: httpx.Client) -
     assert check["passed"] is None
 
 
+@long_form
 def test_the_report_has_the_groups(world: World) -> None:
     address = f"/v1/models/{world.model['id']}/report?format=markdown"
     report = world.client.get(address).text

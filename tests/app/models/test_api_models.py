@@ -21,6 +21,7 @@ from app.models import service as models
 from app.platform.errors import Conflict, Unavailable
 from app.scoring import batch as batch_scores
 from tests.app.live_service import OWNER, Service, table
+from tests.long_form import rest
 from tests.sentences import Sentences
 from tests.waiting import patience
 
@@ -59,6 +60,17 @@ def test_references(client: httpx.Client, trained: list[str]) -> None:
     nobodys = {"dataset_id": "ds_" + "0" * 32}
     assert client.get("/v1/models", params=nobodys).json()["data"] == []
     assert client.get("/v1/models", params={"dataset_id": "ds_1"}).status_code == 422
+    # What an alias points at is not deleted.
+    answer = client.delete(f"/v1/models/{first}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "model_in_use")
+    assert "churn@champion" in answer.json()["detail"]
+    row = {"age": 1, "income": 2}
+    assert client.get(f"/v1/models/{second}/score", params=row).status_code == 200
+    assert client.delete(f"/v1/models/{second}").status_code == 204
+    for path in ("", "/metrics", "/roc", "/artifact"):
+        assert client.get(f"/v1/models/{second}{path}").status_code == 404
+    assert client.get(f"/v1/models/{second}/score", params=row).status_code == 404
+    assert client.get("/v1/models/churn").json()["id"] == first
 
 
 def test_the_curve_thinned_and_whole(world: tuple[httpx.Client, str]) -> None:
@@ -156,32 +168,6 @@ def test_the_artifact_is_sent_once(world: tuple[httpx.Client, str]) -> None:
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_deleting(client: httpx.Client, trained: list[str]) -> None:
-    first, second = trained
-    client.put("/v1/models/churn/aliases/champion", json={"model_id": first})
-    answer = client.delete(f"/v1/models/{first}")
-    assert (answer.status_code, answer.json()["code"]) == (409, "model_in_use")
-    assert "churn@champion" in answer.json()["detail"]
-    row = {"age": 1, "income": 2}
-    assert client.get(f"/v1/models/{second}/score", params=row).status_code == 200
-    assert client.delete(f"/v1/models/{second}").status_code == 204
-    for path in ("", "/metrics", "/roc", "/artifact"):
-        assert client.get(f"/v1/models/{second}{path}").status_code == 404
-    assert client.get(f"/v1/models/{second}/score", params=row).status_code == 404
-    assert client.get("/v1/models/churn").json()["id"] == first
-
-
-def test_a_lost_artifact_is_unavailable(
-    service: Service, client: httpx.Client, trained: list[str]
-) -> None:
-    for path in (service.blobs.root / "artifacts").rglob("*"):
-        if path.is_file():
-            path.unlink()
-    for part in ("artifact", "score?age=1&income=2"):
-        answer = client.get(f"/v1/models/{trained[0]}/{part}")
-        assert (answer.status_code, answer.json()["code"]) == (503, "blob_missing")
-
-
 def test_a_changed_artifact_is_not_loaded(
     service: Service, client: httpx.Client, trained: list[str]
 ) -> None:
@@ -198,6 +184,13 @@ def test_a_changed_artifact_is_not_loaded(
         service.work()
     failed = client.get(f"/v1/batch-scores/{batch['id']}").json()
     assert (failed["status"], failed["error"]["code"]) == ("failed", "blob_damaged")
+    # One that is lost is not, either.
+    for path in (service.blobs.root / "artifacts").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    for part in ("artifact", "score?age=1&income=2"):
+        answer = client.get(f"/v1/models/{trained[0]}/{part}")
+        assert (answer.status_code, answer.json()["code"]) == (503, "blob_missing")
 
 
 def test_nothing_is_nan(world: tuple[httpx.Client, str]) -> None:
@@ -223,7 +216,7 @@ def judge(session: Session, service: Service, model_id: str, dataset_id: str) ->
     return evaluations.submit(session, service.settings, OWNER, asked)
 
 
-@pytest.mark.parametrize("write", [score, judge])
+@pytest.mark.parametrize("write", [score, *rest(judge)])
 def test_who_deletes_it_waits_and_is_told(
     service_on_both: Service, write: Callable[..., object], sentences: Sentences
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from app.measures import rows_used
 from tests.app.live_service import Service
 from tests.app.preference_data import items_csv, pairs_csv
+from tests.long_form import long_form, rest
 
 ROWS = 300
 
@@ -40,11 +41,17 @@ def read(service: Service, client: httpx.Client, dataset: str, **job: Any) -> di
 @pytest.mark.parametrize(
     ("validation", "trained", "validated"),
     [
-        ({"method": "holdout", "fraction": 0.25}, 0.75, 0.25),
         ({"method": "holdout", "fraction": 0.25, "time_column": None}, 0.75, 0.25),
-        ({"method": "cross_validation", "folds": 4, "repeats": 2, "time_column": None}, 1.0, 1.0),
         ({"method": "cross_validation", "folds": 4}, 1.0, 0.8),
-        ({"method": "none"}, 1.0, None),
+        *rest(
+            ({"method": "holdout", "fraction": 0.25}, 0.75, 0.25),
+            (
+                {"method": "cross_validation", "folds": 4, "repeats": 2, "time_column": None},
+                1.0,
+                1.0,
+            ),
+            ({"method": "none"}, 1.0, None),
+        ),
     ],
 )
 def test_rows_of_each_method_of_validation(
@@ -67,6 +74,7 @@ def test_rows_of_each_method_of_validation(
     assert after == found | {"dataset": None}
 
 
+@long_form
 def test_rows_of_groups_that_are_in_neither_part(small: Service) -> None:
     client = small.client(small.key())
     dataset = small.upload(client, dated(groups=True), label="y", positive="yes", group="who")
@@ -79,6 +87,7 @@ def test_rows_of_groups_that_are_in_neither_part(small: Service) -> None:
     )
 
 
+@long_form
 def test_rows_of_another_dataset(small: Service) -> None:
     client = small.client(small.key())
     dataset = small.upload(client, dated(), label="y", positive="yes", drop="who")

@@ -20,6 +20,7 @@ from core.metrics.groups import group_by_score
 from core.metrics.margins import log_pair_loss, smooth_margin
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
 
@@ -108,7 +109,7 @@ def test_boolean_features_are_weak_rankers_fixed_beforehand(bench: Workbench) ->
     ]  # equation 2 asks for more rows
 
 
-@pytest.mark.parametrize("name", ["adaboost", "rankboost"])
+@pytest.mark.parametrize("name", ["adaboost", *rest("rankboost")])
 def test_losses_round_by_round_are_those_of_the_scores(bench: Workbench, name: str) -> None:
     dataset = bench.ready(rows(200, 3, weight="row"), weight="w")
     job = bench.work_on(dataset, algorithm={"name": name, "n_rounds": 12})
@@ -171,6 +172,7 @@ def test_columns_of_0_and_1_are_weak_rankers_themselves(bench: Workbench) -> Non
         read(bench, bench.work_on(bench.ready(rows(60, 1)), algorithm=algorithm))
 
 
+@long_form
 def test_other_algorithms(bench: Workbench) -> None:
     dataset = bench.ready(rows(120, 2))
     for name, n_rounds in (("smooth_margin_rank", 5), ("adaboost", 0), ("aucboost", 0)):
@@ -214,7 +216,7 @@ def test_margins_of_listed_pairs(bench: Workbench, weighted: bool) -> None:
         assert bound.terms["m"] == len({item for pair in listed for item in pair})
 
 
-@pytest.mark.parametrize(("weight", "weighted"), [("class", False), ("row", True)])
+@pytest.mark.parametrize(("weight", "weighted"), [("row", True), *rest(("class", False))])
 def test_only_weights_that_differ_within_a_class_matter(
     bench: Workbench, weight: str, weighted: bool
 ) -> None:
@@ -224,6 +226,7 @@ def test_only_weights_that_differ_within_a_class_matter(
     assert told == {weighted}
 
 
+@long_form
 def test_the_best_margin_where_the_programme_is_small(bench: Workbench) -> None:
     dataset = bench.ready(rows(40, 4))
     found = read(bench, bench.work_on(dataset))

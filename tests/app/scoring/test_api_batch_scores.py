@@ -44,6 +44,7 @@ from tests.app.score_formats import (
     draw,
     headers,
 )
+from tests.long_form import long_form, rest
 
 PATH = "/v1/batch-scores"
 ROWS = [row | {"id": f"p{k}"} for k, row in enumerate(draw(150, seed=2))]
@@ -104,9 +105,11 @@ def result(client: httpx.Client, batch: dict[str, Any]) -> pa.Table:
     ("kind", "body"),
     [
         (CSV, as_csv(ROWS, WITH_ID)),
-        (NDJSON, as_ndjson(ROWS, WITH_ID)),
-        (ARROW, as_arrow(as_table(ROWS, WITH_ID))),
         (PARQUET, as_parquet(as_table(ROWS, WITH_ID))),
+        *rest(
+            (NDJSON, as_ndjson(ROWS, WITH_ID)),
+            (ARROW, as_arrow(as_table(ROWS, WITH_ID))),
+        ),
     ],
 )
 def test_rows_of_their_own_get_the_figures_of_post_score(
@@ -327,6 +330,7 @@ def test_a_caller_may_wait(shared: Service, client: httpx.Client, model_id: str)
     assert answer.headers["Preference-Applied"] == "wait=60"
 
 
+@long_form
 def test_the_best_rows_alone(
     shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
 ) -> None:

@@ -36,6 +36,7 @@ from core.base.table import CodedTable
 from core.explain import count_scored
 from tests.app.live_service import Service
 from tests.app.refusals import refused as refused_with
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 CSV, NDJSON = "text/csv", "application/x-ndjson"
@@ -301,6 +302,7 @@ def test_a_batch(shared: Service, client: httpx.Client, put: Put) -> None:
     check_table(pq.read_table(io.BytesIO(result.content)), said)
 
 
+@long_form
 def test_a_batch_of_a_dataset(shared: Service, client: httpx.Client, put: Put) -> None:
     """The best rows alone have the reasons that they have in the whole table."""
     put(entry("A0", "age", missing=True))
@@ -528,6 +530,7 @@ def test_estimates_are_bounded(sentences: Sentences) -> None:
     assert error.value.code == "too_many_features"
 
 
+@long_form
 def test_what_the_trees_of_a_forest_take_is_bounded() -> None:
     """Nodes that are visited for exact reasons count, a thousand as one row that is scored."""
     rng = np.random.default_rng(0)
@@ -546,22 +549,6 @@ def test_what_the_trees_of_a_forest_take_is_bounded() -> None:
     reasoner = make_reasoner(served, options, sources, 1000)
     with pytest.raises(Invalid, match=f"at most {most} rows"):
         reasoner.of(np.zeros((most + 1, 20)), np.zeros(most + 1))
-
-
-def test_a_file_of_any_size_has_reasons(
-    shared: Service,
-    client: httpx.Client,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A job divides as many rows as there are, some at a time; a request of so many is refused."""
-    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED", 1)
-    answer = client.post(PATH.replace("credit", "tree"), params={"reasons": 1}, json={"rows": ROWS})
-    refused(answer, 422, "at most 1 rows", "POST /v1/batch-scores")
-    monkeypatch.setattr("app.scoring.reasons._ESTIMATED_AT_ONCE", 7)
-    asked = {"model": "tree", "dataset_id": shared.upload(client, people(200)), "reasons": 2}
-    shown, scored = batch(shared, client, json=asked)
-    assert (shown["rows"], scored.num_rows) == (200, 200)
-    assert scored["reason_1_text"].null_count < 20  # some rows have none that raises
 
 
 def test_what_no_model_can_have(client: httpx.Client) -> None:
@@ -693,6 +680,7 @@ def test_a_dictionary_has_at_most_so_many_bytes(client: httpx.Client, put: Put) 
     assert problem["errors"][0]["pointer"] == "/entries"
 
 
+@long_form
 def test_only_the_newest_revisions_stay(
     shared: Service,
     client: httpx.Client,

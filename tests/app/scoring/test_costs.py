@@ -28,7 +28,7 @@ from app.scoring import service as scoring
 from app.scoring.cost import ScoringCost, measure
 from app.scoring.service import ModelCache
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.waiting import patience
 
 ROW = {"age": 0.25, "income": -1.5, "score 1": 0.5}
@@ -138,6 +138,7 @@ def test_json_is_decompressed_up_to_the_limit_of_a_body(
         assert scorer.post(doors["infer"], content=sent, headers=headers).status_code == 413
 
 
+@long_form
 def test_many_lists_are_read_with_few_collections() -> None:
     before, body = gc.get_threshold(), b"[" + b"[]," * MANY + b"[]]"
     try:

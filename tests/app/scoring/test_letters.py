@@ -130,24 +130,6 @@ def test_letters_have_the_points_of_the_row_and_of_the_cutoff(
     assert client.post(f"{model}/letters", json={"rows": ROWS}).json()["cutoff_points"] is None
 
 
-def test_points_lost_are_differences_of_points(client: httpx.Client, model: str) -> None:
-    rows = [{"amount": 17.5, "purpose": "car"}]
-    letter = client.post(f"{model}/letters?reasons=20", json={"rows": rows}).json()
-    points = client.post(f"{model}/points", json={"rows": rows}).json()["rows"][0]
-    lost = sum(each["points_lost"] for each in letter["letters"][0]["reasons"])
-    reference = 600 - 20 / math.log(2) * (math.log(50) + letter["reference_score"])
-    assert reference - points["points"] <= lost + 1e-9  # the other features gave points
-    assert letter["revision"] is None
-    assert not any(each["has_template"] for each in letter["letters"][0]["reasons"])
-    # Entries without a letter are those of the release before.
-    assert put(client, entry("R1", "amount")).status_code == 201
-    shown = client.get(CODES).json()["entries"][0]
-    assert shown["letter"] is None
-    same = entry("R1", "amount") | {"letter": None}
-    assert put(client, same).json()["revision"] == 1  # nothing has changed
-    assert put(client, entry("R1", "amount", "New")).json()["revision"] == 2
-
-
 def test_what_is_refused(
     service: Service, client: httpx.Client, model: str, sentences: Sentences
 ) -> None:
@@ -180,6 +162,33 @@ def test_what_is_refused(
     refused(stranger.post(f"{model}/letters", json={"rows": ROWS}), 404, "not_found")
     reader = service.client(service.key(scopes=("read",)))
     refused(reader.post(f"{model}/letters", json={"rows": ROWS}), 403, "forbidden")
+    # Nor are such previews.
+    address = f"{model}/letters/preview"
+    good = {"rows": ROWS, "entries": [entry("R1", "amount")]}
+    for pointer, wrong in (
+        ("/rows", {"rows": []}),
+        ("/rows", {"rows": ROWS[:1] * 101}),
+        ("/rows", {"rows": None}),
+        ("/rows/0", {"rows": [1]}),
+        ("/rows/0", {"rows": [{"amount": 1.0, "other": 1}]}),
+        ("/rows/0/amount", {"rows": [{"amount": "x", "purpose": "car"}]}),
+        ("/rows/0/amount", {"rows": [{"amount": [1], "purpose": "car"}]}),
+        ("/entries", {"entries": None}),
+        ("/entries/0/columns/0", {"entries": [entry("R1", "none")]}),
+        ("/entries/0/letter", {"entries": [entry("R1", "amount", "{who}")]}),
+        ("/entries/0/code", {"entries": [entry("", "amount")]}),
+        ("/more", {"more": 1}),
+    ):
+        answer = client.post(address, json=good | wrong)
+        assert answer.status_code == 422, wrong
+        errors = answer.json().get("errors", [])
+        assert any(each["pointer"].startswith(pointer) for each in errors), answer.text
+        sentences(answer.json())
+    for query in ("reasons=0", "reference=cutoff", "pdo=0"):
+        assert client.post(f"{address}?{query}", json=good).status_code == 422
+    assert client.post(address, content=b"{").status_code in (400, 415, 422)
+    refused(stranger.post(address, json=good), 404, "not_found")
+    refused(reader.post(address, json=good), 403, "forbidden")
 
 
 def test_points_need_log_odds(service: Service, client: httpx.Client, model: str) -> None:
@@ -210,39 +219,6 @@ def test_a_preview_is_what_the_stored_codes_would_write(
     assert all(each["code"] is None for each in without["letters"][0]["reasons"])
     again = client.post(f"{model}/letters", json={"rows": ROWS}).json()
     assert again["letters"][0]["reasons"][0]["code"] is not None
-
-
-def test_wrong_previews_are_refused(
-    service: Service, client: httpx.Client, model: str, sentences: Sentences
-) -> None:
-    address = f"{model}/letters/preview"
-    good = {"rows": ROWS, "entries": [entry("R1", "amount")]}
-    for pointer, wrong in (
-        ("/rows", {"rows": []}),
-        ("/rows", {"rows": ROWS[:1] * 101}),
-        ("/rows", {"rows": None}),
-        ("/rows/0", {"rows": [1]}),
-        ("/rows/0", {"rows": [{"amount": 1.0, "other": 1}]}),
-        ("/rows/0/amount", {"rows": [{"amount": "x", "purpose": "car"}]}),
-        ("/rows/0/amount", {"rows": [{"amount": [1], "purpose": "car"}]}),
-        ("/entries", {"entries": None}),
-        ("/entries/0/columns/0", {"entries": [entry("R1", "none")]}),
-        ("/entries/0/letter", {"entries": [entry("R1", "amount", "{who}")]}),
-        ("/entries/0/code", {"entries": [entry("", "amount")]}),
-        ("/more", {"more": 1}),
-    ):
-        answer = client.post(address, json=good | wrong)
-        assert answer.status_code == 422, wrong
-        errors = answer.json().get("errors", [])
-        assert any(each["pointer"].startswith(pointer) for each in errors), answer.text
-        sentences(answer.json())
-    for query in ("reasons=0", "reference=cutoff", "pdo=0"):
-        assert client.post(f"{address}?{query}", json=good).status_code == 422
-    assert client.post(address, content=b"{").status_code in (400, 415, 422)
-    stranger = service.client(service.key("stranger"))
-    refused(stranger.post(address, json=good), 404, "not_found")
-    reader = service.client(service.key(scopes=("read",)))
-    refused(reader.post(address, json=good), 403, "forbidden")
 
 
 def test_values_are_no_templates() -> None:

@@ -17,7 +17,7 @@ from app.platform.tables import Dataset, Model
 from core.metrics import auc
 from tests.app.live_service import NAMES, Service, table
 from tests.app.refusals import CSV, everything, job, refused
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
 # --- searches -------------------------------------------------------------------------------------
@@ -112,24 +112,12 @@ def checked(client: httpx.Client, dataset_id: str, **job: Any) -> dict[str, Any]
     return found
 
 
-@pytest.mark.parametrize("method", ["holdout", "cross_validation"])
-def test_the_newest_rows_judge_where_rows_have_dates(
-    service: Service, client: httpx.Client, method: str
-) -> None:
-    dataset_id = service.upload(client, dated())
-    said = checked(client, dataset_id, validation={"method": method})
-    assert said["validation"]["time_column"] == "day"
-    assert (said["warnings"], said["duplicates"]["in_splits"]) == ([], "time")
-    job = service.train(client, dataset_id, validation={"method": method})
-    assert job["state"] == "succeeded", job
-    model = client.get("/v1/models/churn").json()
-    assert model["validation"] == job["validation"] == said["validation"]
-    assert [feature["name"] for feature in model["features"]] == ["x"]
-
-
 def test_a_random_split_of_dates_is_told(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client, dated())
     assert checked(client, dataset_id)["validation"]["time_column"] == "day"
+    folds = checked(client, dataset_id, validation={"method": "cross_validation"})
+    assert folds["validation"]["time_column"] == "day"
+    assert (folds["warnings"], folds["duplicates"]["in_splits"]) == ([], "time")
     at_random = {"method": "holdout", "time_column": None}
     for validation in (at_random, {"method": "cross_validation", "repeats": 2}):
         said = checked(client, dataset_id, validation=validation)
@@ -418,6 +406,7 @@ TABLES: list[tuple[dict[str, Any], Any, dict[str, str], str]] = [
 ]
 
 
+@long_form
 def test_auto_ends_in_a_model_that_says_what_it_is(service: Service, client: httpx.Client) -> None:
     for columns, validation, roles, said in TABLES:
         dataset_id = service.upload(client, csv_of(**columns), **roles)
@@ -465,7 +454,9 @@ def upload_labels(service: Service, client: httpx.Client) -> str:
     return dataset_id
 
 
-def test_from_a_table_to_a_score_for_each_label(service: Service, client: httpx.Client) -> None:
+def test_from_a_table_to_a_score_for_each_label(
+    service: Service, client: httpx.Client, sentences: Sentences
+) -> None:
     dataset_id = upload_labels(service, client)
     ready = client.get(f"/v1/datasets/{dataset_id}").json()
     assert ready["status"] == "ready"
@@ -525,14 +516,8 @@ def test_from_a_table_to_a_score_for_each_label(service: Service, client: httpx.
     refused = client.get("/v1/models/both/roc")
     assert (refused.status_code, refused.json()["code"]) == (404, "no_curve")
 
-
-def test_a_label_is_named_where_one_is_looked_at_alone(
-    service: Service, client: httpx.Client, sentences: Sentences
-) -> None:
-    several = upload_labels(service, client)
-    service.train(client, several, name="both", algorithm={"name": "adaboost_mh", "n_rounds": 5})
+    # A label is named where one is looked at alone, and only there.
     service.train(client, service.upload(client), name="one")
-    rows = {"rows": [{"a": 1, "b": 2}]}
     one_row = {"rows": [{"age": 1, "income": 2, "score 1": 3}]}
     for action in ("rank", "explain"):
         for query, word in (("", "it is missing"), ("?label=cold", "got 'cold'")):
@@ -678,6 +663,7 @@ def test_requests_that_are_wrong(service: Service, client: httpx.Client) -> None
     assert everything(service) == before
 
 
+@long_form
 def test_pairs_of_a_form_and_pairs_that_cannot_be_used(
     service: Service, client: httpx.Client
 ) -> None:

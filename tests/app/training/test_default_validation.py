@@ -7,12 +7,11 @@ from typing import Any
 
 import httpx
 import numpy as np
-import pytest
 
 from app.platform.tables import Dataset
 from app.training.records import AlgorithmSpec
 from app.training.service import default_validation
-from tests.app.live_service import Service, table
+from tests.app.live_service import Service
 from tests.app.training_jobs import noisy, payload, run
 
 RANKBOOST: AlgorithmSpec = {"name": "rankboost", "parameters": {}}
@@ -71,61 +70,6 @@ def submit(service: Service, client: httpx.Client, dataset_id: str, **more: Any)
     return client.get(f"/v1/models/{job['output']['id']}").json()
 
 
-def test_a_small_table_is_cross_validated_by_default_and_everything_follows(
-    service: Service, client: httpx.Client
-) -> None:
-    dataset_id = service.upload(client, table(150))
-    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost", "n_rounds": 5}}
-    checked = client.post("/v1/jobs/validate", json=body).json()
-    assert checked["validation"] == folded()
-    once = client.post("/v1/jobs/validate", json=body | {"validation": HOLDOUT}).json()
-    assert once["validation"] == HOLDOUT
-    assert checked["estimate"]["seconds"] > once["estimate"]["seconds"]
-    model = submit(service, client, dataset_id)
-    assert model["validation"] == folded()
-    here = f"/v1/models/{model['id']}"
-    metrics = client.get(f"{here}/metrics").json()
-    assert metrics["approximate"]
-    assert metrics["positives"] + metrics["negatives"] == 150  # each row once
-    of_folds = client.get(f"{here}/out-of-fold").json()
-    assert (of_folds["folds"], of_folds["repeats"]) == (5, 4)
-    assert np.mean([each["auc"] for each in of_folds["fold_aucs"]]) == pytest.approx(
-        metrics["auc"]["value"]
-    )
-    baselines = client.get(f"{here}/baselines").json()
-    assert [each["failed"] for each in baselines["baselines"]] == [None, None]
-    checks = {each["name"]: each for each in client.get(f"{here}/checks").json()["checks"]}
-    assert checks["ranks"]["passed"]
-    calibration = client.get(f"{here}/calibration").json()
-    assert (calibration["trained_on"], calibration["rows"]) == ("out_of_fold", 150)
-    cutoff = {"fpr": 0.2, "confidence": 0.95}
-    refused = client.get(f"{here}/operating-point", params=cutoff)
-    assert refused.status_code == 422
-    assert "cross-validated" in refused.json()["detail"]
-    report = client.get(f"{here}/report", headers={"Accept": "text/markdown"}).text
-    assert "5-fold cross-validation, repeated 4 times" in report
-
-
-def test_rows_of_a_group_are_in_one_fold_by_default(service: Service, client: httpx.Client) -> None:
-    rng = np.random.default_rng(0)
-    lines = ["a,b,who,y"]
-    for k in range(160):
-        a, b = rng.normal(size=2)
-        lines.append(f"{a:.4f},{b:.4f},c{k // 4},{int(a + rng.normal() > 0)}")
-    dataset_id = service.upload(
-        client, "\n".join(lines) + "\n", name="visits", label="y", positive="1", group="who"
-    )
-    model = submit(service, client, dataset_id)
-    assert model["validation"] == folded()
-    found = client.get(f"/v1/models/{model['id']}/out-of-fold").json()
-    row, repeat, fold = (found["columns"].index(each) for each in ("row", "repeat", "fold"))
-    of_group: dict[tuple[float, float], set[float]] = {}
-    for each in found["data"]:
-        of_group.setdefault((each[repeat], each[row] // 4), set()).add(each[fold])
-    assert len(of_group) == 4 * 40
-    assert all(len(folds) == 1 for folds in of_group.values())
-
-
 def test_a_quarter_is_held_out_where_rows_are_too_alike_for_folds(
     service: Service, client: httpx.Client
 ) -> None:
@@ -137,6 +81,11 @@ def test_a_quarter_is_held_out_where_rows_are_too_alike_for_folds(
     dataset_id = service.upload(
         client, "\n".join(lines) + "\n", name="loans", label="y", positive="1", group="who"
     )
+    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost", "n_rounds": 5}}
+    checked = client.post("/v1/jobs/validate", json=body).json()
+    assert checked["validation"] == folded()
+    once = client.post("/v1/jobs/validate", json=body | {"validation": HOLDOUT}).json()
+    assert checked["estimate"]["seconds"] > once["estimate"]["seconds"]
     model = submit(service, client, dataset_id)
     assert model["validation"] == HOLDOUT
     assert any("cross-validation is not possible" in each for each in model["warnings"])

@@ -30,7 +30,7 @@ from tests.app.uploads import put
 from tests.app.workbench import Workbench, quiet
 from tests.core.importing.test_import_model import MODELS
 from tests.core.importing.test_import_model import stored as library_scores
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +113,7 @@ def test_the_model_is_that_of_the_table_in_memory(
         assert read == in_memory
 
 
+@long_form
 def test_an_imported_model_is_measured_on_rows_in_a_file(bench: Workbench) -> None:
     name = "lightgbm-4.7.0-binary.txt"
     _, rows, scores = library_scores(name)
@@ -209,28 +210,7 @@ def test_baselines_are_fitted_on_rows_that_fit(
         assert len(takes) == (memory_bytes > 1000)  # the rows are read once for both
 
 
-def last_written(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Each file with its number and the time at which it was written."""
-    found = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
-    return {path: (each.st_ino, each.st_mtime_ns) for path, each in found.items()}
-
-
-def test_the_next_attempt_finds_the_codes(bench: Workbench, tmp_path: Path) -> None:
-    dataset = bench.ready(make_csv(), label="y", positive="yes")
-    bench.submit(dataset, algorithm={"name": "rankboost", "n_rounds": 2})
-    claim = bench.claim()
-    payload = bench.prepare(claim) | {"memory_bytes": 1000, "codes_folder": str(tmp_path / "codes")}
-    first = execution.run(payload, quiet)
-    written = last_written(tmp_path / "codes")
-    assert written
-    again = bench.blobs.staging_dir()
-    assert execution.run(payload | {"workdir": str(again)}, quiet)["artifact"] == first["artifact"]
-    assert last_written(tmp_path / "codes") == written
-    assert not (again / "codes").exists()
-    for folder in (again, Path(payload["workdir"])):
-        shutil.rmtree(folder)
-
-
+@long_form
 def test_figures_of_groups_are_of_training_rows_whose_figures_fit(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +233,7 @@ def test_figures_of_groups_are_of_training_rows_whose_figures_fit(
     assert f"({counted} of " in said[0]
 
 
+@long_form
 def test_figures_and_baselines_of_rows_in_a_file_are_those_of_memory(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -402,6 +383,7 @@ def test_columns_of_a_wide_table_are_read_together(
         assert (values == X[:, column]).all()
 
 
+@long_form
 def test_a_job_hears_of_a_stop_while_columns_are_read(bench: Workbench) -> None:
     dataset = bench.ready(make_csv(), label="y", positive="yes")
     bench.submit(dataset, algorithm={"name": "rankboost", "n_rounds": 2})

@@ -25,6 +25,7 @@ from core.registry import ALGORITHMS
 from tests.app.version_steps import make
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 from tests.core.test_stored_artifacts import FOLDER, header_of
+from tests.long_form import long_form
 from tests.sentences import Sentences
 from tests.waiting import eventually
 
@@ -95,6 +96,7 @@ def test_a_seed_that_only_crosses_read_is_left_out_without_them(
     assert parameters(algorithm={"name": "logistic"}, search=searched)["random_state"] == 5
 
 
+@long_form
 def test_each_algorithm_learns_from_the_kinds_that_it_names(
     bench: Workbench, dataset: Dataset
 ) -> None:

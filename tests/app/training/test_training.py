@@ -22,6 +22,7 @@ from core import artifact
 from core.metrics import RocCurve, auc, partial_auc, roc_curve
 from tests.app.training_jobs import few_columns
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
+from tests.long_form import rest
 from tests.sentences import Sentences
 
 PARTS = ("train", "validation")
@@ -154,7 +155,7 @@ def test_weights_groups_missing_values_and_booleans(bench: Workbench, sentences:
     "validation",
     [
         {"method": "holdout", "fraction": 0.25},
-        {"method": "cross_validation", "folds": 3, "repeats": 2},
+        *rest({"method": "cross_validation", "folds": 3, "repeats": 2}),
     ],
 )
 def test_rows_on_both_sides_of_a_split_are_counted(
@@ -186,14 +187,6 @@ def test_rows_on_both_sides_of_a_split_are_counted(
         assert abs(repeated / (2 * 200) - 2 / 3) < 0.15
     assert warned(group="row", drop="copy") == []
     assert warned(drop="row,copy") == []
-
-
-def test_same_seed_same_artifact(bench: Workbench) -> None:
-    dataset = bench.ready(few_columns())
-    first, second = (bench.model(bench.work_on(dataset, seed=5)) for _ in range(2))
-    other = bench.model(bench.work_on(dataset, seed=6))
-    assert first.artifact_sha256 == second.artifact_sha256 != other.artifact_sha256
-    assert [m.version for m in (first, second, other)] == [1, 2, 3]
 
 
 def test_without_validation_there_is_no_curve(bench: Workbench) -> None:
