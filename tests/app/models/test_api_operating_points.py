@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from tests.app.live_service import Service
+from tests.long_form import long_form
 
 
 def test_the_cut_that_costs_least(reader: httpx.Client, address: str) -> None:
@@ -121,6 +122,7 @@ def test_the_best_cutoff_in_a_window_of_false_positive_rates_is_among_them(
         assert found["points"][found["of_objective"]]["threshold"] == best["threshold"]
 
 
+@long_form
 def test_the_cut_of_the_objective_is_among_them(small: Service, dataset_id: str) -> None:
     client = small.client(small.key())
     objective = {"metric": "tpr", "fpr": 0.2}

@@ -11,6 +11,7 @@ import pytest
 
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import refused
+from tests.long_form import long_form
 
 PATH = "/v1/batch-scores"
 CSV = {"Content-Type": "text/csv"}
@@ -97,12 +98,6 @@ def test_shifted_rows_name_the_column(service: Service, owner: httpx.Client, mod
     assert region["out_of_range"] is None
 
 
-def test_few_rows_are_insufficient(service: Service, owner: httpx.Client, model: str) -> None:
-    for n in (1, 5, 25):
-        found = compared(service, owner, rows(n, n), model=model)
-        assert found["verdict"] == "insufficient"
-
-
 def test_the_rows_of_a_dataset_have_the_drift_of_the_same_file(
     service: Service, owner: httpx.Client, model: str
 ) -> None:
@@ -129,6 +124,7 @@ def test_absent_columns_are_missing(service: Service, owner: httpx.Client, model
     assert region["changed"]
 
 
+@long_form
 def test_cross_validated_scores_are_not_tested(service: Service, owner: httpx.Client) -> None:
     dataset_id = service.upload(
         owner, rows(600, 6, label=True), name="folded", categorical="region"

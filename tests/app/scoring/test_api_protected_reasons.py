@@ -11,11 +11,12 @@ import pytest
 
 from tests.app.live_service import Service
 from tests.app.models.test_api_groups import people
+from tests.long_form import rest
 
 ROW = {"income": 0.4, "sex": "male", "age": 33, "job": "j3"}
 ALGORITHMS = [
     {"name": "rankboost", "n_rounds": 10},
-    {"name": "treerank_forest", "n_trees": 3},
+    *rest({"name": "treerank_forest", "n_trees": 3}),
 ]
 
 

@@ -12,6 +12,7 @@ import pytest
 from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.scoring.test_scorecard import people, train
+from tests.long_form import long_form
 
 SCALES = [{}, {"pdo": 40.0, "base_score": 500.0, "base_odds": 20.0}, {"pdo": 0.5}]
 ROWS = [
@@ -102,6 +103,7 @@ def test_refitting_with_the_same_bins_gives_the_same_scores(
     assert client.get(f"{again}/bins").json()["refit"] == refit
 
 
+@long_form
 def test_edited_bins_are_those_of_the_new_model(
     small: Service, client: httpx.Client, dataset: str, model: str
 ) -> None:

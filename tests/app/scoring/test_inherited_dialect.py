@@ -14,6 +14,7 @@ from app.ingest.formats import CSV, XLSX
 from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.app.live_service import Service
 from tests.app.refusals import refused
+from tests.long_form import long_form
 
 CITIES = ("Köln", "Bonn", "Zürich", "Mainz")
 ROWS = [(k + 0.5, CITIES[k % 4], "ja" if (k % 4 < 2) != (k > 40) else "nein") for k in range(60)]
@@ -137,6 +138,7 @@ def test_a_workbook_is_read_by_the_marks_of_the_training_table(
         assert scores(shared, client, model_id, path.read_bytes(), XLSX)[0] == expected
 
 
+@long_form
 def test_a_workbook_is_read_by_the_sheet_of_the_training_table(
     shared: Service, client: httpx.Client, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ from app.trash import service as trash
 from core.base.ranker import Floats
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
+from tests.long_form import rest
 from tests.sentences import Sentences
 
 
@@ -118,7 +119,7 @@ def test_rows_to_judge_by_are_of_both_classes_alike() -> None:
     assert (int(drawn.y.sum()), len(drawn.y)) == (500, 1_000)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [True, *rest(False)])
 def test_what_is_kept_are_rows_of_the_parts(bench: Workbench, weighted: bool) -> None:
     given = {"weight": "w"} if weighted else {}
     dataset = bench.ready(people(weight=weighted), label="y", **given)
@@ -173,15 +174,6 @@ def test_categories_that_the_ranker_does_not_know_are_missing(bench: Workbench) 
     X, _ = kept(bench, model, "train")
     column = [feature["name"] for feature in model.features].index("colour")
     assert set(X[:, column]) == {0.0, 1.0}
-
-
-def test_many_points_average_over_fewer_rows(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = bench.model(bench.work_on(bench.ready(numbers(), label="y")))
-    monkeypatch.setattr(dependence, "MAX_SCORED", 8 * 50)
-    assert depend(bench, model.id, "age").averaged == 50
-    assert depend(bench, model.id, "age", "noise").averaged == dependence.MIN_AVERAGED
 
 
 def test_importances_by_contribution(bench: Workbench) -> None:
@@ -323,9 +315,7 @@ def test_importance_that_is_not_there_names_the_state_that_the_job_shows(
 def test_a_model_deleted_meanwhile_has_no_importance(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
-    monkeypatch.setattr(fitting, "MIN_IMPORTANCE_SECONDS", -1e9)
-    dataset = bench.ready(numbers(), label="y")
-    model = bench.model(bench.work_on(dataset, algorithm={"name": "auto", "budget_seconds": 1e-6}))
+    model = train_without_importance(bench, monkeypatch, bench.ready(numbers(), label="y"))
     claim = bench.claim()
     result = execution.run(bench.prepare(claim), quiet)
     bench.db.writing(models.delete, OWNER, model.id)

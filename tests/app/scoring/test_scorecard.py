@@ -11,6 +11,7 @@ import pytest
 
 from tests.app.live_service import Service
 from tests.app.refusals import refused
+from tests.long_form import long_form, rest
 
 ROWS = 300
 
@@ -74,9 +75,11 @@ def points_of(card: dict[str, Any], row: dict[str, Any]) -> float:
 @pytest.mark.parametrize(
     "algorithm",
     [
-        {"name": "additive", "n_pairs": 0, "n_bags": 2, "max_rounds": 200},
         {"name": "logistic"},
-        {"name": "scorecard"},
+        *rest(
+            {"name": "additive", "n_pairs": 0, "n_bags": 2, "max_rounds": 200},
+            {"name": "scorecard"},
+        ),
         {"name": "scorecard", "special_values": {"amount": [9.7]}, "bins": {"amount": [8.0, 12.0]}},
     ],
 )
@@ -108,6 +111,7 @@ def test_the_points_of_a_row_add_up_to_its_score(
     assert (usual["pdo"], usual["base_score"], usual["base_odds"]) == (20, 600, 50)
 
 
+@long_form
 def test_the_odds_of_the_scale_are_compared_with_the_calibration(
     small: Service, client: httpx.Client, dataset: str
 ) -> None:

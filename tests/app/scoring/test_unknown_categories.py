@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.app.live_service import Service
+from tests.long_form import rest
 
 NDJSON = "application/x-ndjson"
 MODEL = "/v1/models/plans"
@@ -27,7 +28,7 @@ def warned(given: Any) -> list[str]:
     return [each["feature"] for each in given or ()]
 
 
-@pytest.mark.parametrize(("plan", "expected"), [("nonsense", ["plan"]), ("u", [])])
+@pytest.mark.parametrize(("plan", "expected"), [("nonsense", ["plan"]), *rest(("u", []))])
 def test_every_protocol_warns(
     shared: Service, client: httpx.Client, plan: str, expected: list[str]
 ) -> None:

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from tests.app.live_service import Service
+from tests.long_form import long_form
 from tests.raw_table import raw_table
 
 ROW = {
@@ -36,6 +37,7 @@ def score(client: httpx.Client, **row: str) -> httpx.Response:
     return client.get("/v1/models/churn/score", params=row)
 
 
+@long_form
 def test_a_raw_table_from_upload_to_score(client: httpx.Client, model_id: str) -> None:
     model = client.get("/v1/models/churn").json()
     education = model["features"][2]

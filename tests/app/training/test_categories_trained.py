@@ -73,22 +73,6 @@ def test_rows_that_judge_teach_no_category(bench: Workbench) -> None:
     assert model.features[1]["categories"] == sorted(learnt)[:100]
 
 
-def test_another_dataset_judges(bench: Workbench) -> None:
-    dataset, other = bench.ready(raw_table()), bench.ready(raw_table(120, seed=1) + _MORE)
-    job = bench.work_on(
-        dataset,
-        algorithm=BOOSTED,
-        validation={"method": "dataset", "dataset_id": other.id},
-    )
-    assert job.state == JobState.SUCCEEDED, job.error
-    served = bench.serve(bench.model(job))
-    assert served.curve is not None
-    assert "Moon" not in (served.ranker.categories_[4] or ())
-
-
-_MORE = "30, Private, Bachelors, 40, Moon, person 120, >50K\n" * 2
-
-
 def test_a_dataset_that_cannot_judge(bench: Workbench, sentences: Sentences) -> None:
     codes = raw_table(60).replace("Private", "1").replace("Self-emp-not-inc", "2")
     dataset = bench.ready(raw_table())

@@ -22,6 +22,7 @@ from app.platform.tables import Job, JobState
 from app.training.progress import MAX_CHARACTERS, MAX_PARAMETERS, MAX_ROWS, Leaderboard, Reporter
 from tests.app.training_jobs import AUTO, HOLDOUT, noisy, of_the_fit, payload, run, sharing, table
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 GRID = {"method": "grid", "space": {"max_bins": [2, 4, 8, 16]}, "fraction": 0.25}
@@ -281,6 +282,7 @@ def test_a_search_tells_its_trials_and_the_best(tmp_path: Path) -> None:
     assert of_the_fit(found["warnings"]) == []
 
 
+@long_form
 def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
     owner = Owner(trials=30)
     job = payload(tmp_path, noisy(200), algorithm=AUTO, validation=HOLDOUT)

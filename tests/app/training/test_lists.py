@@ -26,7 +26,7 @@ from core.metrics import (
 from core.registry import ALGORITHMS
 from tests.app.evaluated_people import ask_comparison, evaluate
 from tests.app.workbench import OWNER, Workbench, on_both
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
 BOOST = {"name": "rankboost", "n_rounds": 30}
@@ -178,6 +178,7 @@ def test_cross_validation_judges_each_query_by_a_ranker_that_has_not_seen_it(
     assert_same(shown(found["lists"]), measured(answers, scores, graded=False))
 
 
+@long_form
 def test_a_search_chooses_by_the_figure_of_lists(bench: Workbench) -> None:
     for top, kind in ((1, "bipartite"), (3, "graded")):
         dataset = Answers(160, 7, top=top).upload(bench, kind=kind)
@@ -267,6 +268,7 @@ def test_parts_without_enough_queries_are_refused(bench: Workbench, sentences: S
     assert job.state == JobState.SUCCEEDED, job.error
 
 
+@long_form
 def test_an_evaluation_has_figures_within_queries_and_their_drift(bench: Workbench) -> None:
     learn, later = Answers(80, 12), Answers(40, 13)
     first, second = learn.upload(bench), later.upload(bench)

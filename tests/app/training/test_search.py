@@ -21,7 +21,7 @@ from core.metrics import auc, pair_order, partial_auc
 from core.registry import ALGORITHMS
 from tests.app.preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, on_both
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
 GRID = {"method": "grid", "space": {"n_rounds": [40, 5, 1]}, "fraction": 0.25}
@@ -93,8 +93,8 @@ def precision_of_first(size: float, y: np.ndarray, scores: np.ndarray) -> float:
     "objective",
     [
         WINDOW,
-        {"metric": "precision", "count": 10},
         *rest(
+            {"metric": "precision", "count": 10},
             RATE,
             {"metric": "auc"},
             {"metric": "average_precision"},
@@ -139,6 +139,7 @@ def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[st
     assert metrics["auc"]["value"] == pytest.approx(auc(table.y[judging], scores[judging]))
 
 
+@long_form
 def test_one_path_of_C_chooses_for_an_svm(bench: Workbench) -> None:
     dataset = bench.ready(noisy())
     grid = {"method": "grid", "space": {"C": [10, 0.001, 1]}, "fraction": 0.25}
@@ -303,6 +304,7 @@ def test_progress_adds_up_over_both_fits(bench: Workbench) -> None:
     assert fractions[-1] == pytest.approx(1.0)
 
 
+@long_form
 def test_inner_folds_and_ranges(bench: Workbench) -> None:
     """A candidate's value is its mean over the inner folds; drawn values keep to their range."""
     dataset = bench.ready(noisy())

@@ -13,7 +13,6 @@ from app.training.time_effect import N_SPLITS, TimedRows, compare_with_random_sp
 from core import metrics
 from tests.long_form import LONG_FORM, rest
 
-Draw = Callable[[np.random.Generator], Table]
 REPEATS = 4000 if LONG_FORM else 25
 
 
@@ -71,9 +70,11 @@ def share_significant(table: Callable[[np.random.Generator], Table], repeats: in
     "case",
     [
         {"n": 60, "share": 0.15},
-        {"n": 200, "share": 0.05, "kinds": 2, "weighted": True},
-        *rest({"n": 200, "share": 0.3, "weighted": True, "signal": 0.0}),
-        *rest({"n": 120, "share": 0.5, "signal": 4.0}),
+        *rest(
+            {"n": 200, "share": 0.05, "kinds": 2, "weighted": True},
+            {"n": 200, "share": 0.3, "weighted": True, "signal": 0.0},
+            {"n": 120, "share": 0.5, "signal": 4.0},
+        ),
     ],
 )
 def test_without_an_effect_of_time_one_in_twenty_is_found_at_most(case: dict[str, float]) -> None:
