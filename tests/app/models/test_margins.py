@@ -10,16 +10,14 @@ import pytest
 from app.datasets.matrices import Columns, Table, read_table
 from app.models import margins
 from app.models import repository as model_rows
-from app.models import service as models
 from app.platform.errors import NotFound
-from app.platform.tables import Dataset, Job, Model, ModelMargins
+from app.platform.tables import Dataset, Job, Model
 from app.training.splits import split
-from app.trash import service as trash
 from core.metrics import misrank_fraction
 from core.metrics.groups import group_by_score
 from core.metrics.margins import log_pair_loss, smooth_margin
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
-from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
+from tests.app.workbench import OWNER, Workbench, breast_cancer
 from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
@@ -249,12 +247,3 @@ def test_weights_of_zero_do_not_count(bench: Workbench) -> None:
     assert np.allclose(plain.spread.fractions, with_zeros.spread.fractions, atol=1e-12)
     assert plain.row.smooth_margin == pytest.approx(with_zeros.row.smooth_margin)
     assert plain.row.best == pytest.approx(with_zeros.row.best)
-
-
-@on_both
-def test_margins_go_with_their_model(bench: Workbench) -> None:
-    model = bench.model(bench.work_on(bench.ready(rows(60, 6))))
-    bench.db.writing(models.delete, OWNER, model.id)
-    bench.db.writing(trash.delete, OWNER, model.id)
-    with bench.db.read() as session:
-        assert session.get(ModelMargins, model.id) is None

@@ -44,7 +44,7 @@ from tests.app.score_formats import (
     draw,
     headers,
 )
-from tests.long_form import long_form, rest
+from tests.long_form import rest
 
 PATH = "/v1/batch-scores"
 ROWS = [row | {"id": f"p{k}"} for k, row in enumerate(draw(150, seed=2))]
@@ -153,6 +153,8 @@ def test_the_rows_of_a_dataset(
     asked = {"model": "churn@champion", "dataset_id": dataset_id}
     refused(client.post(PATH, json=asked), 404, "not_found", "/model")
     asked["model"] = "churn:1"
+    for bad in (0, "x", 2_000_000, 1.5):
+        refused(client.post(PATH, json=asked | {"top": bad}), 422, "invalid", "/top")
     keep = ["id", "since", "member", LABEL, "age"]
     refused(client.post(PATH, json=asked | {"keep": keep}), 403, "forbidden", "'read'")
     with shared.context.db.write():  # this blocks SQLite's only writer: reading does not wait
@@ -328,39 +330,6 @@ def test_a_caller_may_wait(shared: Service, client: httpx.Client, model_id: str)
     assert answer.status_code == 201
     assert answer.json()["status"] == "ready"
     assert answer.headers["Preference-Applied"] == "wait=60"
-
-
-@long_form
-def test_the_best_rows_alone(
-    shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
-) -> None:
-    best = sorted(range(len(ROWS)), key=lambda row: -expected["score"][row])
-    for top in (1, 20, 1000):
-        body = as_parquet(as_table(ROWS, WITH_ID))
-        batch = scored(
-            shared, client, ask(client, body, PARQUET, model="churn", keep="id,plan", top=top)
-        )
-        assert (batch["top"], batch["rows"]) == (top, len(ROWS))
-        table = result(client, batch)
-        assert table.column_names[:6] == ["id", "plan", "row_number", "score", "fpr", "tpr"]
-        assert table.column("row_number").to_pylist() == [row + 1 for row in best[:top]]
-        for name, values in expected.items():
-            assert table.column(name).to_pylist() == [values[row] for row in best[:top]]
-        for name in ("id", "plan"):
-            assert table.column(name).to_pylist() == [ROWS[row][name] for row in best[:top]]
-    ranked = client.post(
-        f"/v1/models/{model_id}/rank?top=20",
-        json={"rows": [{name: row[name] for name in FEATURES} for row in ROWS]},
-    )
-    assert ranked.json()["indices"] == best[:20]
-    owner = shared.client(shared.key())
-    text = as_csv(ROWS, ("id", *FEATURES, LABEL)).decode()
-    dataset_id = shared.upload(owner, text, label=LABEL, categorical="plan", **DIALECT)
-    asked: dict[str, Any] = {"model": "churn", "dataset_id": dataset_id, "top": 7}
-    found = scored(shared, owner, owner.post(PATH, json=asked))
-    assert result(owner, found).column("row_number").to_pylist() == [row + 1 for row in best[:7]]
-    for bad in (0, "x", 2_000_000, 1.5):
-        refused(owner.post(PATH, json=asked | {"top": bad}), 422, "invalid", "/top")
 
 
 def summary(client: httpx.Client, batch: dict[str, Any]) -> dict[str, Any]:

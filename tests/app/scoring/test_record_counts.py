@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from app.cli import commands
 from tests.app.live_service import Service
 from tests.app.score_formats import ARROW, CSV, FILE, NDJSON, PARQUET
-from tests.long_form import LONG_FORM, long_form
+from tests.long_form import LONG_FORM
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 NAMES = {"words": ["a", "b"], "digits": ["0", "1"], "single": ["a"]}
@@ -33,7 +33,7 @@ TEXTS = [
 ]
 CODECS = ["utf-8", "utf-8-sig", "utf-16"]
 fuzzed = settings(
-    max_examples=200 if LONG_FORM else 10,
+    max_examples=200 if LONG_FORM else 2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -175,7 +175,6 @@ def tables(draw: st.DrawFn, *, header: bool = True) -> tuple[str, str]:
     return model, draw(texts(columns, header=header))
 
 
-@long_form
 @given(table=tables(), codec=st.sampled_from(CODECS), said=st.sampled_from(["", "present"]))
 @example(("single", "a"), "utf-8", "")
 @example(("words", 'a,b,note\n1,u,5"\n2,v,"x\n1,2,3"'), "utf-8", "")
@@ -218,7 +217,6 @@ SOUND = tuple(f"{i % 2},{i},u,u" for i in range(12))
 """Rows that make a dataset of any others."""
 
 
-@long_form
 @given(
     text=texts({"y": LABEL, "a": NUMBERS, "b": TEXTS, "note": TEXTS}, SOUND),
     outcomes=texts({"label": LABEL, "id": TEXTS, "event_at": ["2026-01-01", '"2026-01-02"']}),
@@ -242,7 +240,6 @@ json_rows = st.lists(
 )
 
 
-@long_form
 @given(rows=json_rows, ascii_only=st.booleans())
 @fuzzed
 def test_any_json(routes: Routes, rows: list[dict[str, Any]], ascii_only: bool) -> None:
@@ -282,7 +279,6 @@ def test_any_json(routes: Routes, rows: list[dict[str, Any]], ascii_only: bool) 
         assert count in (None, len(rows)), (route, rows)
 
 
-@long_form
 @given(rows=json_rows, size=st.integers(1, 4), coded=st.booleans())
 @fuzzed
 def test_any_typed_table(

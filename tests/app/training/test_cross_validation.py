@@ -15,7 +15,7 @@ from app.models import service as models
 from app.models.curves import curve_of
 from app.operations.repository import named
 from app.platform.documents import Validation
-from app.platform.tables import ModelBaselines, ModelOutOfFold
+from app.platform.tables import ModelBaselines, ModelMargins, ModelOutOfFold
 from app.training import result
 from app.training.splits import divide, split_rows
 from app.trash import service as trash
@@ -102,6 +102,7 @@ def test_figures_and_curve(bench: Workbench) -> None:
         found = model_rows.find_roc_metrics(session, model.id, "validation")
         row = model_rows.find_curve(session, model.id, "validation")
         compared = session.get_one(ModelBaselines, model.id)
+        assert session.get(ModelMargins, model.id) is not None
         assert model_rows.find_curve(session, model.id, "train") is not None
     assert (kept.entries, kept.repeats, kept.folds) == (2 * 569, 2, 3)
     assert kept.dataset_id == dataset.id
@@ -135,6 +136,7 @@ def test_figures_and_curve(bench: Workbench) -> None:
     with bench.db.read() as session:
         assert named(session, [kept.blob_key]) == set()
         assert session.get(ModelBaselines, model.id) is None
+        assert session.get(ModelMargins, model.id) is None
 
 
 def features(bench: Workbench, dataset: Any) -> pa.Table:

@@ -268,21 +268,6 @@ def test_parts_without_enough_queries_are_refused(bench: Workbench, sentences: S
     assert job.state == JobState.SUCCEEDED, job.error
 
 
-@long_form
-def test_an_evaluation_has_figures_within_queries_and_their_drift(bench: Workbench) -> None:
-    learn, later = Answers(80, 12), Answers(40, 13)
-    first, second = learn.upload(bench), later.upload(bench)
-    model = bench.model(bench.work_on(first, algorithm=BOOST))
-    evaluation = evaluate(bench, model.id, second.id)
-    scores = later.scores(bench, model)
-    assert_same(shown(evaluation.metrics["lists"]), measured(later, scores, graded=False))
-    assert evaluation.metrics["groups"] == 40
-    compared = [each for each in evaluation.drift["areas"] if each["of"] == "list"]
-    assert [each["metric"] for each in compared] == ["auc", "ndcg@10"]
-    plain = evaluate(bench, model.id, later.upload(bench, query="").id)
-    assert plain.metrics["lists"] is None
-
-
 def test_an_evaluation_of_grades(bench: Workbench, sentences: Sentences) -> None:
     learn, later = Answers(80, 14, top=3), Answers(40, 15, top=3)
     first, second = (each.upload(bench, kind="graded") for each in (learn, later))

@@ -16,7 +16,6 @@ from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
 from app.training import service
-from app.training.algorithms import describe_all
 from app.training.estimate import Estimate
 from app.training.estimate import estimate as estimate_job
 from app.training.service import TrainRequest
@@ -25,7 +24,6 @@ from core.registry import ALGORITHMS
 from tests.app.version_steps import make
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 from tests.core.test_stored_artifacts import FOLDER, header_of
-from tests.long_form import long_form
 from tests.sentences import Sentences
 from tests.waiting import eventually
 
@@ -94,24 +92,6 @@ def test_a_seed_that_only_crosses_read_is_left_out_without_them(
     assert "random_state" not in parameters(algorithm={"name": "logistic"})
     assert parameters(algorithm={"name": "logistic", "crosses": 3})["random_state"] == 5
     assert parameters(algorithm={"name": "logistic"}, search=searched)["random_state"] == 5
-
-
-@long_form
-def test_each_algorithm_learns_from_the_kinds_that_it_names(
-    bench: Workbench, dataset: Dataset
-) -> None:
-    items = bench.ready("item,x\na,1\nb,2\nc,3\n", kind="preferences", item="item")
-    bench.compare(items, "better,worse\na,b\nb,c\n")
-    labels = bench.ready("x,u,v\n1,0,1\n2,1,0\n", kind="multilabel", labels="u,v")
-    for algorithm in describe_all():
-        for one in (dataset, items, labels):
-            try:
-                check(bench, one.id, algorithm={"name": algorithm.name})
-            except Invalid as error:
-                refused = error.code == "wrong_kind"
-            else:
-                refused = False
-            assert refused == (one.kind not in algorithm.kinds), (algorithm.name, one.kind)
 
 
 def test_label_noise_reaches_the_algorithm_that_takes_it_out(
