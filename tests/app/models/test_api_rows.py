@@ -87,22 +87,6 @@ def test_rows_of_groups_that_are_in_neither_part(small: Service) -> None:
     )
 
 
-@long_form
-def test_rows_of_another_dataset(small: Service) -> None:
-    client = small.client(small.key())
-    dataset = small.upload(client, dated(), label="y", positive="yes", drop="who")
-    lines = dated().splitlines(keepends=True)
-    rng = np.random.default_rng(9)
-    others = [
-        lines[0],
-        *(f"2026-09-01,x,{a:.4f},{'yes' if a > 0 else 'no'}\n" for a in rng.normal(size=77)),
-    ]
-    other = small.upload(client, "".join(others), label="y", positive="yes", drop="who")
-    asked = {"method": "dataset", "dataset_id": other}
-    found = read(small, client, dataset, validation=asked)["rows"]
-    assert found == {"unit": "rows", "dataset": ROWS, "training": ROWS, "validation": 77}
-
-
 def test_rows_of_lists_and_grades(small: Service) -> None:
     client = small.client(small.key())
     rng = np.random.default_rng(4)

@@ -170,22 +170,6 @@ def test_columns_of_0_and_1_are_weak_rankers_themselves(bench: Workbench) -> Non
         read(bench, bench.work_on(bench.ready(rows(60, 1)), algorithm=algorithm))
 
 
-@long_form
-def test_other_algorithms(bench: Workbench) -> None:
-    dataset = bench.ready(rows(120, 2))
-    for name, n_rounds in (("smooth_margin_rank", 5), ("adaboost", 0), ("aucboost", 0)):
-        found = read(bench, bench.work_on(dataset, algorithm={"name": name, "n_rounds": 5}))
-        assert len(found.progress) == n_rounds
-        assert -1 - 1e-9 <= found.spread.least <= found.spread.greatest <= 1 + 1e-9
-    job = bench.work_on(dataset, algorithm={"name": "logitboost", "n_rounds": 5})
-    with pytest.raises(NotFound, match=r"\(logitboost\) has no margins"):
-        read(bench, job)
-    body = "a,y\n" + "1,0\n1,1\n" * 20  # no step can be taken
-    job = bench.work_on(bench.ready(body), validation={"method": "none"})
-    with pytest.raises(NotFound, match=r"\(rankboost\) has no margins"):
-        read(bench, job)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_margins_of_listed_pairs(bench: Workbench, weighted: bool) -> None:
     dataset, X, worth = upload_items(bench, 40)

@@ -302,25 +302,20 @@ def test_a_batch(shared: Service, client: httpx.Client, put: Put) -> None:
     check_table(pq.read_table(io.BytesIO(result.content)), said)
 
 
-@long_form
 def test_a_batch_of_a_dataset(shared: Service, client: httpx.Client, put: Put) -> None:
     """The best rows alone have the reasons that they have in the whole table."""
     put(entry("A0", "age", missing=True))
     dataset_id = shared.upload(client, people(50))
-    for name, direction in (("trees", "lowers"), ("tree", "raises")):
-        asked = {"model": name, "dataset_id": dataset_id, "reasons": 2, "keep": ["job"]}
-        _, table = batch(shared, client, json=asked | {"direction": direction})
-        assert table.num_rows == 50
-        assert set(table["reason_1_code"].to_pylist()) == {
-            None
-        }  # the dictionary is of another name
-        texts = table["reason_1_text"].to_pylist()
-        assert any(text and text.startswith(("income is", "debt is")) for text in texts)
-        parts = table["reason_1_contribution"].drop_null().to_pylist()
-        assert max(parts) < 0 if direction == "lowers" else min(parts) > 0
-        _, best = batch(shared, client, json=asked | {"direction": direction, "top": 9})
-        first = np.argsort(-table["score"].to_numpy(), kind="stable")[:9]
-        assert best.to_pylist() == table.take(pa.array(first)).to_pylist()
+    asked = {"model": "trees", "dataset_id": dataset_id, "reasons": 2, "direction": "lowers"}
+    _, table = batch(shared, client, json=asked | {"keep": ["job"]})
+    assert table.num_rows == 50
+    assert set(table["reason_1_code"].to_pylist()) == {None}  # the dictionary is of another name
+    texts = table["reason_1_text"].to_pylist()
+    assert any(text and text.startswith(("income is", "debt is")) for text in texts)
+    assert max(table["reason_1_contribution"].drop_null().to_pylist()) < 0
+    _, best = batch(shared, client, json=asked | {"keep": ["job"], "top": 9})
+    first = np.argsort(-table["score"].to_numpy(), kind="stable")[:9]
+    assert best.to_pylist() == table.take(pa.array(first)).to_pylist()
 
 
 def test_the_cut_of_an_alias(client: httpx.Client, models: dict[str, str]) -> None:

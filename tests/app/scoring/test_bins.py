@@ -12,7 +12,6 @@ import pytest
 from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.scoring.test_scorecard import people, train
-from tests.long_form import long_form
 
 SCALES = [{}, {"pdo": 40.0, "base_score": 500.0, "base_odds": 20.0}, {"pdo": 0.5}]
 ROWS = [
@@ -101,23 +100,6 @@ def test_refitting_with_the_same_bins_gives_the_same_scores(
     ]
     assert scores[0] == scores[1]
     assert client.get(f"{again}/bins").json()["refit"] == refit
-
-
-@long_form
-def test_edited_bins_are_those_of_the_new_model(
-    small: Service, client: httpx.Client, dataset: str, model: str
-) -> None:
-    refit = client.get(f"{model}/bins").json()["refit"]
-    refit["bins"] = {"amount": [7.0, 9.0, 11.0], "purpose": [["car", "house"]]}
-    refit["special_values"] = {}
-    refit["monotone"] = {"amount": "increasing"}
-    edited = train(small, client, dataset, **refit)
-    found = {each["name"]: each for each in client.get(f"{edited}/bins").json()["features"]}
-    assert [each["high"] for each in found["amount"]["bins"]] == [7.0, 9.0, 11.0, None, None]
-    assert found["amount"]["monotone"] == "increasing"
-    woe = [each["train"]["woe"] for each in found["amount"]["bins"][:-1]]
-    assert woe == sorted(woe)
-    assert found["purpose"]["bins"][0]["categories"] == ["car", "house"]
 
 
 def test_cross_validated_models_have_no_held_out_rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import io
 import json
@@ -17,18 +16,16 @@ from typing import Any
 
 import httpx
 import numpy as np
-import orjson
 import pyarrow as pa
 import pytest
 
-from app.main import spare_collections
 from app.models.artifacts import load_ranker
 from app.scoring import cost
 from app.scoring import service as scoring
 from app.scoring.cost import ScoringCost, measure
 from app.scoring.service import ModelCache
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
-from tests.long_form import long_form, rest
+from tests.long_form import rest
 from tests.waiting import patience
 
 ROW = {"age": 0.25, "income": -1.5, "score 1": 0.5}
@@ -136,23 +133,6 @@ def test_json_is_decompressed_up_to_the_limit_of_a_body(
     assert scorer.post(doors["infer"], content=sent, headers=headers).status_code == 200
     with shared.setting(max_body_bytes=4_000):
         assert scorer.post(doors["infer"], content=sent, headers=headers).status_code == 413
-
-
-@long_form
-def test_many_lists_are_read_with_few_collections() -> None:
-    before, body = gc.get_threshold(), b"[" + b"[]," * MANY + b"[]]"
-    try:
-        spare_collections()
-        done = collections()
-        assert len(orjson.loads(body)) == MANY + 1
-        assert collections() - done <= 5
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
-
-
-def collections() -> int:
-    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 # --- what a row costs ---------------------------------------------------------------------------

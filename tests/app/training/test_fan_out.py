@@ -22,7 +22,7 @@ from tests.app.mortal_worker import work
 from tests.app.queue_steps import hear_nothing
 from tests.app.training_jobs import sharing, table
 from tests.app.workbench import OWNER, Workbench
-from tests.long_form import LONG_FORM, long_form, rest
+from tests.long_form import LONG_FORM, rest
 
 SEARCHED: dict[str, Any] = {
     "algorithm": {"name": "rankboost"},
@@ -163,24 +163,6 @@ class TestWhenToShare:
         assert bench.db.reading(jobs.find, OWNER, job.id).state == "succeeded"
         # Controls come after, and do not count.
         assert parts_of(bench, job) == ([(0, "succeeded", 4)] if shared else [])
-
-    @long_form
-    def test_small_fits_go_several_to_a_part(self, bench: Workbench) -> None:
-        asked: dict[str, Any] = {
-            "algorithm": {"name": "rankboost"},
-            "validation": {"method": "cross_validation", "folds": 5},
-            "search": {"method": "grid", "space": {"n_rounds": [2, 5], "max_bins": [4, 8, 16, 32]}},
-            "baselines": True,  # however long they take
-        }
-        dataset = bench.ready(table())
-        inline = bench.work_on(dataset, **asked)
-        job = bench.submit(dataset, **asked)
-        # Four tryouts in each of six scopes; then a fit for each scope. The controls stay in the job itself.
-        assert work(sharing(bench, cells=24 * 360)) == 0
-        done = bench.db.reading(jobs.find, OWNER, job.id)
-        assert done.state == "succeeded", done.error
-        assert parts_of(bench, job) == [(0, "succeeded", 24 // 2), (1, "succeeded", 6 // 2)]
-        assert learnt(bench, done) == learnt(bench, inline)
 
     def test_a_part_that_is_at_fault_fails_the_job(self, bench: Workbench) -> None:
         rows = "".join(f"{i},{int(i < 4)}\n" for i in range(40))

@@ -103,7 +103,7 @@ def shifted(shift: float, n: int = 1200) -> str:
     return "\n".join(["a,b,c,colour,y", *lines, ""])
 
 
-@pytest.mark.parametrize(("shift", "collapses"), [(0.5, True), (4.0, False)])
+@pytest.mark.parametrize(("shift", "collapses"), [(0.5, True), *rest((4.0, False))])
 def test_a_collapse_is_told_on_the_model(bench: Workbench, shift: float, collapses: bool) -> None:
     dataset = bench.ready(shifted(shift), label="y")
     job = bench.work_on(dataset, name="m", algorithm={"name": "pauc_svm", "C": 1.0}, objective=TOP)
