@@ -249,60 +249,58 @@ def changed(name: str, row: int) -> str:
     return lines(scores)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "fields", "code", "says"),
-    [
-        (LIGHTGBM, b"a pickle", {}, "invalid_model_file", "LightGBM's text"),
-        (LIGHTGBM, OWN, {"features": "age"}, "invalid_parameter", "features"),
-        (LIGHTGBM, OWN[:-1], {}, "invalid_artifact", "incomplete"),
-        (LIGHTGBM, OWN[:80], {}, "invalid_artifact", "truncated"),
-        (LIGHTGBM, OWN, {}, "unknown_column", "'height'"),
-        (LIGHTGBM, NAMELESS, {}, "invalid_artifact", "names"),
-        (LIGHTGBM, TWO_LABELS, {}, "invalid_artifact", "AdaBoostMH"),
-        (LIGHTGBM, INFINITE, {}, "invalid_artifact", "w must be"),
-        (LIGHTGBM, REPEATED, {}, "invalid_artifact", "'algorithm' occurs twice"),
-        (
-            LIGHTGBM,
-            replaced(LIGHTGBM, "num_class=1", "num_class=3"),
-            {},
-            "invalid_model_file",
-            "num_class",
-        ),
-        (
-            LIGHTGBM,
-            replaced(LIGHTGBM, "left_child=", "left_child=99 "),
-            {},
-            "invalid_model_file",
-            "tree 0",
-        ),
-        (LIGHTGBM, None, {"features": "age,town"}, "invalid_parameter", "3 distinct names"),
-        (LIGHTGBM, None, {"features": "age,left,town"}, "unknown_column", "'left'"),
-        (LIGHTGBM, None, {"features": "town,age,amount paid"}, "unknown_column", "'town'"),
-        (LIGHTGBM, None, {"missing": "nan"}, "invalid_parameter", "missing"),
-        (LIGHTGBM, None, {"n_trees": "9999"}, "invalid_parameter", "n_trees"),
-        (OLD, None, {"categories": '{"street": ["a"]}'}, "invalid_parameter", "'street'"),
-        (XGBOOST, None, {"expected": changed(XGBOOST, 3)}, "expected_scores", "row 3 has"),
-        (LIGHTGBM, None, {"expected": changed(LIGHTGBM, 1)}, "expected_scores", "row 1 has"),
-        (LIGHTGBM, None, {"expected": "0.5\n0.5"}, "expected_scores", "got 2"),
-        (LIGHTGBM, None, {"expected": "score\n0.5"}, "expected_scores", "'score' for row 1"),
-    ],
-)
-def test_failed_import_stores_nothing(
-    service: Service, name: str, content: bytes | None, fields: dict[str, str], code: str, says: str
-) -> None:
+FAILED: list[tuple[str, bytes | None, dict[str, str], str, str]] = [
+    (LIGHTGBM, b"a pickle", {}, "invalid_model_file", "LightGBM's text"),
+    (LIGHTGBM, OWN, {"features": "age"}, "invalid_parameter", "features"),
+    (LIGHTGBM, OWN[:-1], {}, "invalid_artifact", "incomplete"),
+    (LIGHTGBM, OWN[:80], {}, "invalid_artifact", "truncated"),
+    (LIGHTGBM, OWN, {}, "unknown_column", "'height'"),
+    (LIGHTGBM, NAMELESS, {}, "invalid_artifact", "names"),
+    (LIGHTGBM, TWO_LABELS, {}, "invalid_artifact", "AdaBoostMH"),
+    (LIGHTGBM, INFINITE, {}, "invalid_artifact", "w must be"),
+    (LIGHTGBM, REPEATED, {}, "invalid_artifact", "'algorithm' occurs twice"),
+    (
+        LIGHTGBM,
+        replaced(LIGHTGBM, "num_class=1", "num_class=3"),
+        {},
+        "invalid_model_file",
+        "num_class",
+    ),
+    (
+        LIGHTGBM,
+        replaced(LIGHTGBM, "left_child=", "left_child=99 "),
+        {},
+        "invalid_model_file",
+        "tree 0",
+    ),
+    (LIGHTGBM, None, {"features": "age,town"}, "invalid_parameter", "3 distinct names"),
+    (LIGHTGBM, None, {"features": "age,left,town"}, "unknown_column", "'left'"),
+    (LIGHTGBM, None, {"features": "town,age,amount paid"}, "unknown_column", "'town'"),
+    (LIGHTGBM, None, {"missing": "nan"}, "invalid_parameter", "missing"),
+    (LIGHTGBM, None, {"n_trees": "9999"}, "invalid_parameter", "n_trees"),
+    (OLD, None, {"categories": '{"street": ["a"]}'}, "invalid_parameter", "'street'"),
+    (XGBOOST, None, {"expected": changed(XGBOOST, 3)}, "expected_scores", "row 3 has"),
+    (LIGHTGBM, None, {"expected": changed(LIGHTGBM, 1)}, "expected_scores", "row 1 has"),
+    (LIGHTGBM, None, {"expected": "0.5\n0.5"}, "expected_scores", "got 2"),
+    (LIGHTGBM, None, {"expected": "score\n0.5"}, "expected_scores", "'score' for row 1"),
+]
+
+
+def test_failed_import_stores_nothing(service: Service) -> None:
     client = service.client(service.key())
-    job = ended(
-        service, client, send(client, name, dataset(service, client, name), content, **fields)
-    )
-    assert (job["state"], job["error"]["code"]) == ("failed", code), job["error"]
-    assert says in job["error"]["detail"]
-    assert client.get("/v1/models").json()["data"] == []
-    assert client.post(f"/v1/jobs/{job['id']}/retry").json()["code"] == "upload_deleted"
+    datasets = {name: dataset(service, client, name) for name in (LIGHTGBM, XGBOOST, OLD)}
+    for name, content, fields, code, says in FAILED:
+        job = ended(service, client, send(client, name, datasets[name], content, **fields))
+        assert (job["state"], job["error"]["code"]) == ("failed", code), job["error"]
+        assert says in job["error"]["detail"]
+        assert client.get("/v1/models").json()["data"] == []
+        assert client.post(f"/v1/jobs/{job['id']}/retry").json()["code"] == "upload_deleted"
 
 
-@pytest.mark.parametrize(
-    ("fields", "wrong"),
-    [
+def test_wrong_fields_are_refused(service: Service) -> None:
+    client = service.client(service.key())
+    dataset_id = dataset(service, client, LIGHTGBM)
+    for fields, wrong in (
         ({"name": "Churn!"}, "name"),
         ({"name": ""}, "name"),
         ({"dataset_id": ""}, "dataset_id"),
@@ -316,13 +314,10 @@ def test_failed_import_stores_nothing(
         ({"tags": "team"}, "tags"),
         ({"tags": "team=a,team=b"}, "tags"),
         ({"tags": "=a"}, "tags"),
-    ],
-)
-def test_wrong_fields_are_refused(service: Service, fields: dict[str, str], wrong: str) -> None:
-    client = service.client(service.key())
-    answer = send(client, LIGHTGBM, dataset(service, client, LIGHTGBM), **fields)
-    assert answer.status_code == 422, answer.text
-    assert [wrong in str(each) for each in answer.json()["errors"]] == [True], answer.text
+    ):
+        answer = send(client, LIGHTGBM, dataset_id, **fields)
+        assert answer.status_code == 422, answer.text
+        assert [wrong in str(each) for each in answer.json()["errors"]] == [True], answer.text
 
 
 def test_wrong_datasets_are_refused(service: Service) -> None:
