@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import struct
 from xml.etree import ElementTree as ET
 
@@ -14,25 +13,6 @@ from tests.app.live_service import Service, table
 from tests.app.refusals import refused
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def test_bands(reader: httpx.Client, address: str) -> None:
-    assert "band" not in reader.get(f"{address}/roc").json()
-    narrow, wide = (
-        reader.get(f"{address}/roc", params={"band": kind}).json()
-        for kind in ("pointwise", "simultaneous")
-    )
-    assert narrow["band"] == {"kind": "pointwise", "level": 0.95}
-    assert wide["band"] == {"kind": "simultaneous", "level": 0.95}
-    for inner, outer in zip(narrow["points"], wide["points"], strict=True):
-        assert 0.0 <= inner["low"] <= inner["high"] <= 1.0
-        assert inner["low"] <= inner["tpr"] or inner["fpr"] == 0.0
-        assert outer["high"] >= inner["tpr"]
-        assert outer["low"] <= inner["tpr"] or inner["fpr"] == 0.0
-    text = reader.get(f"{address}/roc?band=pointwise&format=csv").text
-    rows = list(csv.DictReader(text.splitlines()))
-    assert [float(row["low"]) for row in rows] == [point["low"] for point in narrow["points"]]
-    assert rows[0]["threshold"] == ""
 
 
 @pytest.mark.parametrize("kind", ["roc", "pauc"])

@@ -90,6 +90,12 @@ def test_the_curve_thinned_and_whole(world: tuple[httpx.Client, str]) -> None:
         (point["fpr"], point["tpr"]) for point in whole["points"]
     ]
     assert rows[0]["threshold"] == ""
+    for kind in ("pointwise", "simultaneous"):
+        band = client.get(f"{address}?band={kind}").json()
+        assert band["band"] == {"kind": kind, "level": 0.95}
+        text = client.get(f"{address}?band={kind}&format=csv").text
+        lows = [float(row["low"]) for row in csv.DictReader(io.StringIO(text))]
+        assert lows == [point["low"] for point in band["points"]]
     train = client.get(f"{address}?on=train").json()
     assert train["on"] == "train"
     assert train["total_points"] > whole["total_points"]
