@@ -598,8 +598,11 @@ def test_from_items_and_pairs_to_scores(service: Service, client: httpx.Client) 
         None,
         None,
     )
+    refused(client.post("/v1/jobs", json=job(dataset_id)), 409, "pairs_not_ready")
     answer = put(client, dataset_id, pairs())
     assert answer.status_code == 202
+    refused(put(client, dataset_id, pairs()), 409, "dataset_in_use")
+    refused(put(client, "ds_x", pairs()), 404, "not_found")
     assert answer.headers["Location"] == f"/v1/datasets/{dataset_id}"
     assert answer.json()["pairs"]["status"] == "processing"
     job_id = answer.json()["pairs"]["job_id"]
@@ -663,29 +666,10 @@ def test_requests_that_are_wrong(service: Service, client: httpx.Client) -> None
     assert everything(service) == before
 
 
-@long_form
-def test_pairs_of_a_form_and_pairs_that_cannot_be_used(
-    service: Service, client: httpx.Client
-) -> None:
-    dataset_id = upload_items(service, client)
-    files = {"file": ("pairs.csv", b"better,worse\nm1,m2\nm1,m3\n", "text/csv")}
-    assert client.put(f"/v1/datasets/{dataset_id}/pairs", files=files).status_code == 202
-    refused(put(client, dataset_id, pairs()), 409, "dataset_in_use")
-    service.work()
-    assert client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]["pairs"] == 2
-    put(client, dataset_id, "better,worse,weight\nm0,m1,1\nm0,zz,1\nm2,m2,1\nm1,m3,-2\n")
-    service.work()
-    found = client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]
-    lines = [(error["line"], error["column"]) for error in found["errors"]]
-    assert lines == [(3, "worse"), (4, "worse"), (5, "weight")]
-    refused(client.post("/v1/jobs", json=job(dataset_id)), 409, "pairs_not_ready")
-    refused(put(client, "ds_x", pairs()), 404, "not_found")
-    refused(put(client, service.upload(client), pairs()), 409, "wrong_kind")
-
-
 def test_a_check_knows_of_the_pairs(service: Service, client: httpx.Client) -> None:
     dataset_id = upload_items(service, client)
-    put(client, dataset_id, pairs())
+    files = {"file": ("pairs.csv", pairs().encode(), "text/csv")}  # of a form
+    assert client.put(f"/v1/datasets/{dataset_id}/pairs", files=files).status_code == 202
     service.work()
     found = checked(client, dataset_id, algorithm={"name": "coordinate_rankboost"})
     assert found["objective"] == {"metric": "pair_order"}
@@ -693,6 +677,7 @@ def test_a_check_knows_of_the_pairs(service: Service, client: httpx.Client) -> N
     trees = {"name": "rankboost", "weak_ranker": "tree", "n_rounds": 10_000}
     found = checked(client, dataset_id, algorithm=trees)
     assert found["estimate"]["seconds"] > 10_000 * 800 * 1e-9
+    refused(put(client, service.upload(client), pairs()), 409, "wrong_kind")
 
 
 def drifting(rows: int, *, drifts: bool, dates: bool = True) -> str:
