@@ -182,7 +182,7 @@ def test_a_preview_says_what_changes(service: Service) -> None:
 
 def test_wrong_restorations_are_refused(service: Service) -> None:
     client = service.client(service.key())
-    first, _ = train(service, client)
+    (first,) = train(service, client, 1)
     put(client, first, memo={"reason": "First"})
     for body in ({}, {"revision": 0}, {"revision": 2**31}, {"revision": True}, {"to": 1}):
         answer = client.post(f"{ADDRESS}/restore", json=body, headers=tag(1))
