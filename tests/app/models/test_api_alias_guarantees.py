@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,14 @@ import pytest
 
 from tests.app.live_service import NAMES, Service, table
 from tests.app.refusals import refused
+from tests.long_form import long_form
 
-CSV = "text/csv"
+CSV, NDJSON = "text/csv", "application/x-ndjson"
+ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
 ADDRESS = "/v1/models/churn/aliases/champion"
 UNDER = "/v1/models/churn@champion/score"
 ROWS = [dict(zip(NAMES, (a, a / 3, 0.5), strict=True)) for a in np.linspace(-2, 2, 41).tolist()]
+IN_LISTS = {"columns": NAMES, "data": [list(row.values()) for row in ROWS]}
 IN_CSV = ",".join(NAMES) + "\n" + "".join(",".join(map(repr, r.values())) + "\n" for r in ROWS)
 
 Put = Callable[..., httpx.Response]
@@ -203,6 +207,43 @@ def test_an_alias_keeps_a_threshold_or_a_share_of_the_rows(
     # Where the first score alone is of more rows, nothing is flagged.
     none = put(versions[0], guarantee={"flagged": 1e-6}).json()["cutoff"]
     assert none == {"threshold": None, "fpr": 0.0, "tpr": 0.0}
+
+
+@long_form
+def test_every_format_has_the_same_flags(
+    client: httpx.Client, versions: list[str], put: Put
+) -> None:
+    threshold = put(versions[0], guarantee={"fpr": 0.1}).json()["cutoff"]["threshold"]
+    by_id = client.post(f"/v1/models/{versions[0]}/score", json=IN_LISTS).json()
+    expected = [score >= threshold for score in by_id["scores"]]
+    names = ["score", "fpr", "tpr", "probability", "flag"]
+
+    def post(accept: str, **sent: Any) -> httpx.Response:
+        headers = {"Accept": accept, **({} if "json" in sent else {"Content-Type": CSV})}
+        answer = client.post(UNDER, headers=headers, **sent)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    for sent in ({"json": {"rows": ROWS}}, {"json": IN_LISTS}, {"content": IN_CSV}):
+        assert post("application/json", **sent).json()["flags"] == expected
+        with pa.ipc.open_stream(post(ARROW, **sent).content) as stream:
+            arrow = stream.read_all()
+        parquet = pq.read_table(io.BytesIO(post(PARQUET, **sent).content))
+        for found in (arrow, parquet):
+            assert found.column_names == names
+            assert found["flag"].type == pa.bool_()
+            assert found["flag"].to_pylist() == expected
+        lines = post(NDJSON, **sent).text.splitlines()
+        assert [json.loads(line)["flag"] for line in lines] == expected
+        cells = [line.split(",")[-1] for line in post(CSV, **sent).text.splitlines()]
+        assert cells == ["flag", *(str(flag).lower() for flag in expected)]
+    for row, flag in zip(ROWS, expected, strict=True):
+        values = {name: repr(value) for name, value in row.items()}
+        one = client.get(UNDER, params=values)
+        assert one.json()["flag"] is flag
+        assert one.headers["Cache-Control"] == "no-cache"
+    without = client.get(UNDER, params=values | {"probability": "false"}).json()
+    assert without.keys() == {"model_id", "score", "fpr", "tpr", "flag"}
 
 
 def test_only_the_alias_flags(client: httpx.Client, versions: list[str], put: Put) -> None:

@@ -11,9 +11,9 @@ from core.base.monotone import check_monotone
 from core.registry import ALGORITHMS
 from tests.app.live_service import Service
 from tests.app.refusals import refused
-from tests.app.training_jobs import table
+from tests.app.training_jobs import HOLDOUT, Enough, noisy, payload, run, table
 from tests.app.workbench import Workbench
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
 CONSTRAINTS = {"a": "decreasing", "b": "increasing"}
@@ -49,6 +49,23 @@ def test_the_proof_is_in_the_model_s_record(
 
     free = service.train(client, dataset, algorithm=algorithm, name="free")
     assert client.get(f"/v1/models/{free['output']['id']}").json()["monotone"] is None
+
+
+@long_form
+def test_auto_keeps_constraints_and_says_what_it_left_out(tmp_path: Any) -> None:
+    algorithm = {"name": "auto", "parameters": {"budget_seconds": 600.0, "monotone": CONSTRAINTS}}
+    job = payload(tmp_path, noisy(200), algorithm=algorithm, validation=HOLDOUT)
+    found = run(job, Enough(15))
+    assert found["monotone"]["verdict"] == "proven"
+    assert found["monotone"]["columns"] == CONSTRAINTS
+    members = found["leaderboard"]["members"]
+    assert all(member["parameters"]["monotone"] == CONSTRAINTS for member in members)
+    tried = {row["algorithm"] for row in found["leaderboard"]["candidates"]}
+    assert tried <= {*ABLE, "rank_average"}
+    (note,) = [each for each in found["warnings"] if "monotone" in each]
+    left_out = note.partition(": ")[2].split(", ")
+    assert "martirank" in left_out
+    assert not tried & {*left_out}
 
 
 def test_a_search_keeps_constraints(bench: Workbench) -> None:
