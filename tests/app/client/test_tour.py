@@ -75,6 +75,29 @@ def test_what_the_page_shows_runs_as_it_stands_there(
     assert "score" in printed
 
 
+def test_the_readmes_example_scores_its_table(
+    client: rankwright.Client,
+    service: Service,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (example,) = [each for each in found if "deposits@live" in each]
+    (name,) = re.findall(r'"(examples/.*)"', example)
+    few = tmp_path / name
+    few.parent.mkdir(parents=True)
+    pq.write_table(pq.read_table(ROOT / name).slice(0, 400), few)
+    dataset = client.upload(few, label="subscribed", positive="yes")
+    model = client.train(dataset, "rankboost", n_rounds=5, name="deposits", **ONE_FIT).wait()
+    client.models.set_alias("deposits", "live", model)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANKWRIGHT_URL", service.url)
+    monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())
+    exec(compile(example, "README.md", "exec"), {})
+    assert "score: [[" in capsys.readouterr().out
+
+
 def test_a_frame_s_label_of_booleans_is_positive_where_it_is_true(
     client: rankwright.Client,
 ) -> None:
