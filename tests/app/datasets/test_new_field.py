@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.long_form import long_form
+
+pytestmark = long_form  # the service that knows the fields is a process, and takes long to start
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
