@@ -113,6 +113,7 @@ def check_same(bench: Workbench, made: Dataset, wanted: Dataset) -> None:
     }
 
 
+@long_form
 def test_a_part_whose_worker_is_killed_is_read_again_alone(bench: Workbench) -> None:
     texts = bodies()
     wanted = closed(bench, texts)
@@ -142,6 +143,7 @@ def test_killed_at_every_seam_nothing_is_lost_or_doubled(bench: Workbench) -> No
     assert [state for state, _ in attempts_of(bench, dataset)] == ["succeeded"] * N_PARTS
 
 
+@long_form
 def test_parts_that_are_added_to_a_table_outlive_their_readers(bench: Workbench) -> None:
     texts = bodies()
     first, second = (bench.ready(table(seed=1), **FIELDS) for _ in range(2))
@@ -200,6 +202,7 @@ def test_files_of_parts_go_when_nothing_comes_of_them(bench: Workbench, how: str
     assert left_of_parts(bench.blobs) == []
 
 
+@long_form
 def test_a_full_disk_ends_the_attempt_of_a_part_and_the_next_goes_on(
     sqlite_url: str, tmp_path: Path
 ) -> None:

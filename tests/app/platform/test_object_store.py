@@ -23,7 +23,7 @@ from app.platform.settings import MIB
 from tests import buckets
 from tests.app.queue_steps import at_once
 from tests.buckets import BucketServer
-from tests.long_form import long_form
+from tests.long_form import long_form, rest
 from tests.waiting import eventually, patience
 
 FAULTS = {
@@ -49,7 +49,7 @@ def elsewhere(server: BucketServer, folder: Path, **given: object) -> ObjectStor
     return server.store(folder / "elsewhere", **given)
 
 
-@pytest.fixture(params=FAULTS)
+@pytest.fixture(params=["500", *rest("503", "dropped", "slow")])
 def fault(request: pytest.FixtureRequest, server: BucketServer) -> Iterator[None]:
     with server.failing(FAULTS[request.param]()):
         yield
@@ -69,6 +69,7 @@ def test_a_fault_of_the_server_delays_and_loses_nothing(
     assert server.objects() == {}
 
 
+@long_form
 def test_reads_that_fail_midway_go_on(server: BucketServer, tmp_path: Path) -> None:
     content = os.urandom(20 * MIB)
     blob = put(server.store(tmp_path), content)
@@ -100,7 +101,7 @@ def test_a_listing_that_fails_midway_goes_on(server: BucketServer, tmp_path: Pat
 def test_an_outage_is_waited_for(
     server: BucketServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It ends once both have met it."""
+    """It ends once both have met it. Each logs its beginning and its end."""
     store = server.store(tmp_path, patience=patience())
     blob = put(store, b"before")
     other = elsewhere(server, tmp_path, patience=patience())
@@ -122,14 +123,15 @@ def test_an_outage_is_waited_for(
     )
     assert made[2] == b"before"
     assert server.objects().keys() == {f"some/prefix/{each.key}" for each in (blob, made[1])}
+    assert outages_in(caplog) == 4
 
 
 def test_a_long_outage_is_an_error_and_cached_blobs_can_be_read(
     server: BucketServer, tmp_path: Path
 ) -> None:
-    store = server.store(tmp_path, patience=0.5)
+    store = server.store(tmp_path, patience=0.2)
     blob = put(store, b"cached")
-    other = elsewhere(server, tmp_path, patience=0.5)
+    other = elsewhere(server, tmp_path, patience=0.2)
     with server.away():
         assert store.fetch(blob).read_bytes() == b"cached"
         store.check_writable()  # logs a warning: the bucket may come back
@@ -299,19 +301,6 @@ def is_well(store: ObjectStore) -> bool:
         return False
 
 
-def test_an_outage_is_logged_once(
-    server: BucketServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = server.store(tmp_path, patience=2.0)
-    with server.away():
-        for _ in range(2):
-            with pytest.raises(BlobStoreAway):
-                store.check(Blob("uploads/ab/abcd", "", 1))
-    put(store, b"x")
-    put(store, b"x")
-    assert outages_in(caplog) == 2
-
-
 def test_a_changed_file_of_credentials_is_used_without_a_restart(
     server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,6 +381,7 @@ def test_uploads_at_the_same_time_share_a_budget_of_memory(
     assert int(done.stdout) < 256 * MIB  # the whole process; the files have 768 MiB
 
 
+@long_form
 def test_a_file_larger_than_the_budget_is_uploaded(
     server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
