@@ -23,6 +23,7 @@ from app.ingest.errors import BadTable
 from app.ingest.readers import open_source
 from app.platform.blobs import stamp_of
 from tests.app.uploads import LIMITS
+from tests.long_form import one_in, rest
 from tests.sentences import Sentences
 
 UNSAID = "label positive labels item weight group query categorical numeric drop protected missing dialect"
@@ -141,13 +142,16 @@ HEAD = "x,k,city,id,day,vip,age,word,left,weight,home"
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param({}, id="plain"),
-        pytest.param({"weight": "weight", "group": "home"}, id="weight and group"),
-        pytest.param({"positive": "yes", "query": "home"}, id="queries"),
-        pytest.param({"limits": {"categories": 20}}, id="more words than categories"),
-        pytest.param({"limits": {"category_length": 3}}, id="words that are too long"),
-        pytest.param({"dataset_kind": "multilabel", "labels": ["left", "vip"]}, id="labels"),
+        {"weight": "weight", "group": "home"},
+        {"dataset_kind": "multilabel", "labels": ["left", "vip"]},
+        *rest(
+            {},
+            {"positive": "yes", "query": "home"},
+            {"limits": {"categories": 20}},
+            {"limits": {"category_length": 3}},
+        ),
     ],
+    ids=str,
 )
 def test_it_is_the_table_of_one_file(tmp_path: Path, given: dict[str, Any]) -> None:
     rows = [row.replace(",,", ",false,") for row in people(400)]
@@ -221,19 +225,31 @@ def test_many_values_and_rows(tmp_path: Path) -> None:
     assert words[0].equals(words[1])
 
 
-@pytest.mark.parametrize("values", [["u", "v"], [1, 2], [0.5, 1.5], [True, False]])
-@pytest.mark.parametrize("type_", [pa.string(), pa.float64(), pa.date32(), pa.null()])
+@pytest.mark.parametrize(
+    ("values", "type_"),
+    one_in(
+        5,
+        [["u", "v"], [1, 2], [0.5, 1.5], [True, False]],
+        [pa.string(), pa.float64(), pa.date32(), pa.null()],
+    ),
+)
 def test_a_column_without_a_value_is_of_any_type(
     tmp_path: Path, values: list[Any], type_: pa.DataType
 ) -> None:
     left = ["yes", "no"]
     none = pa.array([None, None], type_)
+    parts_of_it = (
+        (none, [1, 2], [1, 2]),
+        (values, [0.5, None], ["u", "v"]),  # whole numbers and others are alike
+        (none, [1, 2], [True, False]),
+    )
     bodies = [
-        as_parquet(pa.table({"a": a, "x": [1, 2], "gone": gone, "left": left}))
-        for a, gone in ((none, [1, 2]), (values, ["u", "v"]), (none, [True, False]))
+        as_parquet(pa.table({"a": a, "x": x, "gone": gone, "left": left}))
+        for a, x, gone in parts_of_it
     ]
     column = pa.array([None, None, *values, None, None])
-    one = as_parquet(pa.table({"a": column, "x": [1, 2] * 3, "gone": range(6), "left": left * 3}))
+    x = [1, 2, 0.5, None, 1, 2]
+    one = as_parquet(pa.table({"a": column, "x": x, "gone": range(6), "left": left * 3}))
     given: dict[str, Any] = {"label": "left", "drop": ["gone"]}
     wanted = whole(tmp_path / "one", one, PARQUET, **given)
     several, _ = in_parts(tmp_path / "several", bodies, PARQUET, **given)
@@ -403,13 +419,16 @@ def parent_of(folder: Path, found: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param({"label": "left"}, id="plain"),
-        pytest.param({"label": "left", "weight": "weight", "group": "home"}, id="weight and group"),
-        pytest.param({"label": "left", "positive": "yes", "query": "home"}, id="queries"),
-        pytest.param({"label": "left", "limits": {"categories": 20}}, id="more words"),
-        pytest.param({"label": "left", "drop": ["id", "word"]}, id="columns left out"),
-        pytest.param({"dataset_kind": "multilabel", "labels": ["left", "vip"]}, id="labels"),
+        {"label": "left", "weight": "weight", "group": "home"},
+        {"dataset_kind": "multilabel", "labels": ["left", "vip"]},
+        *rest(
+            {"label": "left"},
+            {"label": "left", "positive": "yes", "query": "home"},
+            {"label": "left", "limits": {"categories": 20}},
+            {"label": "left", "drop": ["id", "word"]},
+        ),
     ],
+    ids=str,
 )
 def test_parts_are_added_to_a_table_as_one_file_would_be(
     tmp_path: Path, given: dict[str, Any]
