@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.app.live_service import NAMES, Service, table
 from tests.app.refusals import refused
+from tests.long_form import long_form
 
 CHECKS = ("ranks", "beats_baselines", "probabilities", "stable", "groups")
 
@@ -72,6 +73,12 @@ def test_what_each_check_tells(service: Service, client: httpx.Client) -> None:
     auc = client.get(f"/v1/models/{model}/metrics").json()["auc"]
     assert all(f"{auc[end]:.3f}" in told["ranks"]["words"] for end in ("value", "low", "high"))
 
+    # Rows of the training tell nothing.
+    answer = client.post("/v1/evaluations", json={"model": model, "dataset_id": old})
+    assert answer.status_code == 202, answer.text
+    service.work()
+    assert results(client, model) == [True, None, None, None, None]
+
     same = evaluated(service, client, model, of_regions(2_000, 1, differ=False), group_by="region")
     told = checks(client, model)
     # Not tested finds a difference between groups, but they are too small to exclude one.
@@ -97,6 +104,7 @@ def test_what_each_check_tells(service: Service, client: httpx.Client) -> None:
     assert results(client, model) == [True, None, True, True, None]
 
 
+@long_form
 def test_few_new_rows_do_not_show_that_a_model_is_stable(
     service: Service, client: httpx.Client
 ) -> None:
@@ -151,6 +159,7 @@ def test_a_level_that_moves_from_one_window_to_the_next_is_found(
     assert told["evidence"] == "later_rows"
 
 
+@long_form
 def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(
     service: Service, client: httpx.Client
 ) -> None:
@@ -169,24 +178,6 @@ def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(
     assert all("at least one of the baselines" in each for each in words.values())
 
 
-def test_a_recalibration_makes_earlier_evaluations_tell_nothing_of_probabilities(
-    service: Service, client: httpx.Client
-) -> None:
-    model = service.train(client, service.upload(client, table(400)))["output"]["id"]
-    first = evaluated(service, client, model, of_regions(600, 2, differ=True))
-    told = checks(client, model)["probabilities"]
-    assert (told["passed"], told["evaluation_id"]) == (False, first)
-    newer = service.upload(client, of_regions(6_000, 3, differ=True), name="for the calibration")
-    answer = client.put(f"/v1/models/{model}/calibration", json={"dataset_id": newer})
-    assert answer.status_code == 202, answer.text
-    service.work()
-    told = checks(client, model)["probabilities"]
-    assert (told["passed"], told["evaluation_id"]) == (True, None)
-    again = evaluated(service, client, model, of_regions(6_000, 4, differ=True))
-    told = checks(client, model)["probabilities"]
-    assert (told["passed"], told["evaluation_id"]) == (True, again)
-
-
 def test_chance_is_not_ranking(service: Service, client: httpx.Client) -> None:
     """Labels that no feature tells, and a model without validation."""
     rng = np.random.default_rng(5)
@@ -200,23 +191,6 @@ def test_chance_is_not_ranking(service: Service, client: httpx.Client) -> None:
     told = checks(client, blind["output"]["id"])
     assert [each["passed"] for each in told.values()] == [None] * len(CHECKS)
     assert "without validation" in told["probabilities"]["words"]
-
-
-def test_rows_of_the_training_tell_nothing(service: Service, client: httpx.Client) -> None:
-    dataset_id = service.upload(client, of_regions(300, 6, differ=False))
-    model = service.train(client, dataset_id)["output"]["id"]
-    body = {"model": model, "dataset_id": dataset_id, "group_by": "region"}
-    assert client.post("/v1/evaluations", json=body).status_code == 202
-    service.work()
-    assert results(client, model)[3:] == [None, None]
-
-
-def test_who_may_ask(service: Service, client: httpx.Client) -> None:
-    model = service.train(client, service.upload(client))["output"]["id"]
-    address = f"/v1/models/{model}/checks"
-    refused(client.get("/v1/models/none/checks"), 404, "not_found", "none")
-    refused(service.client(service.key("other")).get(address), 404, "not_found", model)
-    refused(service.client(service.key(scopes=["score"])).get(address), 403, "forbidden")
 
 
 def with_fewer_negatives(rows: int, seed: int) -> str:
