@@ -12,6 +12,7 @@ import pytest
 from app.evaluation import schemas
 from tests.app.live_service import Service, table
 from tests.app.refusals import everything, refused
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
 
@@ -136,6 +137,7 @@ def test_the_winner_is_surely_better_than_every_other_model() -> None:
         assert window.winner == winner
 
 
+@long_form
 def test_a_comparison_keeps_the_curves_on_its_rows(world: World) -> None:
     found = world.made("comparisons")
     curves = found["result"]["curves"]
@@ -197,22 +199,6 @@ def test_what_is_not_known_of_the_rows_is_not_called_new(world: World) -> None:
 class TestBothKinds:
     """Create, read, list and delete, as a client does with both kinds."""
 
-    def test_waiting(self, world: World, kind: str) -> None:
-        with world.service.at_work():
-            answer = world.ask(kind, {}, headers={"Prefer": "wait=60"})
-        assert (answer.status_code, answer.json()["status"]) == (201, "ready")
-        assert answer.headers["Preference-Applied"] == "wait=60"
-
-    def test_the_same_key_makes_one(self, world: World, kind: str) -> None:
-        headers = {"Idempotency-Key": f"nightly-{kind}"}
-        first, again = (world.ask(kind, {}, headers=headers) for _ in range(2))
-        assert first.json() == again.json()
-        assert "Idempotent-Replayed" not in first.headers
-        assert again.headers["Idempotent-Replayed"] == "true"
-        assert world.service.work() == 1
-        other = world.ask(kind, {"level": 0.8}, headers=headers)
-        refused(other, 422, "idempotency_key_reused")
-
     def test_only_checked(self, world: World, kind: str) -> None:
         before = everything(world.service)
         with world.service.context.db.write():  # SQLite's only writer: a look waits for none
@@ -223,19 +209,16 @@ class TestBothKinds:
         assert everything(world.service) == before
 
     def test_listing(self, world: World, kind: str) -> None:
-        made = [world.made(kind)["id"] for _ in range(2)]
-        page = world.client.get(f"/v1/{kind}", params={"limit": 1}).json()
-        assert ([entry["id"] for entry in page["data"]], page["has_more"]) == (made[1:], True)
-        rest = world.client.get(f"/v1/{kind}", params={"after": page["next"]}).json()
-        assert made[0] in [entry["id"] for entry in rest["data"]]
+        made = world.made(kind)["id"]
         model = world.client.get("/v1/models/churn").json()["id"]
         for filters, some in (
             ({"model_id": model, "dataset_id": world.new}, True),
             ({"model_id": "mdl_" + "0" * 32}, False),
             ({"dataset_id": world.old}, False),
         ):
-            listed = world.client.get(f"/v1/{kind}", params=filters).json()
-            assert bool(listed["data"]) == some
+            listed = world.client.get(f"/v1/{kind}", params=filters).json()["data"]
+            assert (made in [entry["id"] for entry in listed]) == some
+            assert bool(listed) == some
         refused(world.client.get(f"/v1/{kind}?model_id=churn"), 422, "invalid", "mdl_", "churn")
 
     def test_deleting(self, world: World, kind: str) -> None:
@@ -271,38 +254,60 @@ class TestBothKinds:
             problem = refused(world.ask(kind, body), 422, "invalid", words)
             assert problem["errors"][0]["pointer"] == pointer
 
-    def test_datasets_that_do_not_fit(self, world: World, kind: str) -> None:
-        upload = world.service.upload
-        lines = table(40, 2).splitlines()
-        narrow = "\n".join(",".join(line.split(",")[1:]) for line in lines)
-        other = "\n".join(line.replace(",yes", ",si") for line in lines)
-        for text, given, code, words in (
-            (narrow, {}, "unknown_column", "does not fit churn:1: it lacks 1 feature: 'age'"),
-            (other, {"positive": "si"}, "label_mismatch", "but has 'si'"),
-            (
-                "\n".join(lines),
-                {"categorical": "age"},
-                "unknown_column",
-                "must have 'age' not categorical",
-            ),
-        ):
-            dataset_id = upload(world.client, text, **given)
-            problem = refused(world.ask(kind, {"dataset_id": dataset_id}), 422, code, words)
-            assert problem["errors"][0]["pointer"] == "/dataset_id"
-        several = world.client.post(
-            "/v1/datasets?kind=multilabel&labels=a,b",
-            content="a,b,c\n" + "1,0,3\n0,1,4\n" * 20,
-            headers={"Content-Type": "text/csv"},
-        ).json()["id"]
-        answer = world.ask(kind, {"dataset_id": several})
-        refused(answer, 409, "dataset_not_ready")
-        world.service.work()
-        answer = world.ask(kind, {"dataset_id": several})
-        refused(answer, 422, "wrong_kind", "must be of kind bipartite")
-        one = [lines[0], *(f"{i},1,1,{'no' if i else 'yes'}" for i in range(30))]
-        failed = world.made(kind, dataset_id=upload(world.client, "\n".join(one)))
-        assert failed["status"] == "failed"
-        assert failed["error"]["code"] == "too_few_rows"
+
+@pytest.mark.parametrize("kind", ["evaluations", *rest("comparisons")])
+def test_waiting(world: World, kind: str) -> None:
+    with world.service.at_work():
+        answer = world.ask(kind, {}, headers={"Prefer": "wait=60"})
+    assert (answer.status_code, answer.json()["status"]) == (201, "ready")
+    assert answer.headers["Preference-Applied"] == "wait=60"
+
+
+@pytest.mark.parametrize("kind", ["evaluations", *rest("comparisons")])
+def test_the_same_key_makes_one(world: World, kind: str) -> None:
+    headers = {"Idempotency-Key": f"nightly-{kind}"}
+    first, again = (world.ask(kind, {}, headers=headers) for _ in range(2))
+    assert first.json() == again.json()
+    assert "Idempotent-Replayed" not in first.headers
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert world.service.work() == 1
+    other = world.ask(kind, {"level": 0.8}, headers=headers)
+    refused(other, 422, "idempotency_key_reused")
+
+
+@pytest.mark.parametrize("kind", ["evaluations", *rest("comparisons")])
+def test_datasets_that_do_not_fit(world: World, kind: str) -> None:
+    upload = world.service.upload
+    lines = table(40, 2).splitlines()
+    narrow = "\n".join(",".join(line.split(",")[1:]) for line in lines)
+    other = "\n".join(line.replace(",yes", ",si") for line in lines)
+    for text, given, code, words in (
+        (narrow, {}, "unknown_column", "does not fit churn:1: it lacks 1 feature: 'age'"),
+        (other, {"positive": "si"}, "label_mismatch", "but has 'si'"),
+        (
+            "\n".join(lines),
+            {"categorical": "age"},
+            "unknown_column",
+            "must have 'age' not categorical",
+        ),
+    ):
+        dataset_id = upload(world.client, text, **given)
+        problem = refused(world.ask(kind, {"dataset_id": dataset_id}), 422, code, words)
+        assert problem["errors"][0]["pointer"] == "/dataset_id"
+    several = world.client.post(
+        "/v1/datasets?kind=multilabel&labels=a,b",
+        content="a,b,c\n" + "1,0,3\n0,1,4\n" * 20,
+        headers={"Content-Type": "text/csv"},
+    ).json()["id"]
+    answer = world.ask(kind, {"dataset_id": several})
+    refused(answer, 409, "dataset_not_ready")
+    world.service.work()
+    answer = world.ask(kind, {"dataset_id": several})
+    refused(answer, 422, "wrong_kind", "must be of kind bipartite")
+    one = [lines[0], *(f"{i},1,1,{'no' if i else 'yes'}" for i in range(30))]
+    failed = world.made(kind, dataset_id=upload(world.client, "\n".join(one)))
+    assert failed["status"] == "failed"
+    assert failed["error"]["code"] == "too_few_rows"
 
 
 def test_a_figure_of_more_rows_than_there_are(world: World) -> None:
