@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable
-from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,12 @@ import pytest
 from app.datasets.description import Format
 from app.datasets.matrices import Columns, read_table
 from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
-from app.ingest.readers import open_source
-from app.ingest.value_columns import MissingTokens
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid, Malformed
 from app.scoring import json_rows
 from app.scoring.features import FeatureIndex
-from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body
+from app.scoring.table_rows import Bounds, TableOptions, read_body
 from tests.app.ingest.corpus.case import typed_body
 from tests.app.ingest.corpus.values import (
     CATEGORIES,
@@ -37,8 +34,8 @@ from tests.app.ingest.corpus.values import (
     UPLOAD,
     VALUES,
 )
-from tests.app.uploads import LIMITS, read
-from tests.long_form import long_form
+from tests.app.uploads import read
+from tests.long_form import rest
 
 KINDS = (NUMERIC, BOOLEAN, DATETIME, CATEGORICAL)
 BOUNDS = Bounds(10, 1 << 20, 1 << 20)
@@ -135,28 +132,6 @@ def by_table(content_type: str) -> Callable[[str, str], float | str | None]:
     return door
 
 
-def by_batch(folder: Path, content_type: str) -> Callable[[str, str], float | str | None]:
-    """The door of a batch score."""
-
-    def door(kind: str, text: str) -> float | str | None:
-        (folder / "upload").write_bytes(write([text], [], content_type))
-        payload = {
-            "path": str(folder / "upload"),
-            "content_type": content_type,
-            "content_encoding": None,
-            "workdir": str(folder),
-            "limits": LIMITS,
-        }
-        missing = MissingTokens()
-        with ExitStack() as stack:
-            source = open_source(payload, stack, missing)
-            (batch,) = RowReader(INDICES[kind], TableOptions(), missing, 10).batches(source)
-            (X,) = batch.blocks(1)
-        return meant(kind, X)
-
-    return door
-
-
 def by_query(quoted: Callable[..., str]) -> Callable[[str, str], float | str | None]:
     """The door of a query string."""
 
@@ -204,14 +179,12 @@ def differences(carrier: str, door: Callable[[str, str], float | str | None]) ->
     return wrong
 
 
-@pytest.mark.parametrize("name", DOORS)
+@pytest.mark.parametrize(
+    "name",
+    [rest(name)[0] if name.startswith("an Arrow") else name for name in DOORS],
+)
 def test_rows_to_score(name: str) -> None:
     assert differences(*DOORS[name]) == {}
-
-
-@pytest.mark.parametrize("content_type", [CSV, pytest.param(PARQUET, marks=long_form)])
-def test_a_batch_to_score(content_type: str, tmp_path: Path) -> None:
-    assert differences(TABLE, by_batch(tmp_path, content_type)) == {}
 
 
 @pytest.mark.parametrize("kind", KINDS)
