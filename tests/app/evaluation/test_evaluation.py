@@ -37,6 +37,7 @@ from core.metrics.comparison import change
 from tests.app.evaluated_people import People, ask, ask_comparison, evaluate, interval, train
 from tests.app.preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
 from tests.app.workbench import OWNER, Workbench, on_both
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 
@@ -259,8 +260,9 @@ def test_rows_that_were_there_in_training_are_counted(bench: Workbench) -> None:
 
 def test_areas_whose_interval_the_rows_cannot_bear_are_named(bench: Workbench) -> None:
     """In training, evaluations and comparisons: few negatives in the window, with the number that is needed."""
-    train(bench, People(600, 0).upload(bench), "churn")
-    train(bench, People(600, 2).upload(bench), "other")
+    old = People(600, 0).upload(bench)
+    train(bench, old, "churn", algorithm={"name": "logistic"}, baselines=False)
+    train(bench, old, "other", algorithm={"name": "logistic"}, baselines=False, seed=2)
     few, many = People(40, 1).upload(bench), People(2_000, 3).upload(bench)
     of_whole, warning = evaluate(bench, "churn", few).warnings
     assert "11 positives" in of_whole
@@ -289,6 +291,7 @@ def test_drift_from_a_validation_by_folds_leaves_the_scores_out(
     sentences(found.warnings[0])
 
 
+@long_form
 def test_drift_from_repeated_folds_tests_the_scores(bench: Workbench, sentences: Sentences) -> None:
     validation = {"method": "cross_validation", "folds": 3, "repeats": 3}
     algorithm = {"name": "logistic"}
@@ -374,6 +377,7 @@ def test_rows_in_time_are_tested_as_series_and_without_times_not_at_all(
     sentences(untimed["findings"][-1])
 
 
+@long_form
 def test_rows_sorted_by_their_label_are_tested(bench: Workbench) -> None:
     def ordered(people: People) -> str:
         head, *lines = people.csv().split()
@@ -559,6 +563,7 @@ def test_a_job_that_is_cancelled_may_be_retried(bench: Workbench, sentences: Sen
         bench.db.writing(jobs.retry, bench.settings, OWNER, asked.job_id)
 
 
+@long_form
 def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:
     old, new = People(200, 0).upload(bench), People(100, 1).upload(bench)
     model = train(bench, old, "churn")

@@ -62,7 +62,7 @@ def test_blocks_end_with_a_line(monkeypatch: pytest.MonkeyPatch, end: str) -> No
     body = end.join(["n,text,y", *ROWS])
     expected = exact(monkeypatch, body)
     monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
-    for size in range(24, 60, 1 if LONG_FORM else 5):
+    for size in range(24, 60, 1 if LONG_FORM else 11):
         monkeypatch.setattr(delimited, "BLOCK_BYTES", size)
         assert rows_of(body) == expected, size
 
@@ -89,7 +89,7 @@ def test_what_is_odd_in_any_block_is_read_alike(
     monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 48)
     line = odd.encode() if isinstance(odd, str) else odd
-    for place in range(0, 60, 7):
+    for place in range(0, 60, 7 if LONG_FORM else 25):
         body = "\n".join(["n,text,y", *ROWS[:place]]).encode() + b"\n" + line + b"\n1,x,0\n"
         assert rows_of(body) == exact(monkeypatch, body), place
 
@@ -103,7 +103,7 @@ few_rows = st.lists(st.tuples(*[st.sampled_from(VALUES)] * 3).map(",".join), min
 )
 @example(rows=['1,5",2', '3,4,"x\n5,6,7"'], end="\n", size=4096)
 @settings(
-    max_examples=2000 if LONG_FORM else 50,
+    max_examples=2000 if LONG_FORM else 20,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_rows_are_those_of_python_whatever_columns_are_read(
@@ -204,7 +204,7 @@ soup = st.lists(rows, max_size=6).map("".join)
 @example(body='1,c,a"b,0\n1,c,x,"1', broken=False)
 @example(body='1,c,"a",0\n1,"d\n","b\n",1\n', broken=False)
 @settings(
-    max_examples=1200 if LONG_FORM else 40,
+    max_examples=1200 if LONG_FORM else 15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_both_csv_readers_agree(monkeypatch: pytest.MonkeyPatch, body: str, broken: bool) -> None:
