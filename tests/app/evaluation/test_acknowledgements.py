@@ -10,6 +10,7 @@ import httpx
 from tests.app.live_service import NAMES, STRANGER, Service, table
 from tests.app.queue_steps import at_once
 from tests.app.refusals import refused
+from tests.long_form import long_form
 
 REASON = {"reason": " Known: <b>new</b> tariff. "}
 
@@ -21,9 +22,9 @@ def evaluate(service: Service, client: httpx.Client, model_id: str, dataset_id: 
     return id_
 
 
-def drifted_table() -> str:
+def drifted_table(size: int = 600) -> str:
     """Return rows whose features have moved far from those of `table`."""
-    head, *rows = table(600, seed=3).splitlines()
+    head, *rows = table(size, seed=3).splitlines()
     names = head.split(",")
     moved = []
     for row in rows:
@@ -39,11 +40,13 @@ def test_an_evaluation_of_an_alias_says_nothing_about_other_aliases(
 ) -> None:
     service = service_on_both
     client = service.client(service.key())
-    model_id = service.train(client, service.upload(client, table(600)))["output"]["id"]
+    dataset_id = service.upload(client, table(300))
+    job = service.train(client, dataset_id, algorithm={"name": "logistic"})
+    model_id = job["output"]["id"]
     for alias in ("north", "south"):
         client.put(f"/v1/models/churn/aliases/{alias}", json={"model_id": model_id})
-    later = service.upload(client, drifted_table(), name="later")
-    alike = service.upload(client, table(600, seed=9), name="alike")
+    later = service.upload(client, drifted_table(300), name="later")
+    alike = service.upload(client, table(300, seed=9), name="alike")
 
     def found() -> tuple[dict[str, Any], list[Any]]:
         overview = client.get("/v1/overview").json()
@@ -111,6 +114,7 @@ def test_an_alarm_is_acknowledged_until_the_next_evaluation(service_on_both: Ser
     assert client.get(f"/v1/evaluations/{first}").json()["acknowledgement"] == again
 
 
+@long_form
 def test_those_that_nobody_has_seen_come_first(service: Service) -> None:
     client = service.client(service.key())
     dataset_id = service.upload(client, table(600))

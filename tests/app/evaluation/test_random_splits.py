@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.app.live_service import Service
-from tests.long_form import LONG_FORM, rest
+from tests.long_form import long_form
 
 ROWS, PART = 1_000, 700
 """Of the table, as German credit has, and of the part that is trained on."""
-SPLITS = 200 if LONG_FORM else 4
+SPLITS = 200
 
 
 def table(rng: np.random.Generator) -> list[str]:
@@ -68,7 +68,8 @@ def evaluate(service: Service, client: Any, lines: list[str], algorithm: str, se
     return client.get(f"/v1/evaluations/{made.json()['id']}").json()["drift"]
 
 
-@pytest.mark.parametrize("algorithm", ["scorecard", *rest("logitboost", "rankboost")])
+@long_form
+@pytest.mark.parametrize("algorithm", ["scorecard", "logitboost", "rankboost"])
 def test_a_random_split_is_no_change(
     service: Service, client: httpx.Client, algorithm: str
 ) -> None:
@@ -77,5 +78,5 @@ def test_a_random_split_is_no_change(
     changed = [each for each in found if each["changed"]]
     of_scores = [each for each in found if any(test["changed"] for test in each["scores"])]
     # At a level of 5 %, 200 splits give more than 18 with a probability of 1 %.
-    assert len(changed) <= (18 if LONG_FORM else 1), [each["summary"] for each in changed]
-    assert len(of_scores) <= (8 if LONG_FORM else 0), [each["summary"] for each in of_scores]
+    assert len(changed) <= 18, [each["summary"] for each in changed]
+    assert len(of_scores) <= 8, [each["summary"] for each in of_scores]
