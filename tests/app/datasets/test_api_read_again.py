@@ -15,6 +15,7 @@ from rankwright import Client
 from app.access.repository import stored_bytes
 from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.refusals import CSV, everything, refused
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 ROWS = "".join(
@@ -233,6 +234,7 @@ def test_versions(service: Service, client: httpx.Client) -> None:
     refused(read_again(client, more["id"]), 409, "appended_version", made["id"])
 
 
+@long_form
 def test_a_typed_file_and_items(service: Service, client: httpx.Client) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"x": list(range(40)), "y": ["no", "yes"] * 20}), sink)

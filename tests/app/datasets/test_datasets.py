@@ -118,10 +118,11 @@ def test_the_preview_speaks_the_caller_s_words(bench: Workbench, sentences: Sent
 
 @on_both
 def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:
-    dataset = bench.ready(SMALL, label="left", positive="yes")
-    job = bench.submit(dataset)
-    with pytest.raises(Conflict, match=job.id):
-        bench.db.writing(datasets.delete, OWNER, dataset.id)
+    dataset, judge = (bench.ready(SMALL, label="left", positive="yes") for _ in range(2))
+    job = bench.submit(dataset, validation={"method": "dataset", "dataset_id": judge.id})
+    for used in (dataset, judge):
+        with pytest.raises(Conflict, match=job.id):
+            bench.db.writing(datasets.delete, OWNER, used.id)
     bench.work()
     for owner, dataset_id in (("bob", dataset.id), (OWNER, "ds_x")):
         with pytest.raises(NotFound):

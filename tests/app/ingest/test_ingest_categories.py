@@ -22,6 +22,7 @@ from app.ingest.csv import CsvTable
 from app.ingest.errors import BadTable
 from app.ingest.profile import from_json
 from tests.app.uploads import ARROW, PARQUET, Ready, halves, read
+from tests.long_form import long_form, rest
 from tests.sentences import Sentences
 
 Read = Callable[..., Ready]
@@ -104,7 +105,7 @@ def test_a_row_group_keeps_no_texts_of_those_before(
 # --- numbers or categories -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("late", ["x", "x y", '"x, y"'])
+@pytest.mark.parametrize("late", ['"x, y"', *rest("x", "x y")])
 def test_the_type_is_settled_over_all_rows(
     ready: Read, late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,14 +188,16 @@ def test_text_that_hardly_repeats_is_an_identifier(
     ("name", "values", "role"),
     [
         ("customer_id", range(1000, 1030), "identifier"),
-        ("PassengerId", range(1, 20_001), "identifier"),
         ("account number", range(30), "identifier"),
         ("amount", range(30), "feature"),
         ("customer_id", range(19), "feature"),
         ("customer_id", [k // 2 for k in range(40)], "feature"),
-        ("customer_id", [k % 15_000 for k in range(20_000)], "feature"),
         ("customer_id", [k + 0.5 for k in range(30)], "feature"),
         ("id", range(-1, 29), "feature"),
+        *rest(
+            ("PassengerId", range(1, 20_001), "identifier"),
+            ("customer_id", [k % 15_000 for k in range(20_000)], "feature"),
+        ),
     ],
 )
 def test_unique_numbers_named_as_ids_are_identifiers(
@@ -317,6 +320,7 @@ def test_coded_text_that_is_not_utf_8(tmp_path: Path, content_type: str) -> None
     assert error["column"] == "a"
 
 
+@long_form
 def test_long_values_of_a_dictionary_are_not_written_out(tmp_path: Path) -> None:
     """One value of 4 MB in 20,000 rows would be 80 GB."""
     array = pa.DictionaryArray.from_arrays(

@@ -155,18 +155,6 @@ def test_after_thirty_days_it_is_deleted_for_good(
     assert sorted(trash_of(client)) == sorted(set(KINDS) - {"dataset"})
 
 
-def test_who_may_only_read_sees_the_trash_and_changes_nothing(
-    made: tuple[Service, httpx.Client, dict[str, str]],
-) -> None:
-    service, client, paths = made
-    client.delete(paths["model"])
-    reader = service.client(service.key(OWNER, ["read"]))
-    assert list(trash_of(reader)) == ["model"]
-    item = f"/v1/trash/{id_of(paths['model'])}"
-    assert reader.post(f"{item}/restore").status_code == 403
-    assert reader.delete(item).status_code == 403
-
-
 @pytest.mark.parametrize("item_id", ["mdl_1", "churn", "x" * 5000, "ds_" + "0" * 32])
 def test_what_is_not_in_the_trash_is_not_found(client: httpx.Client, item_id: str) -> None:
     for answer in (
