@@ -9,6 +9,8 @@ import httpx
 
 from tests.app.live_service import Service, table
 from tests.app.refusals import CSV, refused
+from tests.long_form import long_form
+from tests.sentences import Sentences
 
 MORE = "age,income,score 1,left\n1,2,3,yes\n4,5,,no\n"
 
@@ -27,7 +29,7 @@ def add(
     return client.post(address, params=params, content=text, headers=headers)
 
 
-def test_from_version_to_version(service_on_both: Service) -> None:
+def test_from_version_to_version(service_on_both: Service, sentences: Sentences) -> None:
     service = service_on_both
     client = service.client(service.key())
     first = service.upload(client)
@@ -35,7 +37,7 @@ def test_from_version_to_version(service_on_both: Service) -> None:
     assert answer.status_code == 202, answer.text
     second = answer.json()["id"]
     assert answer.headers["Location"] == f"/v1/datasets/{second}"
-    refused(add(client, first), 409, "not_the_newest_version", "is processing")
+    sentences(refused(add(client, first), 409, "not_the_newest_version"))
     refused(add(client, second), 409, "dataset_not_ready")
     refused(client.delete(f"/v1/datasets/{first}"), 409, "dataset_in_use")
     service.work()
@@ -47,10 +49,6 @@ def test_from_version_to_version(service_on_both: Service) -> None:
     assert shown["upload_sha256"] == hashlib.sha256(MORE.encode()).hexdigest()
     chained = hashlib.sha256((before["sha256"] + shown["upload_sha256"]).encode()).hexdigest()
     assert shown["sha256"] == chained
-    form = {"file": ("more.csv", MORE)}
-    address = f"/v1/datasets/{first}/versions"
-    third = client.post(address, files=form, data={"mode": "replace"}).json()["id"]
-    service.work()
 
     def listed(address: str, **asked: str) -> list[str]:
         ids: list[str] = []
@@ -62,6 +60,12 @@ def test_from_version_to_version(service_on_both: Service) -> None:
                 return ids
             after = {"after": page["next"]}
 
+    form = {"file": ("more.csv", MORE)}
+    address = f"/v1/datasets/{first}/versions"
+    third = client.post(address, files=form, data={"mode": "replace"}).json()["id"]
+    assert listed("/v1/datasets", latest="true") == [second]  # the newest that is ready
+    service.work()
+    refused(add(client, second), 409, "not_the_newest_version", "version 3")
     for dataset_id in (first, second, third):
         assert listed(f"/v1/datasets/{dataset_id}/versions") == [third, second, first]
     assert listed("/v1/datasets", latest="true", name="people") == [third]
@@ -73,6 +77,7 @@ def test_from_version_to_version(service_on_both: Service) -> None:
     ]
 
 
+@long_form
 def test_the_same_version_twice_under_one_key(service: Service, client: httpx.Client) -> None:
     first = service.upload(client)
     made = add(client, first, key="once")

@@ -20,6 +20,7 @@ from app.datasets.protected import (
 from app.platform.tables import Dataset, Model
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import CSV, refused
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 
@@ -293,6 +294,7 @@ def test_with_weights_and_groups_and_grades(shared: Service, client: httpx.Clien
     assert {it["column"] for it in model["proxies"]} == {"sex"}
 
 
+@long_form
 def test_scoring_needs_none_of_them(shared: Service, client: httpx.Client, dataset: Any) -> None:
     model = train(shared, client, dataset["id"])
     path = f"/v1/models/{model['id']}"
@@ -331,6 +333,7 @@ def test_evaluations_compare_and_monitor_them(
     assert moved["sex"]["importance"] == 0.0
 
 
+@long_form
 def test_a_dataset_without_the_columns_evaluates_a_model(
     shared: Service, client: httpx.Client, dataset: Any
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from app.datasets import service as datasets
 from app.evaluation import evaluations
 from app.evaluation.requests import EvaluationRequest
 from app.jobs import service as jobs
-from app.platform.errors import Conflict, Invalid, NotFound
+from app.platform.errors import Conflict, NotFound
 from app.platform.tables import Dataset, Job, Model
 from app.reports.sections import document_of
 from app.reports.service import gather
@@ -21,30 +20,6 @@ from tests.app.queue_steps import at_once
 from tests.app.version_steps import FIRST, GIVEN, HEAD, MORE, data, made, make
 from tests.app.workbench import OWNER, Workbench, on_both
 from tests.sentences import Sentences
-
-
-@on_both
-def test_rows_are_added_to_the_newest_version_alone(bench: Workbench, sentences: Sentences) -> None:
-    first = bench.ready(FIRST, **GIVEN)
-    waiting = make(bench, first.id, MORE)
-    with sentences.raises(Conflict) as caught:
-        make(bench, first.id, MORE)
-    assert caught.value.code == "not_the_newest_version"
-    with pytest.raises(Conflict, match="must be ready"):
-        make(bench, waiting.id, MORE)
-    other = make(bench, first.id, FIRST, mode="replace")  # which has nothing to wait for
-    assert (waiting.version, other.version) == (2, 3)
-    for _ in range(2):
-        bench.work()
-    with pytest.raises(Conflict, match="version 3"):
-        make(bench, waiting.id, MORE)
-    bench.db.writing(datasets.delete, OWNER, other.id)
-    assert made(bench, waiting.id, MORE).version == 4  # a number is never given again
-    for owner, dataset_id in (("bob", first.id), (OWNER, "ds_x")):
-        with pytest.raises(NotFound):
-            bench.db.reading(datasets.find_parent, owner, dataset_id, "append")
-        with pytest.raises(NotFound):
-            bench.db.reading(datasets.list_versions, owner, dataset_id, limit=10, after=None)
 
 
 @on_both
@@ -98,24 +73,6 @@ def test_reading_again_what_failed(bench: Workbench) -> None:
     bench.db.writing(datasets.delete, OWNER, first.id)
     with pytest.raises(Conflict, match="was deleted"):
         retry()
-
-
-@on_both
-def test_lists_of_a_name_and_of_the_newest(bench: Workbench) -> None:
-    first = bench.ready(FIRST, name="a", **GIVEN)
-    second = made(bench, first.id, MORE)
-    other = bench.ready(FIRST, name="b", **GIVEN)
-    make(bench, second.id, MORE)
-
-    def listed(**asked: Any) -> list[str]:
-        page = bench.db.reading(datasets.list_page, OWNER, limit=10, after=None, **asked)
-        return [dataset.id for dataset in page.data]
-
-    assert listed(latest=True) == [other.id, second.id]
-    assert listed(latest=True, name="a") == [second.id]
-    assert len(listed(name="a")) == 3
-    with pytest.raises(Invalid, match="NUL"):
-        listed(name="a\0")
 
 
 def table(rows: int, seed: int) -> str:

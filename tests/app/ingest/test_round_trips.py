@@ -261,7 +261,7 @@ def exactly(values: Sequence[Any]) -> list[str]:
 
 
 @given(drawn=uploads())
-@settings(max_examples=200 if LONG_FORM else 7, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200 if LONG_FORM else 3, suppress_health_check=list(HealthCheck))
 def test_any_table_comes_back_as_it_was(
     drawn: tuple[Drawn, list[tuple[str, bytes, dict[str, Any]]]],
 ) -> None:

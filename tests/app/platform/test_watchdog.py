@@ -19,7 +19,7 @@ import pytest
 from app.platform import processes
 from app.platform.logging import JsonFormatter, TextFormatter
 from tests.harness import is_running
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 from tests.waiting import eventually, patience
 
 # A parent that starts a child by the words below, tells its pid and waits to be killed.
@@ -153,8 +153,9 @@ def test_a_line_of_the_watch_looks_like_each_line_of_the_log(
     assert re.sub(r"\d+", "0", line) == re.sub(r"\d+", "0", expected)
 
 
+@long_form
 @pytest.mark.parametrize(
-    "words", [["dispatcher"], *rest(["worker"], ["worker", "--join", "tls://127.0.0.1:9"])]
+    "words", [["dispatcher"], ["worker"], ["worker", "--join", "tls://127.0.0.1:9"]]
 )
 def test_each_process_that_is_watched_has_a_pulse(
     sqlite_url: str, tmp_path: Path, words: list[str]
