@@ -20,6 +20,7 @@ from app.platform.errors import Conflict, LeaseLost
 from app.platform.tables import JobState
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 
@@ -50,6 +51,7 @@ def test_repeated_items_of_a_parquet_table_are_told_by_row(
 
 
 def test_bad_pairs_are_told_by_line(bench: Workbench, sentences: Sentences) -> None:
+    dataset, _, _ = upload_items(bench, 10)
     for body, detail, line, column in (
         ("better,worse\nitem0,item1\nitem0,item99\n", "no item 'item99'", 3, "worse"),
         ("better,worse\nitem0\n", "1 value, but the header has 2", 2, None),
@@ -57,7 +59,6 @@ def test_bad_pairs_are_told_by_line(bench: Workbench, sentences: Sentences) -> N
         ("better,worse,better\nitem0,item1,item2\n", "column names must differ", 1, "better"),
         ("\n\n", "only blank lines", 1, None),
     ):
-        dataset, _, _ = upload_items(bench, 10)
         job = bench.compare(dataset, body)
         assert job.state == JobState.FAILED
         assert detail in job.error["detail"]
@@ -109,8 +110,14 @@ def test_odd_parquet_pairs_are_refused_and_no_accident(bench: Workbench) -> None
 
 def test_bytes_that_are_no_pairs(bench: Workbench) -> None:
     dataset, _, _ = upload_items(bench, 10)
-    for body in (b"\x00\xff\x00", b"PAR1", b"\x1f\x8b\x08\x00junk", b'"'):
-        for content_type in ("text/csv", PARQUET, ARROW, "application/x-ndjson"):
+    bodies = (b'"', b"\x00\xff\x00", b"PAR1", b"\x1f\x8b\x08\x00junk")
+    for content_type, some in (
+        ("text/csv", bodies),
+        (PARQUET, bodies if LONG_FORM else bodies[2:3]),
+        (ARROW, bodies if LONG_FORM else bodies[1:2]),
+        ("application/x-ndjson", bodies if LONG_FORM else bodies[1:2]),
+    ):
+        for body in some:
             assert bench.compare(dataset, body, content_type).state == JobState.FAILED
 
 

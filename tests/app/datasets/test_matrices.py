@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.ingest import rows as row_hashes
+from app.ingest import writer
 from app.ingest.profile import add_column
 from app.platform.errors import Invalid
 from app.training.splits import divide, hash_units, split
@@ -161,14 +162,17 @@ def test_too_few_rows_are_counted(sentences: Sentences) -> None:
             split(numeric(X, y), fraction, SEED)
 
 
-def test_table_is_read_in_the_models_order(tmp_path: Path) -> None:
-    rows = 80_000  # more than one row group
+def test_table_is_read_in_the_models_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = 5_000
+    monkeypatch.setattr(writer, "ROW_GROUP", 2_000)
     body = "b,w,a,g,y\n" + "".join(
         f"{i},{i % 3},{'' if i % 7 == 0 else i / 8},g{i % 5},{'no' if i % 4 else 'yes'}\n"
         for i in range(rows)
     )
     read(tmp_path, body, weight="w", group="g")
-    table = read_table(tmp_path / "work" / "table.parquet", Columns(["a", "b"], "y", "w", "g"))
+    file = tmp_path / "work" / "table.parquet"
+    assert pq.ParquetFile(file).num_row_groups > 1
+    table = read_table(file, Columns(["a", "b"], "y", "w", "g"))
     index = np.arange(rows)
     assert table.X.flags.f_contiguous
     assert np.array_equal(table.X[:, 0], np.where(index % 7, index / 8, np.nan), equal_nan=True)

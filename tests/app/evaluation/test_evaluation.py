@@ -69,6 +69,7 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
     assert measured is not None
     expected = metrics.auc_interval(people.y, scores, 0.9, **rows)
     assert interval(measured["auc"]) == pytest.approx(expected)
+    assert measured.get("periods") is None  # the rows have no time
     for area, window in zip(measured["pauc"], [(0.0, 0.1), (0.2, 0.5)], strict=True):
         assert (area["fpr_min"], area["fpr_max"]) == window
         expected = metrics.partial_auc_interval(people.y, scores, *window, level=0.9, **rows)

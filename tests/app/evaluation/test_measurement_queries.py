@@ -9,10 +9,12 @@ import numpy as np
 from sqlalchemy import text
 
 from tests.app.live_service import Service, table
+from tests.long_form import long_form
 
 ROOT = Path(__file__).parents[3]
 
 
+@long_form
 def test_documented_queries_return_the_metrics_of_responses(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())

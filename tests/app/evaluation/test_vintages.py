@@ -166,15 +166,3 @@ def test_an_evaluation_has_the_periods_of_its_rows(bench: Workbench) -> None:
     assert len(periods["periods"]) == 12
     assert sum(each["rows"] for each in periods["periods"]) == 900
     assert all(each["auc"]["low"] > 0.5 for each in periods["periods"])
-
-
-def test_a_table_without_times_has_no_periods(bench: Workbench) -> None:
-    old = table_of(600, 0, date(2023, 1, 1))
-    train(
-        bench,
-        bench.ready(old, label="y", positive="1", drop="seen_at").id,
-        "untimed",
-        baselines=False,
-    )
-    later = bench.ready(table_of(300, 1, date(2024, 1, 1)), label="y", positive="1", drop="seen_at")
-    assert evaluate(bench, "untimed", later.id).metrics.get("periods") is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
@@ -14,9 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.ingest.value_columns import as_doubles, read_dates
-from tests.app.uploads import Ready
-
-Read = Callable[..., Ready]
+from tests.long_form import LONG_FORM
 
 
 @given(
@@ -44,7 +41,7 @@ def test_decimals_are_the_nearest_doubles(values: list[Decimal]) -> None:
         max_size=8,
     )
 )
-@settings(max_examples=60)
+@settings(max_examples=60 if LONG_FORM else 15)
 def test_dates_are_those_of_pandas(times: list[datetime.datetime]) -> None:
     texts = [
         at.isoformat() for at in times if not (at.utcoffset() or datetime.timedelta()).seconds % 60

@@ -19,7 +19,7 @@ from app.ingest import profile as survey
 from app.ingest.profile import MAX_DISTINCT, NumberProfile, Survey
 from core.metrics import auc
 from tests.app.uploads import read
-from tests.long_form import long_form
+from tests.long_form import LONG_FORM, long_form
 
 
 def surveyed(
@@ -136,8 +136,8 @@ def test_more_rows_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
     t = words([f"t{int(v > 0)}" for v in x])
     y = (rng.random(80_000) < 1 / (1 + np.exp(-x))).astype(np.int8)
     found = surveyed(tmp_path, {"x": x, "t": t, "y": y})
-    assert surveyed(tmp_path, {"x": x, "t": t, "y": y}, rows=80_000) == found
-    assert surveyed(tmp_path, {"x": x, "t": t, "y": y}, rows=80_001) == found
+    for rows in (80_000, 80_001) if LONG_FORM else (80_001,):
+        assert surveyed(tmp_path, {"x": x, "t": t, "y": y}, rows=rows) == found
     assert found["rows"] == 20_000
     assert found["columns"]["x"]["auc"]["value"] == pytest.approx(auc(y, x), abs=0.02)
     assert found["columns"]["t"]["auc"]["value"] == pytest.approx(auc(y, x > 0), abs=0.02)

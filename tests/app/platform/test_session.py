@@ -7,11 +7,9 @@ import shutil
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from sqlalchemy import Executable, delete, select, text, update
@@ -250,8 +248,11 @@ def test_writers_of_one_process_all_get_their_turn(db: Database) -> None:
         assert len(session.scalars(select(Worker)).all()) == 16
 
 
-def cross(db: Database, run: Callable[..., None]) -> Crossed:
-    """Have two transactions, which `run` opens, lock two rows in opposite orders, the first time they try."""
+def test_the_victim_of_a_deadlock_tries_again(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two transactions lock two rows in opposite orders, the first time they try."""
+    db = Database(postgres_url)
     pairs = (("wrk_a", "wrk_b"), ("wrk_b", "wrk_a"))
     for worker_id, _ in pairs:
         register(db, worker_id)
@@ -267,44 +268,10 @@ def cross(db: Database, run: Callable[..., None]) -> Crossed:
             if id_ == ids[0] and tries[id_] == 1:
                 both_hold.wait(patience())
 
-    with ThreadPoolExecutor() as pool:
-        done = [pool.submit(run, change, ids) for ids in pairs]
+    assert at_once(*(partial(db.writing, change, ids) for ids in pairs)) == [None, None]
     with db.read() as session:
-        slots = sorted(session.scalars(select(Worker.slots)))
-    return Crossed([each.exception() for each in done], tries.total(), slots)
-
-
-class Crossed(NamedTuple):
-    """How two transactions ended, how often they were tried, and what the rows are now."""
-
-    errors: list[BaseException | None]
-    tries: int
-    slots: list[int]
-
-
-def test_a_deadlock_is_no_outage(postgres_url: str) -> None:
-    db = Database(postgres_url)
-
-    def once(change: Callable[[Session, object], None], ids: object) -> None:
-        with db.write() as session:
-            change(session, ids)
-
-    crossed = cross(db, once)
-    (error,) = [error for error in crossed.errors if error is not None]
-    assert isinstance(error, Deadlock)
-    assert (error.status, error.code) == (503, "deadlock")
-    assert "another transaction" in error.detail
-    assert crossed.slots == [2, 2]
-    db.close()
-
-
-def test_the_victim_of_a_deadlock_tries_again(
-    postgres_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    db = Database(postgres_url)
-    crossed = cross(db, db.writing)
-    assert (crossed.errors, crossed.slots) == ([None, None], [3, 3])
-    assert crossed.tries > 2
+        assert session.scalars(select(Worker.slots)).all() == [3, 3]
+    assert tries.total() > 2
     assert "deadlock detected" in caplog.text
     assert "SELECT" not in caplog.text  # no statement, and so no values of a caller's
     db.close()
