@@ -490,26 +490,6 @@ def test_the_rows_of_all_parts_are_bounded_early(
     assert job["error"]["code"] == "too_many_rows"
 
 
-@long_form
-def test_parts_that_cannot_be_added_are_refused_before_the_table_is_read(
-    service: Service, client: httpx.Client
-) -> None:
-    first = service.upload(client, ROWS)
-    body = as_parquet(a=[1, 2], b=[1.5, 2.5], left=["yes", "no"])
-    cases: list[tuple[list[Any], dict[str, str], int, str]] = [
-        ([ROWS, "a,left\n1,yes\n"], CSV, 100, "part 2: column 'b': the column is missing"),
-        ([body] * 3, PARQUET, 7, "a table can have at most 7 rows (RANKWRIGHT_MAX_ROWS)"),
-    ]
-    for bodies, kind, most, detail in cases:
-        upload_id = client.post("/v1/uploads", params={"version_of": first}).json()["id"]
-        for number, each in enumerate(bodies, start=1):
-            assert put(client, upload_id, number, each, kind).status_code == 201
-        job_id = close(client, upload_id, len(bodies)).json()["job_id"]
-        with service.setting(max_rows=most):
-            assert service.work() == 1
-        assert client.get(f"/v1/jobs/{job_id}").json()["error"]["detail"].startswith(detail)
-
-
 def test_parts_of_a_version_that_can_no_longer_be_made_are_refused(
     service: Service, client: httpx.Client, files: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Versions over HTTP: made, listed, replayed, refused; and what knows which of them it was made with."""
+"""Versions over HTTP: made, listed, refused; and what knows which of them it was made with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import httpx
 
 from tests.app.live_service import Service, table
 from tests.app.refusals import CSV, refused
-from tests.long_form import long_form
 from tests.sentences import Sentences
 
 MORE = "age,income,score 1,left\n1,2,3,yes\n4,5,,no\n"
@@ -20,13 +19,11 @@ def add(
     dataset_id: str,
     text: str = MORE,
     *,
-    key: str = "",
     at: str = "",
     **params: str,
 ) -> httpx.Response:
-    headers = CSV | ({"Idempotency-Key": key} if key else {})
     address = f"/v1/datasets/{dataset_id}/versions{at}"
-    return client.post(address, params=params, content=text, headers=headers)
+    return client.post(address, params=params, content=text, headers=CSV)
 
 
 def test_from_version_to_version(service_on_both: Service, sentences: Sentences) -> None:
@@ -75,19 +72,6 @@ def test_from_version_to_version(service_on_both: Service, sentences: Sentences)
     assert client.get(f"/v1/datasets/{third}/preview").json()["data"] == [
         *([1, 2, 3, "yes"], [4, 5, None, "no"])
     ]
-
-
-@long_form
-def test_the_same_version_twice_under_one_key(service: Service, client: httpx.Client) -> None:
-    first = service.upload(client)
-    made = add(client, first, key="once")
-    service.work()
-    again = add(client, first, key="once")
-    assert (again.status_code, again.json()) == (202, made.json())
-    assert again.headers["Idempotent-Replayed"] == "true"
-    other = service.upload(client, table(seed=1))
-    refused(add(client, other, key="once"), 422, "idempotency_key_reused")
-    refused(add(client, first, key="once", mode="replace"), 422, "idempotency_key_reused")
 
 
 def test_checking_only(service: Service, client: httpx.Client) -> None:

@@ -114,21 +114,6 @@ def check_same(bench: Workbench, made: Dataset, wanted: Dataset) -> None:
 
 
 @long_form
-def test_a_part_whose_worker_is_killed_is_read_again_alone(bench: Workbench) -> None:
-    texts = bodies()
-    wanted = closed(bench, texts)
-    assert worked(bench) == 0
-    dataset = closed(bench, texts)
-    assert worked(bench, "fit=kill@2") == -9
-    let_leases_run_out(bench)
-    assert attempts_of(bench, dataset) == [("succeeded", 1), ("queued", 1), ("queued", 0)]
-    assert found(bench, dataset).status == "processing"
-    assert worked(bench) == 0
-    assert attempts_of(bench, dataset) == [("succeeded", 1), ("succeeded", 2), ("succeeded", 1)]
-    check_same(bench, found(bench, dataset), found(bench, wanted))
-
-
-@long_form
 def test_killed_at_every_seam_nothing_is_lost_or_doubled(bench: Workbench) -> None:
     texts = bodies()
     wanted = closed(bench, texts)

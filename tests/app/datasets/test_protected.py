@@ -294,26 +294,6 @@ def test_with_weights_and_groups_and_grades(shared: Service, client: httpx.Clien
     assert {it["column"] for it in model["proxies"]} == {"sex"}
 
 
-@long_form
-def test_scoring_needs_none_of_them(shared: Service, client: httpx.Client, dataset: Any) -> None:
-    model = train(shared, client, dataset["id"])
-    path = f"/v1/models/{model['id']}"
-    row = {"income": 33.5, "term": 12}
-    one = client.post(f"{path}/score", json={"rows": [row]})
-    assert one.status_code == 200, one.text
-    with_sex = {"rows": [row | {"sex": "f"}]}
-    assert client.post(f"{path}/score", json=with_sex).status_code == 422  # as any other column
-    ignored = client.post(f"{path}/score", json=with_sex | {"ignore": ["sex"]})
-    assert ignored.json()["scores"] == one.json()["scores"]
-    for body in (loans(40), "income,term\n33.5,12\n"):
-        params = {"model": model["id"]}
-        answer = client.post("/v1/batch-scores", params=params, content=body, headers=CSV)
-        assert answer.status_code == 202, answer.text
-        shared.work()
-        batch = client.get(answer.headers["Location"]).json()
-        assert batch["status"] == "ready", batch
-
-
 def test_evaluations_compare_and_monitor_them(
     shared: Service, client: httpx.Client, dataset: Any
 ) -> None:

@@ -8,8 +8,6 @@ import httpx
 import numpy as np
 
 from tests.app.live_service import NAMES, Service, table
-from tests.app.refusals import refused
-from tests.long_form import long_form
 
 CHECKS = ("ranks", "beats_baselines", "probabilities", "stable", "groups")
 
@@ -104,21 +102,6 @@ def test_what_each_check_tells(service: Service, client: httpx.Client) -> None:
     assert results(client, model) == [True, None, True, True, None]
 
 
-@long_form
-def test_few_new_rows_do_not_show_that_a_model_is_stable(
-    service: Service, client: httpx.Client
-) -> None:
-    """Twenty-four rows of which half have labels that the features do not tell, and as many without a change."""
-    model = service.train(client, service.upload(client, table(2_000)))["output"]["id"]
-    for differ in (True, False):
-        evaluated(service, client, model, of_regions(24, 7, differ=differ))
-        told = checks(client, model)
-        for name in ("stable", "probabilities"):
-            assert told[name]["passed"] is not True
-        if told["stable"]["passed"] is None:
-            assert told["stable"]["more_rows"] is None or told["stable"]["more_rows"] > 24
-
-
 def by_time(rows: int, seed: int, *, drift: float) -> str:
     """A table with days, whose log odds are higher by `drift` on each of six days."""
     rng = np.random.default_rng(seed)
@@ -157,25 +140,6 @@ def test_a_level_that_moves_from_one_window_to_the_next_is_found(
     calibration, told = found["still"]
     assert told["passed"] is not False
     assert told["evidence"] == "later_rows"
-
-
-@long_form
-def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(
-    service: Service, client: httpx.Client
-) -> None:
-    dataset = service.upload(client, table(600))
-    words = {}
-    for name, algorithm in {
-        "card": {"name": "scorecard"},
-        "curves": {"name": "additive", "n_pairs": 0, "max_rounds": 20},
-        "trees": {"name": "logitboost", "n_rounds": 5},
-    }.items():
-        job = service.train(client, dataset, name=name, algorithm=algorithm, baselines=True)
-        check = checks(client, job["output"]["id"])["beats_baselines"]
-        assert check["passed"] is False  # the classes differ by a linear score
-        words[name] = check["words"]
-    assert [name for name, each in words.items() if "easier to explain" in each] == ["trees"]
-    assert all("at least one of the baselines" in each for each in words.values())
 
 
 def test_chance_is_not_ranking(service: Service, client: httpx.Client) -> None:
