@@ -231,17 +231,6 @@ def test_a_bad_part_is_named(service: Service, client: httpx.Client, sentences: 
         assert client.get("/v1/jobs", params={"state": "queued"}).json()["data"] == []
 
 
-def test_parts_of_other_types(service: Service, client: httpx.Client, sentences: Sentences) -> None:
-    left = ["yes", "no"]
-    parts = [as_parquet(a=[1, 2], left=left), as_parquet(a=["x", "y"], left=left)]
-    dataset_id = sent(client, parts, PARQUET)
-    service.work()
-    errors = client.get(f"/v1/datasets/{dataset_id}").json()["errors"]
-    sentences(errors[0].pop("detail"))
-    known = {name: value for name, value in errors[0].items() if value is not None}
-    assert (len(errors), known) == (1, {"part": 2, "column": "a"})
-
-
 @long_form
 def test_parts_may_be_workbooks(service: Service, client: httpx.Client, tmp_path: Path) -> None:
     rows: Cells = [[k + 0.5, "yes" if k % 3 else "no"] for k in range(30)]
@@ -301,30 +290,14 @@ def test_what_is_refused(service: Service, client: httpx.Client) -> None:
     refused(put(client, "up_" + "0" * 32, 1, ROWS), 404, "not_found")
     other = opened(client, delimiter="comma")
     refused(put(client, other, 1, as_parquet(a=[1]), PARQUET), 422, "invalid", "delimiter")
+    assert client.delete(f"/v1/uploads/{other}").status_code == 204
+    refused(client.get(f"/v1/uploads/{other}"), 404, "not_found")
     service.work()
 
 
 def test_a_part_may_be_larger_than_other_bodies(service: Service, client: httpx.Client) -> None:
     body = HEAD + "1,2,yes\n" * (service.settings.max_body_bytes // 8 + 1)
     assert put(client, opened(client), 1, body).status_code == 201
-
-
-def test_a_strangers_upload_is_not_there(service: Service, client: httpx.Client) -> None:
-    stranger = service.client(service.key(STRANGER))
-    upload_id = opened(client)
-    put(client, upload_id, 1, ROWS)
-    for answer in (
-        stranger.get(f"/v1/uploads/{upload_id}"),
-        put(stranger, upload_id, 1, ROWS),
-        put(stranger, upload_id, 2, ROWS),
-        close(stranger, upload_id, 1),
-        stranger.delete(f"/v1/uploads/{upload_id}"),
-    ):
-        refused(answer, 404, "not_found")
-    assert stranger.get("/v1/uploads").json()["data"] == []
-    assert client.get(f"/v1/uploads/{upload_id}").json()["n_parts"] == 1
-    assert client.delete(f"/v1/uploads/{upload_id}").status_code == 204
-    refused(client.get(f"/v1/uploads/{upload_id}"), 404, "not_found")
 
 
 def test_an_upload_is_opened_once_under_a_key(client: httpx.Client) -> None:

@@ -18,8 +18,8 @@ from app.datasets.protected import (
     protected_features_of,
 )
 from app.platform.tables import Dataset, Model
-from tests.app.live_service import STRANGER, Service
-from tests.app.refusals import CSV, refused
+from tests.app.live_service import Service
+from tests.app.refusals import CSV
 from tests.long_form import long_form
 from tests.sentences import Sentences
 
@@ -149,18 +149,6 @@ def test_what_cannot_be_a_protected_feature(
             assert answer.json()["errors"][0]["pointer"] == pointer
             if named in (["age", "nowhere"], ["age", "age"], ["income"]):
                 sentences(answer.json()["detail"].replace(dataset["id"], "ds_…"))
-
-
-def test_the_decision_needs_the_scope_and_the_dataset(shared: Service, dataset: Any) -> None:
-    body = {
-        "dataset_id": dataset["id"],
-        "algorithm": {"name": "logistic"},
-        "protected_features": ["age"],
-    }
-    reader = shared.client(shared.key(scopes=["read"]))
-    refused(reader.post("/v1/jobs", json=body), 403, "forbidden")
-    stranger = shared.client(shared.key(STRANGER))
-    refused(stranger.post("/v1/jobs", json=body), 404, "not_found")
 
 
 def test_what_cannot_be_protected(client: httpx.Client, sentences: Sentences) -> None:
