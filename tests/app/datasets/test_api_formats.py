@@ -1,4 +1,4 @@
-"""What an upload is, by its bytes: at the doors of datasets, and where only some formats are read."""
+"""What an upload is, by its bytes: at the doors of datasets."""
 
 from __future__ import annotations
 
@@ -102,24 +102,6 @@ def test_what_the_bytes_leave_open_is_as_it_is_said(client: httpx.Client) -> Non
     path, headers = "/v1/datasets?delimiter=comma", {"Content-Type": CSV}
     foreign = client.post(path, content=json.dumps(ROWS), headers=headers)
     assert refused(foreign, 422, "invalid")["errors"][0]["parameter"] == "delimiter"
-
-
-@long_form
-def test_some_formats_are_for_workers_alone(
-    service: Service, client: httpx.Client, workbook: bytes
-) -> None:
-    dataset_id = service.upload(client, TEXT, label="left")
-    model_id = service.train(client, dataset_id, validation={"method": "holdout", "fraction": 0.5})
-    headers = {"Content-Type": XLSX}
-    path = f"/v1/models/{model_id['output']['id']}/score"
-    answer = client.post(path, content=workbook, headers=headers)
-    assert "batch-scores" in refused(answer, 415, "unsupported_media_type")["detail"]
-    asked = {"model": model_id["output"]["id"]}
-    answer = client.post("/v1/batch-scores", params=asked, content=workbook, headers=headers)
-    assert answer.status_code == 202, answer.text
-    service.work()
-    found = client.get(answer.headers["Location"]).json()
-    assert (found["status"], found["rows"]) == ("ready", 12)
 
 
 def test_a_sheet_may_have_numbers_as_text(

@@ -136,6 +136,10 @@ def test_a_workbook_is_read_by_the_marks_of_the_training_table(
     for comma in (True, False):
         path = sheets(tmp_path / "t.xlsx", {"loans": cells(comma=comma)})
         assert scores(shared, client, model_id, path.read_bytes(), XLSX)[0] == expected
+    answer = client.post(
+        f"/v1/models/{model_id}/score", content=path.read_bytes(), headers={"Content-Type": XLSX}
+    )
+    assert "batch-scores" in refused(answer, 415, "unsupported_media_type")["detail"]
 
 
 @long_form
