@@ -378,19 +378,6 @@ def test_rows_in_time_are_tested_as_series_and_without_times_not_at_all(
     sentences(untimed["findings"][-1])
 
 
-@long_form
-def test_rows_sorted_by_their_label_are_tested(bench: Workbench) -> None:
-    def ordered(people: People) -> str:
-        head, *lines = people.csv().split()
-        return "\n".join([head, *sorted(lines, key=lambda line: line.rsplit(",", 1)[1]), ""])
-
-    named = {"label": "left", "positive": "yes", "drop": "w,g"}
-    train(bench, bench.ready(ordered(People(600, 0)), **named).id, "churn")
-    drift = evaluate(bench, "churn", bench.ready(ordered(People(500, 1)), **named).id).drift
-    assert drift is not None
-    assert all(each["p_value"] is not None for each in [*drift["features"], *drift["scores"]])
-
-
 def test_a_time_that_is_missing_in_some_rows_orders_nothing(bench: Workbench) -> None:
     old, new = monthly(2_000, 0), monthly(1_000, 1, first=2_000)
     train(bench, bench.ready(old, label="y").id, "timed", baselines=False)
