@@ -15,6 +15,7 @@ from app.platform.roles import ROLES, Identity, Rule, caller_of
 from tests.app.access.test_api_authorisation import Entry, World
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import everything, refused
+from tests.long_form import long_form, rest
 
 ISSUER = "https://idp.example"
 
@@ -67,14 +68,15 @@ def restricted(world: World) -> list[Entry]:
 
 def test_a_role_for_other_models_changes_none_of_these(world: World) -> None:
     trainer = token_of(world.service, rule("trainer", "other-*"), rule("approver", "other-*"))
+    before = everything(world.service)
     for entry in restricted(world):
-        before = everything(world.service)
         answer = world.request(entry, trainer)
         assert answer.status_code == 403, (entry, answer.text)
         assert answer.json()["code"] == "model_not_allowed", entry
-        assert everything(world.service) == before, entry
+    assert everything(world.service) == before
 
 
+@long_form
 def test_what_belongs_to_no_model_is_not_restricted(world: World) -> None:
     trainer = token_of(world.service, rule("trainer", "other-*"))
     for entry in world.guarded:
@@ -119,7 +121,7 @@ def test_a_role_for_some_models_neither_cancels_nor_retries_an_erasure(world: Wo
     assert world.client.post(retry, headers=unrestricted).is_success
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ["viewer", *rest(*sorted(ROLES.keys() - {"viewer"}))])
 def test_each_operation_by_each_role(world: World, role: str) -> None:
     person = token_of(world.service, rule(role))
     for entry in sorted(world.guarded, key=changes_last):
