@@ -392,20 +392,28 @@ UNKNOWN = {
     "an expired key": expired,
     "a key that was rotated": rotated_away,
 }
+ON_EACH_ROUTE = {"no key", "a revoked key"}
 
 
-IN_FORM = {"two secrets", "the wrong scheme", "no scheme", "bytes that are no text", "a long key"}
-"""Faults of form, of which the header without a secret is one."""
+def assert_unknown(answer: httpx.Response) -> None:
+    assert answer.status_code == 401, answer.request.url
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert answer.json()["code"] == "unauthenticated"
 
 
 @pytest.mark.parametrize(
-    "kind", [*(kind for kind in UNKNOWN if kind not in IN_FORM), *rest(*sorted(IN_FORM))]
+    "kind", [*sorted(ON_EACH_ROUTE), *rest(*sorted(UNKNOWN.keys() - ON_EACH_ROUTE))]
 )
 def test_who_is_unknown(world: World, kind: str) -> None:
-    for entry, answer in world.asked_with(UNKNOWN[kind](world)):
-        assert answer.status_code == 401, entry
-        assert answer.headers["WWW-Authenticate"] == "Bearer"
-        assert answer.json()["code"] == "unauthenticated"
+    for _, answer in world.asked_with(UNKNOWN[kind](world)):
+        assert_unknown(answer)
+
+
+def test_every_fault_of_a_key(world: World) -> None:
+    for fault in UNKNOWN.values():
+        given = fault(world)
+        header = f"Bearer {given}".encode() if isinstance(given, str) else given
+        assert_unknown(world.request(("GET", "/v1/jobs"), header))
 
 
 @pytest.mark.parametrize("scope", keys.SCOPES)
