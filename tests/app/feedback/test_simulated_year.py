@@ -16,7 +16,7 @@ from app.feedback.periods import Period, period_at
 from app.feedback.scheduled_tests import CALIBRATION, GUARANTEE, RANKING, StoredTest
 from app.platform.documents import MonitorSettings, StoredGuarantee
 from core.monitoring import CalibrationMeasurement, Measurement, measure_validation, window
-from tests.long_form import LONG_FORM, long_form, rest
+from tests.long_form import LONG_FORM, long_form
 
 SETTINGS: MonitorSettings = {"period": "week", "alpha": 0.05, "tolerance": {}, "protected": None}
 GUARANTEED: StoredGuarantee = {"fpr": None, "tpr": None, "flagged": 0.06, "confidence": 0.95}
@@ -128,7 +128,8 @@ def most(n: int, rate: float) -> int:
     return int(np.quantile(counts, 0.999))
 
 
-@pytest.mark.parametrize("design", ["explored", *rest("all outcomes known")])
+@long_form
+@pytest.mark.parametrize("design", DESIGNS)
 def test_false_alarms_of_a_year(design: str) -> None:
     alarms = dict.fromkeys((RANKING, CALIBRATION, GUARANTEE), 0)
     years = 0
