@@ -21,7 +21,7 @@ from tests.fuzz.growth import (
     query_places,
     too_fast,
 )
-from tests.long_form import long_form, one_in
+from tests.long_form import long_form, one_in, rest
 
 ROUTES = (("GET", b"/console/static/console.css"), ("POST", b"/v1/datasets/validate?label=left"))
 
@@ -44,7 +44,7 @@ def check(meter: Meter, places: list[Place]) -> None:
     assert meter.faults == []
 
 
-@pytest.mark.parametrize("name", one_in(4, HEADERS))
+@pytest.mark.parametrize("name", one_in(14, HEADERS))
 def test_cost_of_a_header(meter: Meter, name: str) -> None:
     check(meter, [place for place in header_places(ROUTES) if place.part == name])
 
@@ -58,12 +58,13 @@ def test_cost_of_an_address(meter: Meter, shared: Service) -> None:
     check(meter, places)
 
 
+@long_form
 def test_cost_of_a_body(meter: Meter) -> None:
     paths = (b"/v1/jobs", b"/v1/datasets/validate", b"/console/sign-in")
     check(meter, [place for place in body_places({"paths": {}}) if place.path in paths])
 
 
-@pytest.mark.parametrize("part", ["accept", "body"])
+@pytest.mark.parametrize("part", ["accept", *rest("body")])
 def test_quadratic_time_is_found(part: str) -> None:
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:
         values = [
