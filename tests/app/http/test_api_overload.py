@@ -26,6 +26,7 @@ from app.platform.settings import Settings
 from app.platform.tables import Dataset
 from tests.app.live_service import OWNER, STRANGER, Service, running, table
 from tests.app.refusals import CSV, everything, job, refused
+from tests.long_form import long_form
 from tests.sentences import Sentences
 from tests.waiting import eventually, patience
 
@@ -54,6 +55,7 @@ def upload(client: httpx.Client, body: bytes = BODY, *, key: str | None = None) 
     return client.post("/v1/datasets", params=params, content=body, headers=headers)
 
 
+@long_form
 def test_every_door_to_the_queue_keeps_the_quota(tight: Service, client: httpx.Client) -> None:
     dataset_id = tight.upload(client, BODY.decode())
     model_id = tight.train(client, dataset_id)["output"]["id"]
@@ -92,6 +94,7 @@ def test_every_door_to_the_queue_keeps_the_quota(tight: Service, client: httpx.C
     assert upload(stranger).status_code == 202
 
 
+@long_form
 def test_bytes_are_counted_until_they_are_deleted(tight: Service, client: httpx.Client) -> None:
     kept = tight.upload(client, BODY.decode())
     with tight.context.db.read() as session:
@@ -224,6 +227,7 @@ def test_who_waits_in_vain_leaves_no_trace() -> None:
     asyncio.run(wait())
 
 
+@long_form
 def test_who_has_a_share_of_the_places_leaves_one_to_others(settings: Settings) -> None:
     """By the service: uploads, waits for jobs, streams of events, and requests of any kind."""
     small = {"max_uploads": 2, "max_waiters": 2, "max_requests": 6}
@@ -413,6 +417,7 @@ def test_a_quota_is_kept_while_a_body_comes(tight: Service, client: httpx.Client
     assert upload(client, key="one").headers["Idempotent-Replayed"] == "true"
 
 
+@long_form
 def test_uploads_under_way_at_once_are_counted_together(
     settings: Settings, sentences: Sentences
 ) -> None:
