@@ -89,7 +89,11 @@ def test_a_shadow_model_is_compared_on_decisions_that_it_was_not_trained_on(
     outcomes(client, *labels(rows))
     until = iso(START + DAY * 60)
     made = make(live, client, until=until)
-    challenger = live.train(client, made["id"], name="challenger")["output"]["id"]
+    job = live.train(client, made["id"], name="challenger")
+    assert job["validation"]["time_column"] == "decision_at"
+    challenger = job["output"]["id"]
+    features = client.get(f"/v1/models/{challenger}").json()["features"]
+    assert [each["name"] for each in features] == list(NAMES)
     record(client, days=3650, shadow=challenger)
     shadow = client.get("/v1/models/churn/aliases/live/shadow").json()
     assert shadow["unseen_from"] == until.replace("Z", ".000Z")
@@ -118,6 +122,7 @@ def test_an_erasure_replaces_the_datasets_that_have_the_entity(live: Service) ->
     assert without["rows"] == made["rows"] - 1
     assert without["source"] == made["source"]
     assert "c3" not in {row["entity"] for row in table_of(live, without["id"])}
+    assert later["source"]["since"] == "2026-01-11T00:00:00.000Z"
     assert client.get(f"/v1/datasets/{later['id']}").status_code == 200
     again = make(live, client)
     assert again["rows"] == made["rows"] - 1
@@ -136,18 +141,6 @@ def test_a_dataset_made_before_the_decisions_were_erased_is_found_later(live: Se
     request = client.get(asked.headers["Location"]).json()
     assert request["state"] == "done"
     assert [each["dataset_id"] for each in request["report"]["datasets"]] == [made["id"]]
-
-
-def test_the_first_decision_of_an_entity_may_be_older_than_the_dates(live: Service) -> None:
-    client = live.client(live.key())
-    rule = {"horizon_days": 30, "attribute": "first_before_event"}
-    record(client, days=3650, outcome=rule)
-    rows = [{**row, "day": 100 + row["day"]} for row in people(20)]
-    backfill(live, client, [{"id": "c0", "day": 0}, *rows])
-    outcomes(client, *labels(rows))
-    made = make(live, client, since=iso(START + DAY * 90))
-    assert made["rows"] == 19
-    assert "c0" not in {row["entity"] for row in table_of(live, made["id"])}
 
 
 def people(n: int = 200, first: int = 0) -> list[dict[str, Any]]:
@@ -211,45 +204,11 @@ def test_a_dataset_has_the_features_and_labels_of_mature_decisions(live: Service
     kept = {row["entity"]: row for row in table_of(live, made["id"])}
     assert kept["c7"]["age"] == rows[7]["age"]
     assert kept["c7"]["decision_at"].timestamp() == START + DAY * rows[7]["day"]
-
-
-def test_it_trains_with_a_split_by_time(live: Service) -> None:
-    client = live.client(live.key())
-    rows = people()
-    backfill(live, client, rows)
-    outcomes(client, *labels(rows))
-    made = make(live, client)
-    job = live.train(client, made["id"], name="churn")
-    assert job["state"] == "succeeded", job["error"]
-    assert job["validation"]["time_column"] == "decision_at"
-    model = client.get(f"/v1/models/{job['output']['id']}").json()
-    assert [each["name"] for each in model["features"]] == list(NAMES)
-
-
-def test_dates_choose_the_decisions_but_not_which_one_an_outcome_belongs_to(
-    live: Service,
-) -> None:
-    client = live.client(live.key())
-    rows = people(40)
-    twice = [{**row, "day": row["day"] + 25, "age": 9.0} for row in rows[:10]]
-    backfill(live, client, [*rows, *twice])
-    outcomes(client, *({"id": r["id"], "day": 30, "label": i % 2} for i, r in enumerate(rows)))
-    made = make(live, client, since="2026-01-01", until="2026-01-21T00:00:00Z")
-    # Each of the first ten has a later decision, to which its outcome belongs.
-    assert made["rows"] == 30
-    assert made["source"]["since"] == "2026-01-01T00:00:00.000Z"
-    assert made["source"]["excluded"]["missing"] == 10
-
-
-def test_pending_decisions_are_left_out_also_those_with_an_outcome(live: Service) -> None:
-    client = live.client(live.key())
-    record(client, days=3650, outcome={"horizon_days": 3000})
-    rows = people(20)
-    backfill(live, client, rows)
-    outcomes(client, *labels(rows))
-    made = make(live, client)
-    assert made["status"] == "invalid"
-    assert "20 pending" in made["errors"][0]["detail"]
+    answer = client.post(f"{URL}/{made['id']}/read", json={"protected": "age"})
+    assert answer.status_code == 202, answer.text
+    live.work()
+    again = client.get(answer.headers["Location"]).json()
+    assert (again["status"], again["rows"], again["source"]) == ("ready", made["rows"], source)
 
 
 def test_silence_is_negative_only_where_somebody_looked(live: Service) -> None:
@@ -283,39 +242,6 @@ def test_weights_of_outcomes_and_of_recording_multiply(live: Service) -> None:
     assert made["rows"] == 20, made["warnings"]
     weights = Counter(row["decision_weight"] for row in table_of(live, made["id"]))
     assert sorted(weights.items()) == [(2.0, 1), (6.0, 19)]
-
-
-def test_the_dataset_can_be_read_again_and_keeps_its_source(live: Service) -> None:
-    client = live.client(live.key())
-    rows = people()
-    backfill(live, client, rows)
-    outcomes(client, *labels(rows))
-    made = make(live, client)
-    answer = client.post(f"{URL}/{made['id']}/read", json={"protected": "age"})
-    assert answer.status_code == 202, answer.text
-    live.work()
-    again = client.get(answer.headers["Location"]).json()
-    assert (again["status"], again["rows"]) == ("ready", made["rows"])
-    assert again["source"] == made["source"]
-
-
-def test_the_same_key_repeats_the_response(live: Service) -> None:
-    client = live.client(live.key())
-    body = {"name": "x", "source": {"decisions": "churn@live"}}
-    headers = {"Idempotency-Key": "k"}
-    first = client.post(URL, json=body, headers=headers)
-    again = client.post(URL, json=body, headers=headers)
-    assert again.json()["id"] == first.json()["id"]
-    assert again.headers["Idempotent-Replayed"] == "true"
-
-
-def test_a_json_array_is_still_a_table(live: Service) -> None:
-    client = live.client(live.key())
-    rows = [{"a": i, "b": i % 2} for i in range(40)]
-    answer = client.post(URL, params={"name": "t"}, json=rows)
-    live.work()
-    made = client.get(answer.headers["Location"]).json()
-    assert (made["status"], made["rows"], made["source"]) == ("ready", 40, None)
 
 
 BAD: dict[str, tuple[Any, int, str | None]] = {
@@ -377,6 +303,14 @@ def test_an_alias_without_settings_and_a_malformed_body(live: Service) -> None:
     assert client.post(f"{URL}/validate", json=valid).json() == {"valid": True}
     assert client.post(URL, params={"label": "x"}, json=valid).status_code == 422
     assert live.work() == 0
+    key = {"Idempotency-Key": "k"}
+    first, again = (client.post(URL, json=valid, headers=key) for _ in range(2))
+    assert again.json()["id"] == first.json()["id"]
+    assert again.headers["Idempotent-Replayed"] == "true"
+    table = client.post(URL, params={"name": "t"}, json=[{"a": i, "b": i % 2} for i in range(40)])
+    live.work()
+    made = client.get(table.headers["Location"]).json()
+    assert (made["status"], made["rows"], made["source"]) == ("ready", 40, None)
 
 
 def test_only_its_owner_and_a_key_that_trains_can_make_one(live: Service) -> None:
@@ -404,3 +338,7 @@ def test_without_decisions_the_dataset_is_invalid_and_can_be_retried(
     live.work()
     # Outcomes count as of the first request.
     assert client.get(f"{URL}/{made['id']}").json()["status"] == "invalid"
+    record(client, days=3650, outcome={"horizon_days": 3000})
+    pending = make(live, client)  # though they have outcomes
+    assert pending["status"] == "invalid"
+    assert "200 pending" in pending["errors"][0]["detail"]
