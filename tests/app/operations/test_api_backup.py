@@ -34,6 +34,7 @@ from app.platform.tables import FINAL_STATES, Job
 from tests.app.live_service import Service, running
 from tests.app.queue_steps import add_dataset
 from tests.app.uploads import put
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 ROWS = {"columns": ["age", "income", "score 1"], "data": [[0.5, -1.0, 0.25], [None, 2.0, -0.5]]}
@@ -232,6 +233,7 @@ def test_blobs_that_are_gone_are_said_to_be(
     assert not (tmp_path / "wrong").exists()
 
 
+@long_form
 def test_an_interrupted_backup_has_no_name_of_a_backup(state: Settings, tmp_path: Path) -> None:
     folder = tmp_path / "state"
     shutil.copytree(state.state_dir, folder)
