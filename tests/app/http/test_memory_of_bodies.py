@@ -31,7 +31,7 @@ from app.scoring import table_rows
 from app.scoring.features import FeatureIndex
 from app.scoring.json_rows import IdAndIgnored, read
 from app.scoring.table_rows import Bounds, TableOptions
-from tests.long_form import one_in
+from tests.long_form import one_in, rest
 
 MIB = 1 << 20
 PLAIN = 2 * MIB  # bytes of a body once decompressed
@@ -123,7 +123,7 @@ def _warm() -> None:
     score_table(CSV, gzip.compress(b"x,y\n1,2\n"))
 
 
-@pytest.mark.parametrize("name", one_in(3, TABLES))
+@pytest.mark.parametrize("name", one_in(7, TABLES))
 def test_memory_of_a_table_to_score(name: str) -> None:
     media_type, make = TABLES[name]
     if media_type == JSON_ARRAY:
@@ -152,7 +152,7 @@ def test_memory_of_a_table_to_check(tmp_path: Path, name: str) -> None:
     assert peak <= MAX_PEAK + (MAX_PIECE_PEAK if media_type == JSON_ARRAY else 0), peak
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", one_in(3, ROWS))
 def test_memory_of_rows_in_json(name: str) -> None:
     body = ROWS[name]()
     sent = gzip.compress(body)
@@ -161,8 +161,10 @@ def test_memory_of_rows_in_json(name: str) -> None:
     assert peak <= MAX_PEAK, peak
 
 
-@pytest.mark.parametrize("name", ["objects", "lists", "names", "lists in a value"])
-@pytest.mark.parametrize("is_sent_compressed", [False, True])
+@pytest.mark.parametrize(
+    ("name", "is_sent_compressed"),
+    one_in(3, ["objects", "lists", "names", "lists in a value"], [False, True]),
+)
 def test_memory_of_rows_of_a_protocol(name: str, is_sent_compressed: bool) -> None:
     body = ROWS[name]()
     sent = gzip.compress(body) if is_sent_compressed else body
@@ -170,7 +172,7 @@ def test_memory_of_rows_of_a_protocol(name: str, is_sent_compressed: bool) -> No
     assert peak <= MAX_PEAK, peak
 
 
-@pytest.mark.parametrize("form", ['{"columns":["x","y"],"data":[%s]}', '{"rows":[%s]}'])
+@pytest.mark.parametrize("form", ['{"columns":["x","y"],"data":[%s]}', *rest('{"rows":[%s]}')])
 def test_memory_of_empty_rows_sent_plainly(form: str) -> None:
     """A model whose features are required needs more bytes for a row than its brackets take."""
     body = (form % ",".join(["[]"] * (PLAIN // 3))).encode()
@@ -233,7 +235,7 @@ def test_headers_that_are_too_long(text: bytes, code: str) -> None:
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+@pytest.mark.parametrize("delimiter", [",", *rest(";", "|")])
 def test_names_beyond_the_limit_are_not_read(delimiter: str) -> None:
     """The bytes of a header take three times themselves, as bytes and as text; a list of its names takes more."""
     text = f'""{delimiter}'.encode() * 200_000 + b"\n"
