@@ -16,7 +16,7 @@ from tests.app.feedback.test_decision_datasets import backfill, labels, live, ou
 from tests.app.live_service import Service
 from tests.app.mortal_worker import work
 from tests.app.queue_steps import hear_nothing
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 
 __all__ = ["live"]
 
@@ -62,6 +62,7 @@ def test_a_backfill_is_stored_once(live: Service) -> None:
         assert session.scalar(select(func.sum(DecisionSegment.rows))) == 200
 
 
+@long_form
 def test_a_dataset_from_decisions_is_made_once(live: Service) -> None:
     client = live.client(live.key())
     rows = people(60)
@@ -76,6 +77,7 @@ def test_a_dataset_from_decisions_is_made_once(live: Service) -> None:
         assert session.scalar(count) == 1
 
 
+@long_form
 def test_scheduled_tests_are_made_once_with_one_alarm(
     service: Service, client: httpx.Client
 ) -> None:
