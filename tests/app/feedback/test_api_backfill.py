@@ -19,6 +19,7 @@ from app.platform.ids import is_id
 from app.platform.tables import DecisionSegment, JobUpload
 from tests.app.feedback.recording import point, record
 from tests.app.live_service import OWNER, STRANGER, Service
+from tests.long_form import rest
 from tests.sentences import Sentences
 
 CSV = "text/csv"
@@ -124,9 +125,11 @@ def json_array(columns: dict[str, list[Any]]) -> bytes:
     ("kind", "write"),
     [
         (CSV, as_csv),
-        ("application/x-ndjson", ndjson),
-        ("application/json", json_array),
-        ("application/vnd.apache.parquet", as_parquet),
+        *rest(
+            ("application/x-ndjson", ndjson),
+            ("application/json", json_array),
+            ("application/vnd.apache.parquet", as_parquet),
+        ),
     ],
 )
 def test_decisions_are_stored_as_the_alias_would_have_made_them(
@@ -165,8 +168,14 @@ def test_decisions_that_are_sent_again_are_skipped(live: Service) -> None:
     assert text == (
         "2 decisions from 2025-03-04T12:00:00Z to 2025-03-05T12:00:00Z stored; 3 were stored already"
     )
-    assert done(live, client, as_csv(table(5)))["state"] == "succeeded"
+    key = {"Idempotency-Key": "k1"}
+    again = done(live, client, as_csv(table(5)), headers=key)
+    assert again["state"] == "succeeded"
     assert len(stored(live)) == 5
+    replay = send(client, as_csv(table(5)), headers=key)
+    assert replay.json()["id"] == again["id"]
+    assert replay.headers["Idempotent-Replayed"] == "true"
+    assert send(client, as_csv(table(2)), headers=key).status_code == 422
 
 
 def test_decisions_whose_ids_have_the_same_last_digits_are_all_stored(live: Service) -> None:
@@ -177,33 +186,16 @@ def test_decisions_whose_ids_have_the_same_last_digits_are_all_stored(live: Serv
     assert sorted(each["decision_id"] for each in stored(live)) == ids
 
 
-def test_an_idempotency_key_repeats_the_response(live: Service) -> None:
-    client = live.client(live.key())
-    headers = {"Idempotency-Key": "k1"}
-    first = send(client, as_csv(table()), headers=headers)
-    again = send(client, as_csv(table()), headers=headers)
-    assert again.json()["id"] == first.json()["id"]
-    assert again.headers["Idempotent-Replayed"] == "true"
-    assert send(client, as_csv(table(2)), headers=headers).status_code == 422
-    live.work()
-    assert len(stored(live)) == 3
-
-
 def test_the_rows_need_no_order_and_become_several_files(
     live: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "SEGMENT_ROWS", 2)
     client = live.client(live.key())
     columns = {name: values[::-1] for name, values in table(9).items()}
+    columns["feature.age"] = columns.pop("age")  # as where another column has its name
     done(live, client, as_csv(columns))
-    assert [each["id"] for each in stored(live)] == [f"c{i}" for i in range(9)]
-
-
-def test_a_feature_with_the_name_of_another_column_has_a_prefix(live: Service) -> None:
-    columns = table(2)
-    columns["feature.age"] = columns.pop("age")
-    done(live, live.client(live.key()), as_csv(columns))
-    assert [each["feature.age"] for each in stored(live)] == [30.0, 31.0]
+    found = [(each["id"], each["feature.age"]) for each in stored(live)]
+    assert found == [(f"c{i}", 30.0 + i) for i in range(9)]
 
 
 def test_a_lenient_caller_may_omit_features_and_send_other_columns(live: Service) -> None:
@@ -296,7 +288,7 @@ def test_bad_requests_are_refused(live: Service, sentences: Sentences) -> None:
     assert send(live.client(live.key(scopes=["score"])), body).status_code == 202
 
 
-def test_a_check_stores_nothing_and_has_the_same_errors(live: Service) -> None:
+def test_a_check_and_a_cancelled_job_store_nothing(live: Service) -> None:
     client = live.client(live.key())
     path = f"{URL}/validate"
     assert send(client, as_csv(table()), path=path).json() == {"valid": True, "rows": 3}
@@ -305,10 +297,6 @@ def test_a_check_stores_nothing_and_has_the_same_errors(live: Service) -> None:
     assert wrong.json()["errors"][0]["column"] == "score"
     assert live.work() == 0
     assert stored(live) == []
-
-
-def test_a_cancelled_job_leaves_nothing(live: Service) -> None:
-    client = live.client(live.key())
     job_id = send(client, as_csv(table())).json()["id"]
     assert uploads(live) == 1
     assert client.post(f"/v1/jobs/{job_id}/cancel").is_success
