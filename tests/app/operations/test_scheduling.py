@@ -34,7 +34,7 @@ from app.platform.tables import (
 from app.schedules import due_repository
 from tests.app.operations import mortal
 from tests.app.queue_steps import OWNER, add_dataset
-from tests.long_form import DATABASES
+from tests.long_form import DATABASES, long_form
 from tests.waiting import eventually
 
 on_both = pytest.mark.parametrize("database_url", DATABASES, indirect=True)
@@ -226,8 +226,8 @@ def test_a_time_is_skipped_while_the_earlier_run_has_not_ended(
 def test_any_number_of_dispatchers_run_each_due_time_once(
     db: Database, blobs: BlobStore, settings: Settings
 ) -> None:
-    ids = [schedule(db) for _ in range(8)]
-    schedulers = [Scheduler(db, blobs, settings) for _ in range(6)]
+    ids = [schedule(db) for _ in range(5)]
+    schedulers = [Scheduler(db, blobs, settings) for _ in range(4)]
     start = threading.Barrier(len(schedulers))
     queued: list[int] = []
 
@@ -246,6 +246,7 @@ def test_any_number_of_dispatchers_run_each_due_time_once(
     assert len({found(db, id_).last_dataset_id for id_ in ids}) == len(ids)
 
 
+@long_form
 @on_both
 def test_a_dispatcher_that_is_killed_before_the_commit_leaves_one_run(
     db: Database, database_url: str, scheduler: Scheduler, connections: Path
