@@ -24,6 +24,7 @@ from tests.app.evaluated_people import People, ask, ask_comparison, train
 from tests.app.preference_data import upload_items
 from tests.app.queue_steps import at_once
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
+from tests.long_form import long_form
 
 
 class Output(NamedTuple):
@@ -97,6 +98,7 @@ def retry(bench: Workbench, job_id: str) -> Job:
     return bench.db.writing(jobs.retry, bench.settings, OWNER, job_id)
 
 
+@long_form
 @on_both
 def test_only_the_job_that_it_belongs_to_is_retried(bench: Workbench) -> None:
     for output in ask_for_all(bench):
