@@ -26,6 +26,7 @@ from tests.app.feedback.simulator import (
 )
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import refused
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 PATH = "/v1/models/m/aliases/live/monitor"
@@ -114,6 +115,7 @@ def test_the_monitor_shows_tests_alarms_and_budget(
     assert (early["periods"], early["alarms"]) == ([], [])
 
 
+@long_form
 def test_what_can_be_found_is_shown_when_the_monitor_is_switched_on(
     service: Service, client: httpx.Client
 ) -> None:
@@ -298,6 +300,7 @@ def alarm_value(monitor: Any) -> float:
     return value
 
 
+@long_form
 def test_the_shadow_model_is_compared_and_shown(service: Service, client: httpx.Client) -> None:
     model_id = train(service, client, 2000)
     path = "/v1/models/m/aliases/live/shadow"
