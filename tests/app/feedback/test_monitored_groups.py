@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from app.feedback.monitor_schemas import scheduled_test_of
+from app.feedback.scheduled_tests import TESTED, alpha_of
 from app.platform.tables import MonitorTest
 from tests.app.feedback.recording import FEEDBACK, UNDER, point, record, recorded, segments
 from tests.app.feedback.simulator import DAY, MONDAY, WEEK, Simulator, draw, feedback, table
@@ -59,55 +60,41 @@ def found_by(bench: Workbench, family: str) -> list[dict[str, Any]]:
     return [each.found for each in made_tests(bench.db, family)]
 
 
-def test_equal_groups_raise_no_alarm_and_a_small_group_waits(
-    bench: Workbench, simulator: Simulator
-) -> None:
-    simulator.put_settings(feedback(monitor=MONITOR))
-    for number in (1, 2, 3):
-        week(simulator, number)
-    run_monitor(bench)
-    for family in ("selection", "group_calibration"):
-        made = found_by(bench, family)[:3]
-        assert [each["status"] for each in made] == ["passed"] * 3
-        by_group = [{each["group"]: each for each in one["details"]["groups"]} for one in made]
-        assert all(each["f"]["low"] < 1.0 < each["f"]["high"] for each in by_group)
-        assert [each["x"]["status"] for each in by_group] == ["waiting"] * 3
-        assert [each["x"]["rows"] for each in by_group] == [5, 10, 15]  # they are kept
-    assert not {each.family for each in alarms(bench.db)} & {"selection", "group_calibration"}
+def groups_of(test: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["group"]: each for each in test["details"]["groups"]}
 
 
-def test_a_difference_of_the_selection_rates_raises_an_alarm(
+def test_a_difference_raises_an_alarm_and_equal_groups_none(
     bench: Workbench, simulator: Simulator
 ) -> None:
+    """In the second week, the selection rates differ, and in the third the calibration does."""
     simulator.put_settings(feedback(monitor=MONITOR))
-    for number in (1, 2):
-        week(simulator, number, gap=1.0 if number == 2 else 0.0)
+    week(simulator, 1)
+    week(simulator, 2, gap=1.0)
+    week(simulator, 3, extra=1.5)
     run_monitor(bench)
     made = found_by(bench, "selection")
     assert [each["status"] for each in made[:2]] == ["passed", "alarm"]
-    (one,) = [each for each in made[1]["details"]["groups"] if each["group"] == "f"]
+    one = groups_of(made[1])["f"]
     assert one["rate"] / one["reference_rate"] == pytest.approx(one["ratio"])
     assert one["low"] < one["ratio"] < one["high"] < 0.8
-    assert {each.family for each in alarms(bench.db)} >= {"selection"}
+    calibration = found_by(bench, "group_calibration")
+    assert [each["status"] for each in calibration[:3]] == ["passed", "passed", "alarm"]
+    one = groups_of(calibration[2])["f"]
+    assert one["ratio"] > one["low"] > 1.0
+    for first, second in (made[:2], calibration[:2]):
+        assert groups_of(first)["f"]["low"] < 1.0 < groups_of(first)["f"]["high"]
+        small = [groups_of(each)["x"] for each in (first, second)]
+        assert [each["status"] for each in small] == ["waiting"] * 2
+        assert [each["rows"] for each in small] == [5, 10]  # they are kept
+    assert {each.family for each in alarms(bench.db)} >= {"selection", "group_calibration"}
+    settings: Any = MONITOR
+    assert made[0]["alpha_spent"] <= alpha_of("selection", settings) / 52 * (1 + 1e-9)
     with bench.db.read() as session:
         rows = [each for each in session.query(MonitorTest) if each.family == "selection"]
         words = scheduled_test_of(rows[1]).words
     assert "sex f" in words
     assert "below 0.8" in words
-
-
-def test_a_difference_of_the_calibration_raises_an_alarm(
-    bench: Workbench, simulator: Simulator
-) -> None:
-    simulator.put_settings(feedback(monitor=MONITOR))
-    for number in (1, 2):
-        week(simulator, number, extra=1.5 if number == 2 else 0.0)
-    run_monitor(bench)
-    made = found_by(bench, "group_calibration")
-    assert [each["status"] for each in made[:2]] == ["passed", "alarm"]
-    (one,) = [each for each in made[1]["details"]["groups"] if each["group"] == "f"]
-    assert one["ratio"] > one["low"] > 1.0
-    assert found_by(bench, "selection")[1]["status"] == "passed"
 
 
 def test_without_the_column_or_flags_nothing_is_tested(
@@ -123,16 +110,9 @@ def test_without_the_column_or_flags_nothing_is_tested(
     assert states == ["not_tested", "waiting"]
 
 
-def test_all_families_share_alpha(bench: Workbench, simulator: Simulator) -> None:
-    from app.feedback.scheduled_tests import TESTED, alpha_of
-
+def test_all_families_share_alpha() -> None:
     settings: Any = MONITOR
     assert sum(alpha_of(each, settings) for each in TESTED) == pytest.approx(0.05)
-    week(simulator, 1)
-    simulator.put_settings(feedback(monitor=MONITOR))
-    run_monitor(bench)
-    (first, *_) = found_by(bench, "selection")
-    assert first["alpha_spent"] <= alpha_of("selection", settings) / 52 * (1 + 1e-9)
 
 
 # Recording.
