@@ -10,6 +10,7 @@ import pytest
 
 from tests.app.live_service import Service
 from tests.app.refusals import refused
+from tests.long_form import LONG_FORM
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
@@ -145,7 +146,7 @@ def test_parameters_that_a_route_does_not_know(
             known = [
                 each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"
             ]
-            near = [(f"{name}s", name) for name in known]
+            near = [(f"{name}s", name) for name in (known if LONG_FORM else known[:1])]
             for given, meant in [*near, ("nonsense_of_mine", None)]:
                 if given in known:
                     continue
@@ -167,7 +168,8 @@ def test_parameters_that_a_route_does_not_know(
                     assert all(name in error["detail"] for name in known)
                 else:
                     assert "this route has none" in error["detail"]
-            assert small.client().request(method, f"{address}?x=1").status_code == 401
+            if LONG_FORM:
+                assert small.client().request(method, f"{address}?x=1").status_code == 401
     assert asked > 60
     answer = client.get("/v1/jobs?limt=3&" + "&".join(f"k{i}=1" for i in range(5000)))
     assert "did you mean limit?" in answer.json()["errors"][0]["detail"]
