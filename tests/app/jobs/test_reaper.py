@@ -30,6 +30,7 @@ from tests.app.queue_steps import (
     seen,
     submit,
 )
+from tests.long_form import LONG_FORM, long_form
 
 SETTINGS = Settings(lease_seconds=60.0, job_max_attempts=2)
 LATER = 4e9
@@ -95,6 +96,7 @@ class TestLostLease:
             else:
                 assert not_before == 0.0
 
+    @long_form
     def test_by_the_default_lease_no_loss_waits(self, db: Database) -> None:
         job = submit(db, Settings(job_max_attempts=9))
         for _ in range(6):
@@ -158,7 +160,7 @@ class TestLostLease:
             assert [state for _, _, state in seen(db, id_)] == ["queued", "running", "queued"]
 
     def test_reaper_and_worker_at_once_leave_one_outcome(self, db: Database) -> None:
-        for _ in range(8):
+        for _ in range(8 if LONG_FORM else 4):
             job = submit(db)
             claim = claimed(db)
             reaper = Reaper(db, SETTINGS)
@@ -221,6 +223,7 @@ class TestClocks:
         hear_nothing(db, seconds=-1000.0)  # the machine's clock begins anew
         assert reaper.reap().requeued == [job.id]
 
+    @long_form
     def test_another_process_reads_the_same_clock(self, db: Database) -> None:
         ask = (
             "import sys; from sqlalchemy import select; from app.platform.database import Database; "
