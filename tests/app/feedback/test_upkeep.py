@@ -301,7 +301,7 @@ def count(service: Service) -> int:
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("point", ["rewrite", "rewritten"])
+@pytest.mark.parametrize("point", ["rewrite", *rest("rewritten")])
 def test_compaction_that_ends_at_a_step_loses_nothing(
     service: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
