@@ -26,7 +26,7 @@ from app.platform.tables import BlobEntry, DecisionSegment, Erasure
 from tests.app.feedback.mortal_log import ROWS, STREAM, keep_house, piece
 from tests.app.feedback.test_log import Bench
 from tests.app.workbench import on_both
-from tests.long_form import rest
+from tests.long_form import LONG_FORM, long_form, one_in, rest
 
 OWNER = STREAM.owner
 DAY = 86_400.0
@@ -130,7 +130,7 @@ def test_a_warehouse_copies_each_decision_once(bench: Kept) -> None:
     fast: list[float] = []
     slow_at = fast_at = None
     wanted: list[float] = []
-    for day in range(3):
+    for day in range(3 if LONG_FORM else 2):
         wanted += bench.sealed(log, *range(100 * day, 100 * day + 30, ROWS))
         wanted += bench.sealed(other, 100 * day + 50)
         for work in (bench.compact, bench.age, bench.compact):
@@ -265,8 +265,7 @@ def test_a_damaged_file_does_not_stop_the_others(bench: Kept) -> None:
     assert bench.compact() == 0
 
 
-@pytest.mark.parametrize("nth", [1, 2])
-@pytest.mark.parametrize("point", ["adopted", "rewrite", "rewritten"])
+@pytest.mark.parametrize(("point", "nth"), one_in(5, ["adopted", "rewrite", "rewritten"], [1, 2]))
 def test_a_process_that_ends_at_a_step_loses_nothing(
     bench: Kept, monkeypatch: pytest.MonkeyPatch, point: str, nth: int
 ) -> None:
@@ -285,6 +284,7 @@ def test_a_process_that_ends_at_a_step_loses_nothing(
     assert len(bench.segments()) == 2
 
 
+@long_form
 @pytest.mark.parametrize("point", ["adopted", *rest("adopt", "rewrite", "rewritten")])
 def test_a_killed_process_is_continued(bench: Kept, point: str) -> None:
     wanted = bench.sealed(bench.log(), 0, 3, 6) + bench.sealed(bench.log(), 50, 53)
