@@ -33,6 +33,7 @@ def test_a_table_is_missed_by_the_migrations_counted_and_deleted_with_its_owner_
     assert found["rows_left"] == 0
 
 
+@long_form
 def test_a_kind_of_blob_is_swept_backed_up_counted_and_examined(found: dict[str, Any]) -> None:
     assert found["swept"] == 1  # the one that no row names
     assert found["in_backup"]
