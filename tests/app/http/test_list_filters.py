@@ -27,6 +27,7 @@ from app.platform.tables import (
 )
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.queue_steps import add_dataset, add_model, change, submit
+from tests.long_form import LONG_FORM, long_form
 
 NAMES = ("churn", "Churn_2", "cost%", "Ärger", "back\\slash")
 TAGS: tuple[dict[str, str], ...] = (
@@ -118,6 +119,13 @@ def test_lists_are_filtered(service_on_both: Service) -> None:
     for kind in LISTS:
         for query, expected in (
             ({}, [4, 3, 2, 1, 0]),
+            (
+                {
+                    "created_after": "2023-11-14T22:13:20.500Z",
+                    "created_before": "2023-11-15T00:13:22+02:00",
+                },
+                [3, 2, 1],
+            ),
             ({"search": "CHURN"}, [1, 0]),
             ({"search": "n_2"}, [1]),
             ({"search": "%"}, [2]),
@@ -126,15 +134,8 @@ def test_lists_are_filtered(service_on_both: Service) -> None:
             ({"search": "ärg"}, []),  # a letter beyond A to Z is as it is written
             ({"created_after": "2023-11-14T22:13:21Z"}, [4, 3, 2]),
             ({"created_before": "2023-11-14T22:13:21Z"}, [1, 0]),
-            (
-                {
-                    "created_after": "2023-11-14T22:13:20.500Z",
-                    "created_before": "2023-11-15T00:13:22+02:00",
-                },
-                [3, 2, 1],
-            ),
             ({"created_after": "2023-11-14T22:13:21Z", "search": "churn"}, []),
-        ):
+        )[: None if kind == "jobs" or LONG_FORM else 3]:
             assert found(client, kind, query) == expected, (kind, query)
     for kind in ("evaluations", "comparisons"):
         assert found(client, kind, {"search": "Spring"}) == [4, 3, 2, 1, 0]
@@ -218,6 +219,7 @@ def test_lists_are_sorted(service_on_both: Service) -> None:
         assert (answer.status_code, answer.json()["data"]) == (200, [])
 
 
+@long_form
 def test_failures_are_listed_until_something_settles_them(service_on_both: Service) -> None:
     db = service_on_both.context.db
     client = service_on_both.client(service_on_both.key())
@@ -307,6 +309,7 @@ def alias_row(owner: str, name: str, alias: str, model_id: str) -> ModelAlias:
     )
 
 
+@long_form
 def test_a_shown_time_begins_or_ends_a_period_exactly(service_on_both: Service) -> None:
     """A row passes `created_after` its own time and not `created_before` it, whatever the clock's last digits are."""
     db = service_on_both.context.db
