@@ -21,8 +21,10 @@ import pytest
 from app.platform.logging import TextFormatter
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import CSV, job, refused
+from tests.long_form import LONG_FORM
 
 JSON = {"Content-Type": "application/json"}
+SQL = ("' OR '1'='1", "x'; DROP TABLE jobs; --", "%' UNION SELECT sha256 FROM api_keys --")
 
 
 @pytest.fixture
@@ -102,11 +104,7 @@ def test_requests_forged_by_the_server(small: Service, client: httpx.Client) -> 
 
 def test_sql_in_every_parameter(small: Service, client: httpx.Client, dataset_id: str) -> None:
     stranger = small.client(small.key(STRANGER))
-    for text in (
-        "' OR '1'='1",
-        "x'; DROP TABLE jobs; --",
-        "%' UNION SELECT sha256 FROM api_keys --",
-    ):
+    for text in SQL if LONG_FORM else SQL[:1]:
         for operation, answer in say_everywhere(stranger, text):
             assert answer.status_code < 500, (operation, answer.text)
             assert dataset_id not in answer.text, operation
