@@ -34,6 +34,7 @@ from tests.app.queue_steps import (
     submit,
 )
 from tests.app.uploads import put
+from tests.long_form import LONG_FORM, long_form
 from tests.sentences import Sentences
 
 
@@ -162,7 +163,7 @@ class TestJoin:
         assert claimed(db).job_id == younger.id
 
     def test_siblings_that_end_at_once_join_once(self, db: Database) -> None:
-        for _ in range(3):
+        for _ in range(3 if LONG_FORM else 1):
             job = divided(db, 4)
             ends = [functools.partial(end_part, db, claimed(db)) for _ in range(4)]
             assert at_once(*ends) == [None] * 4
@@ -223,6 +224,7 @@ class TestJoin:
 
 
 class TestProgress:
+    @long_form
     def test_it_adds_up_over_parts_and_stages(self, db: Database, sentences: Sentences) -> None:
         job = submit(db)
         fan_out(db, claimed(db), 2, share=0.8)
@@ -293,6 +295,7 @@ class TestSweep:
         assert not blobs.path(key).exists()
         assert len(of(db, job)) == 2
 
+    @long_form
     def test_parts_of_jobs_long_ended_go(self, db: Database, tmp_path: Path) -> None:
         old = divided(db, 2)
         stopping = claimed(db)
