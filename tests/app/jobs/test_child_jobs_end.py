@@ -17,8 +17,10 @@ from app.platform.sql import db_now
 from app.platform.tables import JobState
 from tests.app.child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
 from tests.app.queue_steps import OWNER, at_once, change, claimed, seen, submit
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
+ROUNDS = 5 if LONG_FORM else 2
 PROBLEM = {"code": "invalid_data", "title": "t", "detail": "d", "errors": []}
 
 
@@ -63,7 +65,7 @@ class TestEnds:
         assert seen(db, job.id)[-1][2] == "cancelled"
 
     def test_cancel_or_join_has_one_outcome(self, db: Database) -> None:
-        for _ in range(3):
+        for _ in range(ROUNDS):
             job = divided(db, 2)
             first, second = claimed(db), claimed(db)
             outcomes = at_once(
@@ -81,7 +83,7 @@ class TestEnds:
             assert states(db, job)[1] == expected
 
     def test_fail_or_finish_has_one_outcome(self, db: Database) -> None:
-        for _ in range(3):
+        for _ in range(ROUNDS):
             job = divided(db, 2)
             first, second = claimed(db), claimed(db)
             failed, finished, _ = at_once(
@@ -98,7 +100,7 @@ class TestEnds:
                 assert states(db, job)[1] == ["failed", "running"]
 
     def test_a_cancel_races_claims_and_no_part_is_left_behind(self, db: Database) -> None:
-        for _ in range(5):
+        for _ in range(ROUNDS):
             job = divided(db, 3)
             *claims, _ = at_once(
                 *[functools.partial(db.writing, queue.claim, SETTINGS, "wrk_a")] * 2,
