@@ -22,6 +22,7 @@ from tests.app.feedback.recording import FEEDBACK, UNDER, point, record, recorde
 from tests.app.live_service import Service
 from tests.app.score_formats import ARROW, CSV, FEATURES, NDJSON, PARQUET, answering, bodies, draw
 from tests.app.score_formats import headers as headers_of
+from tests.long_form import long_form
 
 ROWS = draw(50, seed=1)
 BODIES = bodies(ROWS)
@@ -97,30 +98,16 @@ def test_one_row_has_a_decision_that_is_recorded_with_its_features(
     expected = {"age": 41.5, "balance": None, "plan": "x", "member": True}
     assert {name: found[f"feature.{name}"] for name in expected} == expected
     assert found["feature.since"] == datetime(2024, 2, 15, 12, 30, tzinfo=UTC)
-
-
-def test_reasons_and_probabilities_come_with_a_decision(
-    shared: Service, client: httpx.Client, before: int
-) -> None:
-    row: dict[str, Any] = {
-        "age": 1.5,
-        "balance": "",
-        "plan": "x",
-        "member": "true",
-        "since": "2024-02-15",
-    }
-    plain = client.get(f"{UNDER}/score", params=row).json()
-    asked: dict[str, Any] = {"reasons": 2, "probability": "true", "prevalence": 0.1}
-    answer = client.get(f"{UNDER}/score", params=row | asked).json()
-    assert len(answer["reasons"]) == 2
-    assert answer["probability"] != plain["probability"]
-    rows = {"rows": [{name: ROWS[0][name] for name in FEATURES}]}
-    many = client.post(f"{UNDER}/score", params=asked, json=rows).json()
-    found = recorded(shared, before)
-    made = [plain["decision_id"], answer["decision_id"], *many["decision_ids"]]
-    assert [each["decision_id"] for each in found] == made
-    # The recorded probability is that of the calibration, whatever prevalence was asked.
-    assert found[0]["probability"] == found[1]["probability"] == plain["probability"]
+    # The recorded probability is that of the calibration, whatever prevalence is asked.
+    asked = {"reasons": "2", "probability": "true", "prevalence": "0.1"}
+    other = client.get(f"{UNDER}/score", params={"balance": "", **query, **asked}).json()
+    assert len(other["reasons"]) == 2
+    assert other["probability"] != body["probability"]
+    again = recorded(shared, before)[-1]
+    assert (again["decision_id"], again["probability"]) == (
+        other["decision_id"],
+        body["probability"],
+    )
 
 
 def test_an_unusual_word_is_recorded_as_missing(
@@ -193,17 +180,6 @@ def test_large_tables_are_recorded_block_by_block(
     assert len(set(made)) == 1000
 
 
-def test_a_request_with_an_error_records_nothing(
-    shared: Service, client: httpx.Client, before: int
-) -> None:
-    good = bodies(draw(1000, seed=2))["csv"][2]
-    for body in (BODIES["csv"][2] + b"what;1;x;true;\r\n", good + b"what;1;x;true;\r\n"):
-        answer = client.post(f"{UNDER}/score", content=body, headers=headers_of(CSV))
-        assert answer.status_code == 422
-    assert client.get(f"{UNDER}/score", params={"age": "what"}).status_code == 422
-    assert recorded(shared, before) == []
-
-
 def test_other_protocols_are_recorded(shared: Service, client: httpx.Client, before: int) -> None:
     records = [{name: row[name] for name in FEATURES} for row in ROWS[:3]]
     for path, body in (
@@ -219,6 +195,7 @@ def test_other_protocols_are_recorded(shared: Service, client: httpx.Client, bef
         assert {(row["flag"], row["propensity"]) for row in found} <= {(True, 1.0), (False, None)}
 
 
+@long_form
 def test_open_inference_is_recorded(shared: Service, client: httpx.Client, before: int) -> None:
     inputs = [
         {"name": "age", "shape": [2, 1], "datatype": "FP64", "data": [0.5, 1.5]},
@@ -244,6 +221,12 @@ def test_only_scores_of_the_alias_are_decisions(
         body = client.post(f"/v1/models/{ref}/score", json=rows).json()
         assert "decision_ids" not in body
     assert client.post(f"{UNDER}/explain", json=rows).status_code == 200
+    # Nor is anything of a request with an error.
+    good = bodies(draw(1000, seed=2))["csv"][2]
+    for table in (BODIES["csv"][2] + b"what;1;x;true;\r\n", good + b"what;1;x;true;\r\n"):
+        answer = client.post(f"{UNDER}/score", content=table, headers=headers_of(CSV))
+        assert answer.status_code == 422
+    assert client.get(f"{UNDER}/score", params={"age": "what"}).status_code == 422
     assert recorded(shared, before) == []
     now = client.get(FEEDBACK).headers["ETag"]
     assert client.delete(FEEDBACK, headers={"If-Match": now}).status_code == 204
@@ -317,6 +300,7 @@ def test_lenders_explore_among_the_flagged(
     assert not all(row["explored"] for row in found if row["flag"])
 
 
+@long_form
 def test_an_alias_without_a_guarantee_has_no_flags(
     shared: Service, client: httpx.Client, before: int, model_id: str
 ) -> None:
