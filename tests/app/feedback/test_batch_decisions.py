@@ -13,6 +13,7 @@ import pytest
 from tests.app.feedback.recording import point, record, recorded, segments
 from tests.app.live_service import Service
 from tests.app.score_formats import CSV, FEATURES, answering, as_csv, draw
+from tests.long_form import long_form, rest
 
 ROWS = draw(60, seed=5)
 
@@ -74,7 +75,7 @@ def test_a_batch_is_one_segment(shared: Service, client: httpx.Client, before: i
     assert (blob["id"], blob["origin"]) == ("c8", "batch")
 
 
-@pytest.mark.parametrize("params", [{"top": 5}, {"top": 5, "reasons": 2}])
+@pytest.mark.parametrize("params", [{"top": 5, "reasons": 2}, *rest({"top": 5})])
 def test_the_best_rows_name_their_decisions(
     shared: Service, client: httpx.Client, before: int, params: dict[str, Any]
 ) -> None:
@@ -102,6 +103,7 @@ def test_datasets_are_recorded_with_the_types_of_the_model(
     assert all(row["id"] is None and row["id_hash"] is None for row in found)
 
 
+@long_form
 def test_a_batch_by_id_is_not_recorded(
     shared: Service, client: httpx.Client, before: int, model_id: str
 ) -> None:
