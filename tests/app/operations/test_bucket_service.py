@@ -50,6 +50,7 @@ def test_everything_works_with_a_bucket(in_bucket: Service, bucket_server: Bucke
     assert api.get(f"/v1/datasets/{dataset}").status_code == 404
 
 
+@long_form
 def test_a_bucket_that_is_away_refuses_new_data_and_serves_what_is_here(
     in_bucket: Service, bucket_server: BucketServer
 ) -> None:
@@ -88,6 +89,7 @@ def examined(settings: Settings, **given: Any) -> dict[str, Finding]:
     return {finding.part: finding for finding in found}
 
 
+@long_form
 def test_the_doctor_examines_the_bucket(in_bucket: Service, bucket_server: BucketServer) -> None:
     api = in_bucket.client(in_bucket.key())
     in_bucket.train(api, in_bucket.upload(api))
