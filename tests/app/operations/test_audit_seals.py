@@ -25,7 +25,7 @@ from app.platform.ids import new_id
 from app.platform.sql import db_now
 from app.platform.tables import AuditEntry, AuditSeal, AuditStart
 from tests.app.operations import mortal
-from tests.long_form import DATABASES, rest
+from tests.long_form import DATABASES, long_form, rest
 from tests.waiting import eventually
 
 OLD, NEW = AuditKey(b"o" * 32), AuditKey(b"n" * 32)
@@ -396,6 +396,7 @@ def test_two_services_seal_while_others_write(
 on_both = pytest.mark.parametrize("database_url", DATABASES, indirect=True)
 
 
+@long_form
 @on_both
 @pytest.mark.parametrize(
     "point", ["audit_sealed", *rest("audit_seal", "audit_head", "audit_prune")]
