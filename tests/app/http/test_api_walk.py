@@ -9,6 +9,7 @@ import pytest
 
 from core import artifact
 from tests.app.live_service import NAMES, Service, table
+from tests.long_form import long_form
 
 
 def test_from_a_table_to_scores(service_on_both: Service) -> None:
@@ -60,6 +61,7 @@ def test_from_a_table_to_scores(service_on_both: Service) -> None:
     assert artifact.load(download.content).score_rows is not None
 
 
+@long_form
 def test_head_answers_as_get_without_its_body(service: Service) -> None:
     client = service.client(service.key())
     dataset_id = service.upload(client)
@@ -80,30 +82,6 @@ def test_head_answers_as_get_without_its_body(service: Service) -> None:
     assert client.head("/v1/jobs/job_none").status_code == 404
     assert client.head("/v1/fits", params={"nix": 1}).status_code == 422
     assert client.head("/v1/keys", headers={"Authorization": "Bearer no"}).status_code == 401
-
-
-def test_waiting_for_the_work(service_on_both: Service) -> None:
-    service = service_on_both
-    client = service.client(service.key())
-    with service.at_work():
-        answer = client.post(
-            "/v1/datasets?label=left&positive=yes",
-            content=b"age,left\n"
-            + b"".join(b"%d,%s\n" % (i, b"yes" if i % 3 else b"no") for i in range(60)),
-            headers={"Content-Type": "text/csv", "Prefer": "wait=20"},
-        )
-        assert answer.status_code == 201, answer.text
-        assert answer.headers["Preference-Applied"] == "wait=20"
-        assert answer.json()["status"] == "ready"
-        answer = client.post(
-            "/v1/jobs",
-            json={"dataset_id": answer.json()["id"], "algorithm": {"name": "coordinate_rankboost"}},
-            headers={"Prefer": "wait=600"},
-        )
-        assert answer.status_code == 201
-        assert answer.headers["Preference-Applied"] == "wait=60"
-        assert answer.json()["state"] == "succeeded"
-        assert answer.json()["name"] == "coordinate_rankboost"
 
 
 def test_the_replay_of_a_waiting_upload_waits_too(service: Service) -> None:
