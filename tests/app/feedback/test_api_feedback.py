@@ -19,6 +19,7 @@ from app.platform.tables import AuditEntry, DecisionSegment, Model
 from tests.app.feedback.recording import ALIAS, FEEDBACK, UNDER, point, record, segments
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.refusals import refused
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 ROW = dict(zip(NAMES, (0.5, 0.25, 0.125), strict=True))
@@ -200,6 +201,7 @@ def test_a_decision_is_read(shared: Service, client: httpx.Client, versions: lis
         refused(client.get(f"/v1/decisions/{missing}"), 404, "not_found")
 
 
+@long_form
 def test_a_warehouse_copies_the_files(
     shared: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +236,7 @@ def test_a_warehouse_copies_the_files(
     assert named["data"] == []
 
 
+@long_form
 def test_a_compaction_loses_no_decision(
     shared: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
