@@ -170,7 +170,7 @@ OUTCOMES = st.lists(
 )
 
 
-@settings(max_examples=500 if LONG_FORM else 20)
+@settings(max_examples=500 if LONG_FORM else 12)
 @given(
     repeated_decisions(),
     OUTCOMES,
