@@ -27,6 +27,7 @@ from tests.app.child_job_steps import divided
 from tests.app.live_service import OWNER as OURS
 from tests.app.live_service import STRANGER, Service, running
 from tests.app.queue_steps import OWNER, add_dataset, change, claimed, hear_nothing, submit
+from tests.long_form import long_form
 from tests.waiting import eventually
 
 Samples = dict[tuple[str, ...], float]
@@ -177,6 +178,7 @@ def successes(db: Database) -> dict[str, float]:
     }
 
 
+@long_form
 def test_a_round_of_housekeeping_that_ends_is_recorded(db: Database, tmp_path: Path) -> None:
     assert successes(db) == {"housekeeping": 0, "backup": 0}
     stop = threading.Event()
@@ -193,6 +195,7 @@ def test_a_round_of_housekeeping_that_ends_is_recorded(db: Database, tmp_path: P
     assert successes(db)["housekeeping"] > first["housekeeping"]
 
 
+@long_form
 def test_a_complete_backup_is_recorded_and_no_other(
     service: Service, client: httpx.Client, tmp_path: Path
 ) -> None:
@@ -236,6 +239,7 @@ def test_permits_in_use_and_refused_are_counted_by_limit(settings: Settings) -> 
         assert exported(client, "rankwright_permits_in_use")["computations",] == 0
 
 
+@long_form
 def test_look_ups_of_models_that_hit_and_miss_are_counted(settings: Settings) -> None:
     with running(settings) as service:
         client = service.client(service.key())
