@@ -29,7 +29,7 @@ from app.platform.errors import Unavailable
 from app.platform.tables import DecisionSegment
 from tests.app.feedback.mortal_log import ROWS, STREAM, piece
 from tests.app.workbench import on_both
-from tests.long_form import rest
+from tests.long_form import long_form, rest
 
 COUNT = 40
 
@@ -111,6 +111,7 @@ def test_decisions_are_sealed_with_all_their_columns(bench: Bench) -> None:
     assert [row.first_sequence for row in bench.segments()] == [1, COUNT * ROWS + 1]
 
 
+@long_form
 @pytest.mark.parametrize("point", ["adopted", *rest("seal", "adopt", "segment", "sealed", None)])
 def test_a_killed_process_loses_nothing_that_it_answered(bench: Bench, point: str | None) -> None:
     url = bench.db.url.render_as_string(hide_password=False)
