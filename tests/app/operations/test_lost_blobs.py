@@ -95,19 +95,7 @@ def test_an_upload(service: Service, client: httpx.Client, harmed: Callable[[str
     assert fails_with(service, client, again) == code
 
 
-def test_an_artifact(
-    service: Service, client: httpx.Client, model_id: str, harmed: Callable[[str], str]
-) -> None:
-    dataset_id = client.get(f"/v1/models/{model_id}").json()["dataset"]["id"]
-    code = harmed("artifacts")
-    assert refused(client.get(f"/v1/models/{model_id}/artifact")) == code
-    assert refused(client.get(f"/v1/models/{model_id}/score?age=1&income=2")) == code
-    for path in ("evaluations", "batch-scores"):
-        body = {"model": model_id, "dataset_id": dataset_id}
-        assert fails_with(service, client, client.post(f"/v1/{path}", json=body)) == code
-
-
-def test_a_result_and_out_of_fold_scores(
+def test_a_result_out_of_fold_scores_and_an_artifact(
     service: Service, client: httpx.Client, model_id: str, harmed: Callable[[str], str]
 ) -> None:
     dataset_id = client.get(f"/v1/models/{model_id}").json()["dataset"]["id"]
@@ -121,3 +109,9 @@ def test_a_result_and_out_of_fold_scores(
     for format_ in ("json", "parquet"):
         url = f"/v1/models/{model_id}/out-of-fold?format={format_}"
         assert refused(client.get(url)) == code
+    assert harmed("artifacts") == code
+    assert refused(client.get(f"/v1/models/{model_id}/artifact")) == code
+    assert refused(client.get(f"/v1/models/{model_id}/score?age=1&income=2")) == code
+    for path in ("evaluations", "batch-scores"):
+        body = {"model": model_id, "dataset_id": dataset_id}
+        assert fails_with(service, client, client.post(f"/v1/{path}", json=body)) == code
