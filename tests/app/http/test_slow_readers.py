@@ -24,6 +24,7 @@ from app.http.protocol import MAX_JOINED_BYTES
 from app.http.responses import FilesResponse, StoredFile
 from app.http.server import MAX_PIECE_BYTES
 from tests.app.live_service import Service
+from tests.long_form import one_in
 from tests.waiting import patience
 
 CONTENT = bytes(range(256)) * (1 << 17)  # 32 MiB: more than the system keeps for a connection
@@ -85,7 +86,7 @@ def eventually(condition: Callable[[], bool]) -> None:
         threading.Event().wait(0.01)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", one_in(3, KINDS))
 def test_who_reads_gets_all(shared: Service, kind: str) -> None:
     with httpx.Client(base_url=shared.url) as client:
         for _ in range(2):
@@ -101,7 +102,7 @@ def test_a_head_has_no_body(shared: Service) -> None:
             assert answer.content == b""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", one_in(3, KINDS))
 def test_who_does_not_read_is_cut_off(
     shared: Service,
     kind: str,
