@@ -11,10 +11,12 @@ from app.feedback import upkeep
 from tests.app.feedback.test_api_outcomes import record, send, stored
 from tests.app.feedback.test_upkeep import decisions, keeper, settle
 from tests.app.live_service import Service
+from tests.long_form import long_form
 
 EVENT = "2026-01-02"
 
 
+@long_form
 def test_the_life_of_outcomes(service_on_both: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     service = service_on_both
     client = service.client(service.key())
