@@ -9,6 +9,7 @@ from tests.app.feedback.recording import ALIAS, UNDER, point, record, segments
 from tests.app.feedback.test_api_outcomes import send
 from tests.app.feedback.test_upkeep import keeper, settle
 from tests.app.live_service import Service
+from tests.long_form import long_form
 
 ROW = {"age": 1.0, "income": 2.0, "score 1": 0.5}
 
@@ -43,6 +44,7 @@ def test_outcomes_find_their_decisions(service: Service, scored: httpx.Client) -
     assert (total["pending"], total["unrecognised"]) == (1, 0)
 
 
+@long_form
 def test_an_erased_entity_is_in_no_answer(service: Service, scored: httpx.Client) -> None:
     answer = scored.get(f"{UNDER}/score", params=ROW | {"id": "cid", "cid": "17"})
     decision_id = answer.json()["decision_id"]
