@@ -25,7 +25,7 @@ from app.http.server import MAX_ADDRESS_BYTES, MAX_HEADER_BYTES, MAX_HEADERS
 from app.platform.errors import shown
 from tests.app.live_service import Service
 from tests.app.refusals import everything
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, one_in
 from tests.sentences import Sentences
 from tests.waiting import eventually, patience
 
@@ -308,7 +308,7 @@ SLOW = {
 }
 
 
-@pytest.mark.parametrize("name", SLOW)
+@pytest.mark.parametrize("name", one_in(3, SLOW))
 def test_who_never_comes_to_the_end(hurried: Service, key: bytes, name: str) -> None:
     assert status_of(say(hurried, [SLOW[name].replace(b"KEY", key)])) == 408
     lives(hurried)
