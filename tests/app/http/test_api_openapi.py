@@ -16,6 +16,7 @@ from app.ingest.formats import CONTENT_TYPES, CSV, JSON_ARRAY
 from app.jobs.kinds import KINDS
 from core.registry import ALGORITHMS
 from tests.app.live_service import Service, table
+from tests.long_form import long_form
 
 ROOT = Path(__file__).parents[3]
 AS_BYTES = {*CONTENT_TYPES} - {JSON_ARRAY}
@@ -421,6 +422,7 @@ def test_the_examples_hold(shared: Service, document: dict[str, Any]) -> None:
     assert client.post("/v1/keys", json=schemas["KeyRequest"]["examples"][0]).status_code == 201
 
 
+@long_form
 def test_the_document_is_compressed_once(shared: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     client = shared.client()
     plain = client.get("/openapi.json", headers={"Accept-Encoding": "identity"})
