@@ -21,6 +21,7 @@ from app.platform.errors import Unavailable
 from app.platform.metrics import UNROUTED
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import CSV, JSON, refused
+from tests.long_form import long_form
 from tests.waiting import eventually, patience
 
 MIB = 1 << 20
@@ -155,6 +156,7 @@ def test_a_body_that_does_not_fit(service: Service) -> None:
     eventually(lambda: held(service) == 0)
 
 
+@long_form
 def test_what_a_refused_body_held_is_free_again(hurried: Service) -> None:
     secret = hurried.key()
     client = hurried.client(secret)
