@@ -10,7 +10,7 @@ import threading
 from app.jobs import queue
 from app.platform.tables import Job
 from tests.app.live_service import Service
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 from tests.waiting import patience
 
 CUTS = 1000 if LONG_FORM else 40
@@ -35,6 +35,7 @@ def read_some(service: Service, secret: str, path: str, last: int, most: int) ->
     return answer[at + 4 :][:most]
 
 
+@long_form
 def test_cut_again_and_again_there_is_no_gap_and_no_repeat(service: Service) -> None:
     secret = service.key()
     client = service.client(secret)
