@@ -19,6 +19,7 @@ from app.platform.sql import Session
 from app.platform.tables import Dataset, DatasetStatus, Job, JobState, Measurement, Model
 from core.errors import InvalidData, InvalidParameter
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 
@@ -162,6 +163,7 @@ def test_unknown_errors_keep_their_text_to_the_log() -> None:
     assert "secret" not in str(problem)
 
 
+@long_form
 @on_both
 def test_a_deadlock_as_a_job_ends_writes_everything_once(bench: Workbench) -> None:
     bench.submit(bench.ready(breast_cancer()).id)
