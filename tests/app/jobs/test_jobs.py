@@ -72,46 +72,16 @@ class TestGet:
 
 
 class TestList:
-    def test_pages_are_newest_first_and_meet_without_gap_or_overlap(self, db: Database) -> None:
-        ids = [submit(db).id for _ in range(7)]
-        submit(db, owner="eve")
-        found: list[str] = []
-        after = None
-        while True:
-            page = db.reading(jobs.list_page, OWNER, limit=3, after=after)
-            found += [job.id for job in page.data]
-            submit(db)  # newer than everything on the pages to come
-            if not page.has_more:
-                break
-            after = page.next
-        assert page.next is None
-        assert found == ids[::-1]
-
     def test_equal_times_are_told_apart_by_id(self, db: Database) -> None:
         ids = [submit(db).id for _ in range(4)]
+        submit(db, owner="eve")
         for id_ in ids:
             change(db, id_, created_at=1000.25)
         first = db.reading(jobs.list_page, OWNER, limit=2)
+        change(db, submit(db).id, created_at=2000.5)  # newer than everything on the page to come
         second = db.reading(jobs.list_page, OWNER, limit=2, after=first.next)
         assert [job.id for job in first.data + second.data] == ids[::-1]
-
-    def test_filters(self, db: Database) -> None:
-        dataset_id = new_id("ds")
-        ingest = submit(db, kind="ingest", dataset_id=dataset_id, priority=2)
-        running, asked, queued = submit(db, priority=1), submit(db, priority=1), submit(db)
-        finish(db, claimed(db))
-        claimed(db), claimed(db)
-        db.writing(jobs.cancel, OWNER, asked.id)
-
-        def ids(**filters: Any) -> list[str]:
-            return [job.id for job in db.reading(jobs.list_page, OWNER, **filters).data]
-
-        assert ids(kind="ingest") == ids(dataset_id=dataset_id) == [ingest.id]
-        assert ids(state="succeeded") == [ingest.id]
-        assert ids(state="running") == [running.id]
-        assert ids(state="cancelling") == [asked.id]
-        assert ids(state="queued") == [queued.id]
-        assert ids(state="queued", kind="ingest") == ids(dataset_id=new_id("ds")) == []
+        assert (second.has_more, second.next) == (False, None)
 
     @pytest.mark.parametrize(
         "filters",
@@ -304,13 +274,11 @@ class TestEvents:
         }
         assert [event.at for event in events] == sorted(event.at for event in events)
 
-    @pytest.mark.parametrize(
-        "bounds", [{"after": -1}, {"after": 2**63}, {"limit": 0}, {"limit": 201}]
-    )
-    def test_bad_bounds(self, db: Database, bounds: dict[str, Any]) -> None:
+    def test_bad_bounds(self, db: Database) -> None:
         job = submit(db)
-        with pytest.raises(Invalid, match=f"got {next(iter(bounds.values()))}"):
-            db.reading(jobs.events, OWNER, job.id, **bounds)
+        for name, value in (("after", -1), ("after", 2**63), ("limit", 0), ("limit", 201)):
+            with pytest.raises(Invalid, match=f"got {value}"):
+                db.reading(jobs.events, OWNER, job.id, **{name: value})
 
     def test_states_of_many_jobs_in_one_look(self, db: Database) -> None:
         first, second = submit(db), submit(db)
