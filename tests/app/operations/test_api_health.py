@@ -131,18 +131,6 @@ def test_each_dependency_that_is_away_is_in_health_and_metrics(
                 eventually(lambda: away() == (set(), set(), 200))
 
 
-def test_it_is_ready_without_broker_and_workers_as_scores_are_answered(service: Service) -> None:
-    client = service.client(service.key())
-    service.train(client, service.upload(client))
-    assert client.get("/v1/models/churn/score?age=1&income=1").status_code == 200
-    assert client.get("/health/ready").status_code == 200
-    staffed = client.get("/health/staffed")
-    parts = staffed.json()["parts"]
-    assert staffed.status_code == 503
-    assert {name for name, part in parts.items() if not part["ok"]} == WORKS
-    assert "unavailable" in parts["broker"]["detail"]
-
-
 @long_form
 def test_it_answers_while_requests_hold_every_thread_and_connection(settings: Settings) -> None:
     with ExitStack() as stack:
@@ -250,6 +238,7 @@ def test_an_api_does_not_begin_on_a_file_that_may_not_be_written(
         create_app(Settings(state_dir=tmp_path, database_url=SecretStr(url)))
 
 
+@long_form
 def test_an_api_with_models_is_ready_once_it_can_score_at_once(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
