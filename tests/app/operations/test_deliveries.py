@@ -47,7 +47,7 @@ from app.webhooks.secrets import new_secret
 from app.webhooks.sending import Sender
 from tests.app.operations import mortal
 from tests.app.webhooks.receivers import Receiver, status
-from tests.long_form import DATABASES, rest
+from tests.long_form import DATABASES, long_form, rest
 from tests.waiting import eventually, patience
 
 OWNER = "ada"
@@ -386,7 +386,7 @@ def test_two_dispatchers_send_each_delivery_once(
     db: Database, settings: Settings, receiver: Receiver
 ) -> None:
     ids = [hook(db, settings, receiver.url) for _ in range(3)]
-    sent = [event(db, *ids) for _ in range(20)]
+    sent = [event(db, *ids) for _ in range(8)]
     couriers = [patient(db, settings) for _ in range(3)]
     threads = [threading.Thread(target=deliver, args=(each,)) for each in couriers]
     for thread in threads:
@@ -531,6 +531,7 @@ def test_an_outage_of_the_database_while_an_outcome_is_written(
     assert receiver.ids() == [sent]
 
 
+@long_form
 def test_an_idle_dispatcher_reads_one_row_of_an_index(db: Database, settings: Settings) -> None:
     id_ = hook(db, settings, "http://127.0.0.1:9/")
     for _ in range(300):
