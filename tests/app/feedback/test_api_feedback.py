@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import threading
 from typing import Any
 
 import httpx
@@ -13,8 +12,7 @@ import pytest
 import rankwright
 from sqlalchemy import select, update
 
-from app.feedback import compaction, repository
-from app.operations.housekeeping import Housekeeper
+from app.feedback import repository
 from app.platform.tables import AuditEntry, DecisionSegment, Model
 from tests.app.feedback.recording import ALIAS, FEEDBACK, UNDER, point, record, segments
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
@@ -234,35 +232,6 @@ def test_a_warehouse_copies_the_files(
     assert after is not None
     named = client.get("/v1/decision-files", params={"name": "churn", "alias": "none"}).json()
     assert named["data"] == []
-
-
-@long_form
-def test_a_compaction_loses_no_decision(
-    shared: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of segments with several batches each, one begins with a repetition of what another has."""
-    monkeypatch.setattr(compaction, "COMPACTED_ROWS", 30)
-    monkeypatch.setattr(compaction, "MAX_ROWS_AT_ONCE", 4)
-    record(client)
-    for segment in segments(shared):
-        shared.context.db.writing(repository.finish_segment, OWNER, segment.id)
-    made: dict[str, float] = {}
-    for requests in (["first"], ["first", "second"], ["third"]):
-        for key in requests:
-            rows = [ROW | {"age": len(key) + number} for number in range(10)]
-            headers = {"Idempotency-Key": key}
-            asked = client.post(f"{UNDER}/score", json={"rows": rows}, headers=headers)
-            answer = asked.json()
-            made |= dict(zip(answer["decision_ids"], answer["scores"], strict=True))
-        segments(shared)
-    assert len(made) == 30
-    Housekeeper(shared.context.db, shared.blobs, shared.settings, threading.Event()).round()
-    newest = [row for row in segments(shared) if row.final_at is not None][-1]
-    file = client.get(f"/v1/decision-files/{newest.id}/content")
-    copied = pq.read_table(io.BytesIO(file.content)).column("decision_id").to_pylist()
-    assert copied == list(made)[:20]  # the third request waits for more, or for the next day
-    for decision_id, score in made.items():
-        assert client.get(f"/v1/decisions/{decision_id}").json()["score"] == score
 
 
 def test_bad_questions_about_files(client: httpx.Client) -> None:

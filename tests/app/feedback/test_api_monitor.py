@@ -19,7 +19,6 @@ from tests.app.feedback.simulator import (
     MONDAY,
     WEEK,
     Simulator,
-    age_datasets,
     draw,
     feedback,
     table,
@@ -298,36 +297,6 @@ def alarm_value(monitor: Any) -> float:
     ]
     value: float = tests[-1]["window"]["value"]
     return value
-
-
-@long_form
-def test_the_shadow_model_is_compared_and_shown(service: Service, client: httpx.Client) -> None:
-    model_id = train(service, client, 2000)
-    path = "/v1/models/m/aliases/live/shadow"
-    assert client.get(path).json()["comparison"] is None
-    simulator = simulate(service, flag_share=0.2)
-    simulator.put_settings(feedback(shadow=model_id))
-    age_datasets(service.context.db)
-    for number in (1, 2):
-        simulator.week(number, 400)
-    run_monitor(service)
-    found = client.get(path).json()
-    assert (found["shadow"], found["champion_id"], found["challenger_id"]) == (model_id,) * 3
-    assert (found["tolerance"], found["comparison"]["difference"]) == (0.01, 0.0)
-    assert found["comparison"]["further_rows"] is not None
-    assert found["swap"]["both"]["rows"] > 0
-    assert found["tests"][-1]["period_start"] == "2024-12-30T00:00:00.000Z"
-    assert {
-        one["family"] for each in client.get(PATH).json()["periods"] for one in each["tests"]
-    } == {
-        "unlabelled",
-        "ranking",
-        "calibration",
-        "guarantee",
-    }
-    stranger = service.client(service.key(STRANGER))
-    refused(stranger.get(path), 404, "not_found")
-    refused(service.client(service.key(scopes=["score"])).get(path), 403, "forbidden")
 
 
 def test_the_dispatcher_queues_the_jobs_of_due_tests(

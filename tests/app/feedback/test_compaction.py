@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -23,10 +22,10 @@ from app.platform.database import Database
 from app.platform.failpoints import FailpointError
 from app.platform.settings import Settings
 from app.platform.tables import BlobEntry, DecisionSegment, Erasure
-from tests.app.feedback.mortal_log import ROWS, STREAM, keep_house, piece
+from tests.app.feedback.mortal_log import ROWS, STREAM, piece
 from tests.app.feedback.test_log import Bench
 from tests.app.workbench import on_both
-from tests.long_form import LONG_FORM, long_form, one_in, rest
+from tests.long_form import LONG_FORM, one_in
 
 OWNER = STREAM.owner
 DAY = 86_400.0
@@ -281,20 +280,6 @@ def test_a_process_that_ends_at_a_step_loses_nothing(
     bench.compact()
     assert bench.scores() == wanted
     assert sorted(copied + bench.copied(after)[0]) == wanted
-    assert len(bench.segments()) == 2
-
-
-@long_form
-@pytest.mark.parametrize("point", ["adopted", *rest("adopt", "rewrite", "rewritten")])
-def test_a_killed_process_is_continued(bench: Kept, point: str) -> None:
-    wanted = bench.sealed(bench.log(), 0, 3, 6) + bench.sealed(bench.log(), 50, 53)
-    bench.age()
-    url = bench.db.url.render_as_string(hide_password=False)
-    assert keep_house(bench.folder, url, f"{point}=kill@2") == -signal.SIGKILL
-    assert bench.scores() == wanted
-    bench.keeper().round()
-    assert bench.scores() == wanted
-    assert sorted(bench.copied()[0]) == wanted
     assert len(bench.segments()) == 2
 
 

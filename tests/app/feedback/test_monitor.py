@@ -341,7 +341,9 @@ def test_another_model_begins_another_term_and_versions_are_apart(
     assert made[1]["expected"] != made[0]["expected"]
 
 
-def test_outcomes_of_entities_silence_and_duplicates(bench: Workbench, world: World) -> None:
+def test_outcomes_of_entities_silence_duplicates_and_the_horizon(
+    bench: Workbench, world: World
+) -> None:
     simulator = world(rows=2000)
     rule: Any = {"horizon_days": 30.0, "silence": "negative", "attribute": "last_before_event"}
     simulator.put_settings(feedback(outcome=rule))
@@ -356,23 +358,13 @@ def test_outcomes_of_entities_silence_and_duplicates(bench: Workbench, world: Wo
         event_at=MONDAY + 2 * WEEK,
         entities=True,
     )
+    # What is known after the horizon is not used.
+    late = [id_ for id_, y in zip(ids, rows.y, strict=True) if not y][:50]
+    known_at, event_at = MONDAY + WEEK + 31 * DAY, MONDAY + 2 * WEEK
+    simulator.know(late, [True] * len(late), known_at, event_at=event_at, entities=True)
     run_monitor(bench)
     found = made_tests(bench.db, "ranking")[0].found
     assert (found["rows"], found["known"], found["positives"]) == (800, 800, len(positive))
-
-
-def test_outcomes_that_are_known_after_the_horizon_are_not_used(
-    bench: Workbench, world: World
-) -> None:
-    simulator = world(rows=2000)
-    simulator.put_settings(feedback())
-    rows = draw(simulator.rng, 400)
-    ids = simulator.decide(MONDAY, rows)
-    on_time = MONDAY + WEEK + 29 * DAY
-    simulator.know(ids[:100], rows.y[:100].tolist(), on_time)
-    simulator.know(ids[100:], rows.y[100:].tolist(), on_time + 2 * DAY)
-    run_monitor(bench)
-    assert made_tests(bench.db, "ranking")[0].found["known"] == 100
 
 
 @on_both

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,11 @@ from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.jobs.kinds import Claim
 from app.jobs.schemas import Job as Shown
-from app.operations.housekeeping import Housekeeper
 from app.operations.sweeping import sweep
 from app.platform.blobs import BlobKey, FolderStore
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, Invalid, LeaseLost, NotFound
 from app.platform.settings import Settings
-from app.platform.tables import JobState
 from tests.app.child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
 from tests.app.queue_steps import (
     OWNER,
@@ -294,21 +291,6 @@ class TestSweep:
         assert sweep(db, blobs, grace) == 1
         assert not blobs.path(key).exists()
         assert len(of(db, job)) == 2
-
-    @long_form
-    def test_parts_of_jobs_long_ended_go(self, db: Database, tmp_path: Path) -> None:
-        old = divided(db, 2)
-        stopping = claimed(db)
-        db.writing(jobs.cancel, OWNER, old.id)
-        going_on = divided(db, 1)
-        change(db, old.id, finished_at=1.0)
-        tidy_up = Housekeeper(db, FolderStore(tmp_path), SETTINGS, threading.Event()).round
-        tidy_up()
-        assert [part.id for part in of(db, old)] == [stopping.job_id]
-        db.writing(queue.fail, stopping, None, state=JobState.CANCELLED)
-        tidy_up()
-        assert of(db, old) == []
-        assert len(of(db, going_on)) == 1
 
 
 class _Died(Exception):

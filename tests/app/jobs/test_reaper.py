@@ -96,14 +96,6 @@ class TestLostLease:
             else:
                 assert not_before == 0.0
 
-    @long_form
-    def test_by_the_default_lease_no_loss_waits(self, db: Database) -> None:
-        job = submit(db, Settings(job_max_attempts=9))
-        for _ in range(6):
-            claimed(db)
-            hear_nothing(db)
-            assert Reaper(db, Settings()).reap().requeued == [job.id]
-
     def test_it_fails_once_attempts_are_spent(self, db: Database, reaper: Reaper) -> None:
         job = submit(db, Settings(job_max_attempts=1), kind="ingest")
         dataset = add_dataset(db, job.id)

@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.jobs import queue, queue_repository, repository
+from app.jobs import queue, repository
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.jobs.kinds import Claim
-from app.platform import failpoints
 from app.platform.database import Database
 from app.platform.errors import LeaseLost
-from app.platform.failpoints import FailpointError
 from app.platform.settings import Settings
 from tests.app.queue_steps import (
     OWNER,
@@ -208,25 +206,3 @@ def test_a_cancelled_job_does_not_come_back(db: Database) -> None:
     claim = running(db)
     db.writing(jobs.cancel, OWNER, claim.job_id)
     assert db.writing(queue.give_way, claim) == "cancelled"
-
-
-@long_form
-@pytest.mark.parametrize("point", ["request_yield", "yield"])
-def test_what_breaks_off_before_its_commit_has_no_effect(
-    db: Database, monkeypatch: pytest.MonkeyPatch, point: str
-) -> None:
-    staff(db)
-    claim = running(db)
-    submit(db, owner="bob")
-    monkeypatch.setattr(failpoints, "armed", failpoints.parse(f"{point}=raise"))
-    if point == "request_yield":
-        with pytest.raises(FailpointError):
-            Reaper(db, SETTINGS).reap()
-        assert not db.reading(queue.poll_requests, claim).give_way
-    Reaper(db, SETTINGS).reap()
-    assert db.reading(queue.poll_requests, claim).give_way
-    if point == "yield":
-        with pytest.raises(FailpointError):
-            db.writing(queue.give_way, claim)
-        assert db.reading(queue_repository.requests, claim.job_id, claim.token) is not None
-    assert db.writing(queue.give_way, claim) == "queued"

@@ -11,7 +11,6 @@ from pathlib import Path
 from app.operations import seal_repository
 from app.operations.audit_seals import Sealer
 from app.operations.deliveries import Courier
-from app.operations.scheduling import Scheduler
 from app.platform import audit_keys, failpoints
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
@@ -43,12 +42,6 @@ def deliver(url: str, keys: Path) -> None:
     courier = Courier(Database(url), settings, sender)
     while courier.start_due():
         courier.wait(patience())
-
-
-def run_schedules(url: str, connections: Path, blobs: Path) -> None:
-    """Run the schedules that are due."""
-    settings = Settings(connections_file=connections)
-    Scheduler(Database(url), FolderStore(blobs), settings).run_due()
 
 
 def seal(url: str, folder: Path, seconds: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,12 +31,9 @@ from app.platform.tables import (
     Schedule,
 )
 from app.schedules import due_repository
-from tests.app.operations import mortal
 from tests.app.queue_steps import OWNER, add_dataset
-from tests.long_form import DATABASES, long_form
 from tests.waiting import eventually
 
-on_both = pytest.mark.parametrize("database_url", DATABASES, indirect=True)
 ISSUER = "https://login.example"
 SOURCE = {"kind": "object", "connection": "exports", "url": "s3://exports/people.csv"}
 
@@ -244,22 +240,6 @@ def test_any_number_of_dispatchers_run_each_due_time_once(
         pass
     assert sum(queued) == len(refreshes(db)) == len(ids)
     assert len({found(db, id_).last_dataset_id for id_ in ids}) == len(ids)
-
-
-@long_form
-@on_both
-def test_a_dispatcher_that_is_killed_before_the_commit_leaves_one_run(
-    db: Database, database_url: str, scheduler: Scheduler, connections: Path
-) -> None:
-    id_ = schedule(db)
-    due_at = found(db, id_).due_at
-    given = database_url, connections, connections.parent / "blobs"
-    assert mortal.work("schedule=kill", mortal.run_schedules, *given) == -signal.SIGKILL
-    assert (refreshes(db), found(db, id_).due_at) == ([], due_at)
-    # PostgreSQL takes a moment to notice the death, and holds the row's lock until then
-    eventually(scheduler.run_due)
-    assert scheduler.run_due() == 0
-    assert len(refreshes(db)) == 1
 
 
 def test_an_error_of_one_schedule_is_recorded_and_stops_no_other(
