@@ -21,32 +21,6 @@ def client(small: Service) -> httpx.Client:
 
 
 @pytest.mark.parametrize(
-    ("query", "code", "words"),
-    [
-        ("age=1&income=2", None, []),
-        ("income=2", "absent_feature", ["feature 'age' is absent"]),
-        ("age=1&income=2&x=1", "unknown_feature", ["feature 'x' is unknown", "age, income"]),
-        (
-            "age=old&income=2",
-            "invalid_feature_value",
-            ["feature 'age' must be a finite number, got 'old'"],
-        ),
-        ("age=1&age=1&income=2", "duplicate_feature", ["feature 'age' must be given once"]),
-        ("age=NaN&income=2", "invalid_feature_value", ["'NaN'"]),
-    ],
-)
-def test_scores(
-    client: httpx.Client, model_id: str, query: str, code: str | None, words: list[str]
-) -> None:
-    answer = client.get(f"/v1/models/{model_id}/score?{query}")
-    if code is None:
-        assert answer.status_code == 200  # `score 1` had missing values in training
-    else:
-        problem = refused(answer, 422, code, *words)
-        assert "old" not in problem["instance"]
-
-
-@pytest.mark.parametrize(
     "body",
     [
         "[]",

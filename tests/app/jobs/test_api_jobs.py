@@ -77,28 +77,7 @@ def test_lists_show_training_unless_asked(service: Service, client: httpx.Client
     assert client.get("/v1/jobs?state=resting").status_code == 422
 
 
-def test_cancelling(service: Service, client: httpx.Client) -> None:
-    dataset_id = service.upload(client)
-    queued = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
-    answer = client.post(f"/v1/jobs/{queued}/cancel")
-    assert (answer.status_code, answer.json()["state"]) == (202, "cancelled")
-    assert client.post(f"/v1/jobs/{queued}/cancel").status_code == 200
-
-    running_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
-    claim = service.context.db.writing(queue.claim, service.settings, "w")
-    assert claim is not None
-    assert client.get(f"/v1/jobs/{running_id}").json()["state"] == "running"
-    answer = client.post(f"/v1/jobs/{running_id}/cancel")
-    assert (answer.status_code, answer.json()["state"]) == (202, "cancelling")
-    assert client.post(f"/v1/jobs/{running_id}/cancel").status_code == 200
-    assert [j["id"] for j in client.get("/v1/jobs?state=cancelling").json()["data"]] == [running_id]
-
-    done = service.train(client, dataset_id)["id"]
-    answer = client.post(f"/v1/jobs/{done}/cancel")
-    assert (answer.status_code, answer.json()["code"]) == (409, "job_finished")
-
-
-def test_ending_early(service: Service, client: httpx.Client) -> None:
+def test_ending_early_and_cancelling(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client)
     job_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
     keep = f"/v1/jobs/{job_id}/cancel?keep=true"
@@ -116,12 +95,21 @@ def test_ending_early(service: Service, client: httpx.Client) -> None:
     assert answer.json()["keep_requested_at"] is not None
     assert client.post(keep).status_code == 200
     # Who wants nothing of it after all may still cancel.
-    assert client.post(f"/v1/jobs/{job_id}/cancel").json()["state"] == "cancelling"
+    cancel = f"/v1/jobs/{job_id}/cancel"
+    answer = client.post(cancel)
+    assert (answer.status_code, answer.json()["state"]) == (202, "cancelling")
+    assert client.post(cancel).status_code == 200
+    assert [j["id"] for j in client.get("/v1/jobs?state=cancelling").json()["data"]] == [job_id]
     answer = client.post(keep)
     assert (answer.status_code, answer.json()["code"]) == (409, "job_cancelling")
+    queued = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
+    answer = client.post(f"/v1/jobs/{queued}/cancel")
+    assert (answer.status_code, answer.json()["state"]) == (202, "cancelled")
+    assert client.post(f"/v1/jobs/{queued}/cancel").status_code == 200
     done = service.train(client, dataset_id)["id"]
-    answer = client.post(f"/v1/jobs/{done}/cancel?keep=true")
-    assert (answer.status_code, answer.json()["code"]) == (409, "job_finished")
+    for query in ("", "?keep=true"):
+        answer = client.post(f"/v1/jobs/{done}/cancel{query}")
+        assert (answer.status_code, answer.json()["code"]) == (409, "job_finished")
 
 
 def test_retrying(service: Service, client: httpx.Client) -> None:

@@ -90,18 +90,6 @@ def examined(settings: Settings, **given: Any) -> dict[str, Finding]:
 
 
 @long_form
-def test_the_doctor_examines_the_bucket(in_bucket: Service, bucket_server: BucketServer) -> None:
-    api = in_bucket.client(in_bucket.key())
-    in_bucket.train(api, in_bucket.upload(api))
-    found = examined(in_bucket.settings)
-    for part in ("bucket", "blob cache", "blobs", "orphans"):
-        assert found[part].level == Level.OK, found[part]
-    key = next(iter(bucket_server.objects()))
-    bucket_server.add(key)
-    assert examined(in_bucket.settings)["blobs"].level == Level.FAIL
-
-
-@long_form
 def test_the_doctor_names_a_bucket_that_cannot_be_used(
     in_bucket: Service, bucket_server: BucketServer
 ) -> None:
