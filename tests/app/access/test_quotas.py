@@ -94,7 +94,7 @@ def test_a_retry_is_a_job_like_any_other(db: Database, sentences: Sentences) -> 
 
 def test_bytes_are_counted_by_rows(db: Database, sentences: Sentences) -> None:
     add_dataset(db, bytes=100, table_bytes=50)
-    add_dataset(db, bytes=7)
+    add_dataset(db, bytes=7, deleted_at=1.0)  # in the trash
     add_dataset(db, bytes=1000, owner="bob")
     with db.read() as session:
         assert repository.stored_bytes(session, OWNER) == 157

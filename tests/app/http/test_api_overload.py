@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import re
 import resource
 import socket
 from collections import Counter
@@ -18,12 +17,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.access import repository as quotas
 from app.http.limits import FairSemaphore
 from app.platform import failpoints, processes, resources
 from app.platform.errors import TooMany, Unavailable
 from app.platform.settings import Settings
-from app.platform.tables import Dataset
 from tests.app.live_service import OWNER, STRANGER, Service, running, table
 from tests.app.refusals import CSV, everything, job, refused
 from tests.long_form import long_form
@@ -53,28 +50,6 @@ def upload(client: httpx.Client, body: bytes = BODY, *, key: str | None = None) 
     params = {"label": "left", "positive": "yes"}
     headers = CSV if key is None else CSV | {"Idempotency-Key": key}
     return client.post("/v1/datasets", params=params, content=body, headers=headers)
-
-
-@long_form
-def test_bytes_are_counted_until_they_are_deleted(tight: Service, client: httpx.Client) -> None:
-    kept = tight.upload(client, BODY.decode())
-    with tight.context.db.read() as session:
-        dataset = session.get_one(Dataset, kept)
-        stored = quotas.stored_bytes(session, dataset.owner)
-    files = [tight.blobs.path(key or "") for key in (dataset.upload_key, dataset.table_key)]
-    assert stored == sum(file.stat().st_size for file in files)
-    body = BODY + b"\n" * (QUOTA_BYTES - stored)
-    before = everything(tight)
-    for key in (None, "large"):
-        problem = refused(upload(client, body, key=key), 429, "quota_exceeded")
-        (quota,) = problem["errors"]
-        assert (quota["quota"], quota["limit"]) == ("bytes", QUOTA_BYTES)
-        assert re.findall(r"\d+", problem["detail"])[:2] == [str(QUOTA_BYTES), str(stored)]
-    assert everything(tight) == before
-    assert client.delete(f"/v1/datasets/{kept}").status_code == 204
-    refused(upload(client, body), 429, "quota_exceeded", "the trash")
-    assert client.delete(f"/v1/trash/{kept}").status_code == 204
-    assert upload(client, body).status_code == 202
 
 
 @contextmanager
