@@ -22,7 +22,6 @@ from tests.app.feedback.recording import FEEDBACK, UNDER, point, record, recorde
 from tests.app.live_service import Service
 from tests.app.score_formats import ARROW, CSV, FEATURES, NDJSON, PARQUET, answering, bodies, draw
 from tests.app.score_formats import headers as headers_of
-from tests.long_form import long_form
 
 ROWS = draw(50, seed=1)
 BODIES = bodies(ROWS)
@@ -195,24 +194,6 @@ def test_other_protocols_are_recorded(shared: Service, client: httpx.Client, bef
         assert {(row["flag"], row["propensity"]) for row in found} <= {(True, 1.0), (False, None)}
 
 
-@long_form
-def test_open_inference_is_recorded(shared: Service, client: httpx.Client, before: int) -> None:
-    inputs = [
-        {"name": "age", "shape": [2, 1], "datatype": "FP64", "data": [0.5, 1.5]},
-        {"name": "balance", "shape": [2, 1], "datatype": "FP64", "data": [0.5, 1.5]},
-        {"name": "plan", "shape": [2, 1], "datatype": "BYTES", "data": ["x", "a,b"]},
-        {"name": "member", "shape": [2, 1], "datatype": "BOOL", "data": [True, False]},
-        {"name": "since", "shape": [2, 1], "datatype": "BYTES", "data": ["2024-02-15"] * 2},
-    ]
-    answer = client.post("/oip/v2/models/churn@live/infer", json={"inputs": inputs})
-    assert answer.status_code == 200, answer.text
-    outputs = {each["name"]: each["data"] for each in answer.json()["outputs"]}
-    found = recorded(shared, before)
-    assert [row["score"] for row in found] == outputs["score"]
-    assert [row["decision_id"] for row in found] == outputs["decision_id"]
-    assert [row["flag"] for row in found] == outputs["review"]
-
-
 def test_only_scores_of_the_alias_are_decisions(
     shared: Service, client: httpx.Client, before: int, model_id: str
 ) -> None:
@@ -298,20 +279,6 @@ def test_lenders_explore_among_the_flagged(
         assert not row["explored"] or row["flag"]
     assert any(row["explored"] for row in found)
     assert not all(row["explored"] for row in found if row["flag"])
-
-
-@long_form
-def test_an_alias_without_a_guarantee_has_no_flags(
-    shared: Service, client: httpx.Client, before: int, model_id: str
-) -> None:
-    point(client, model_id, guarantee=None)
-    answer = client.post(
-        f"{UNDER}/score", json={"rows": [{n: ROWS[0][n] for n in FEATURES}]}
-    ).json()
-    assert "flags" not in answer
-    assert answer["reviews"] == [False]
-    (found,) = recorded(shared, before)
-    assert found["flag"] is found["threshold"] is found["propensity"] is None
 
 
 def test_scoring_continues_when_the_disk_is_full(

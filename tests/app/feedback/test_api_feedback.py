@@ -181,6 +181,7 @@ def test_a_decision_is_read(shared: Service, client: httpx.Client, versions: lis
     rows = {"rows": [ROW | {"cid": "c1"}, ROW | {"cid": "c2", "score 1": None}]}
     headers = {"Idempotency-Key": "once"}
     scored = client.post(f"{UNDER}/score", params={"id": "cid"}, json=rows, headers=headers).json()
+    assert ("flags" in scored, scored["reviews"]) == (False, [False] * 2)  # without a guarantee
     segments(shared)
     for k in range(2):
         body = client.get(f"/v1/decisions/{scored['decision_ids'][k]}").json()

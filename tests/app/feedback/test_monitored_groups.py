@@ -210,6 +210,10 @@ def test_protected_columns_are_recorded_by_every_way_to_score(
             for name, (datatype, value) in values.items()
         ]
         answer = client.post("/oip/v2/models/churn@live/infer", json={"inputs": inputs})
+        outputs = {each["name"]: each["data"] for each in answer.json()["outputs"]}
+        (row,) = recorded(service, before)
+        made = row["score"], row["decision_id"], row["flag"]
+        assert made == tuple(outputs[name][0] for name in ("score", "decision_id", "review"))
     assert answer.is_success, answer.text
     assert [sex for sex, _ in kept(service, before)] == sexes
 

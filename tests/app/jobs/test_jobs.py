@@ -276,9 +276,15 @@ class TestEvents:
 
     def test_bad_bounds(self, db: Database) -> None:
         job = submit(db)
-        for name, value in (("after", -1), ("after", 2**63), ("limit", 0), ("limit", 201)):
-            with pytest.raises(Invalid, match=f"got {value}"):
-                db.reading(jobs.events, OWNER, job.id, **{name: value})
+        wrong: list[dict[str, Any]] = [
+            {"after": -1},
+            {"after": 2**63},
+            {"limit": 0},
+            {"limit": 201},
+        ]
+        for bounds in wrong:
+            with pytest.raises(Invalid, match=f"got {next(iter(bounds.values()))}"):
+                db.reading(jobs.events, OWNER, job.id, **bounds)
 
     def test_states_of_many_jobs_in_one_look(self, db: Database) -> None:
         first, second = submit(db), submit(db)
