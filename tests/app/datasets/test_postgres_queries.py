@@ -306,6 +306,28 @@ def tables(source: Source) -> None:
     )
 
 
+@long_form
+@pytest.mark.usefixtures("tables")
+def test_check_of_a_query(source: Source) -> None:
+    """It runs nothing, finds errors of the SQL and of permissions, and names a table that the role could change."""
+    types = {"least": "integer", "day": "date"}
+    sql = "SELECT id, 1 / (id - id) AS never FROM visible WHERE id > $1 AND $2 < now()"
+    assert check_query(source.query(sql, types), Step()) is None
+    for sql, code in (
+        ("SELECT * FROM accounts", "source_forbidden"),
+        ("SELECT * FROM no_such_table", "source_not_found"),
+        ("SELEC", "source_query_failed"),
+    ):
+        with pytest.raises(SourceError) as caught:
+            check_query(source.query(sql), Step())
+        assert caught.value.code == code
+    source.run("GRANT UPDATE ON visible TO reader")
+    try:
+        assert check_query(source.query("SELECT id FROM visible"), Step()) == "public.visible"
+    finally:
+        source.run("REVOKE UPDATE ON visible FROM reader")
+
+
 @pytest.mark.usefixtures("tables")
 def test_errors_of_a_query(source: Source, tmp_path: Path) -> None:
     """Each has a code; a message names the condition, and has no value of a row. Nothing is changed."""

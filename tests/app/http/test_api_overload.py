@@ -67,6 +67,45 @@ def sending(service: Service, owner: str = OWNER) -> Iterator[None]:
     eventually(lambda: service.context.uploads.taken == taken)
 
 
+@long_form
+def test_every_door_to_the_queue_keeps_the_quota(tight: Service, client: httpx.Client) -> None:
+    dataset_id = tight.upload(client, BODY.decode())
+    model_id = tight.train(client, dataset_id)["output"]["id"]
+    cancelled = client.post("/v1/jobs", json=job(dataset_id)).json()["id"]
+    client.post(f"/v1/jobs/{cancelled}/cancel")
+    first = upload(client, key="one")
+    assert first.status_code == 202
+    assert client.post("/v1/jobs", json=job(dataset_id)).status_code == 202
+    before = everything(tight)
+    on = {"model": model_id, "dataset_id": dataset_id}
+    for answer in (
+        upload(client),
+        upload(client, key="two"),
+        client.post("/v1/jobs", json=job(dataset_id)),
+        client.post(f"/v1/jobs/{cancelled}/retry"),
+        client.post("/v1/evaluations", json=on),
+        client.post("/v1/batch-scores", json=on),
+        client.post(
+            "/v1/comparisons", json={"models": [model_id, "churn"], "dataset_id": dataset_id}
+        ),
+    ):
+        if answer.status_code == 422:  # a model is compared with others alone
+            continue
+        problem = refused(answer, 429, "quota_exceeded", "at most 2 queued jobs; this one has 2")
+        assert problem["errors"][0]["quota"] == "queued_jobs"
+        assert int(answer.headers["Retry-After"]) > 0
+    assert everything(tight) == before
+    metrics = client.get("/metrics").text.splitlines()
+    assert 'rankwright_owners_at_quota{quota="queued_jobs"} 1.0' in metrics
+    lane = 'rankwright_queue_oldest_seconds{kind="ingest",priority="normal"}'
+    oldest = next(line for line in metrics if line.startswith(lane))
+    assert float(oldest.split()[1]) > 0
+    replay = upload(client, key="one")
+    assert (replay.status_code, replay.headers["Idempotent-Replayed"]) == (202, "true")
+    stranger = tight.client(tight.key(STRANGER))
+    assert upload(stranger).status_code == 202
+
+
 def test_an_upload_too_many_is_refused_before_it_is_sent(
     tight: Service, client: httpx.Client
 ) -> None:
