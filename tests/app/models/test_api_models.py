@@ -83,9 +83,9 @@ def test_the_curve_thinned_and_whole(world: tuple[httpx.Client, str]) -> None:
     assert not thin["exact"]
     assert len(thin["points"]) <= 10
     assert all(point in whole["points"] for point in thin["points"])
-    text = client.get(f"{address}?format=csv")
-    assert text.headers["Content-Type"] == "text/csv; charset=utf-8"
-    rows = list(csv.DictReader(io.StringIO(text.text)))
+    answer = client.get(f"{address}?format=csv")
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert [(float(row["fpr"]), float(row["tpr"])) for row in rows] == [
         (point["fpr"], point["tpr"]) for point in whole["points"]
     ]

@@ -160,8 +160,8 @@ def test_the_rows_of_a_dataset(
     with shared.context.db.write():  # this blocks SQLite's only writer: reading does not wait
         found = client.post(f"{PATH}/validate", json=asked)
     assert (found.status_code, found.json()) == (200, {"valid": True})
-    bad = client.post(f"{PATH}/validate", json=asked | {"model": "nobody"})
-    refused(bad, 404, "not_found", "/model")
+    unknown = client.post(f"{PATH}/validate", json=asked | {"model": "nobody"})
+    refused(unknown, 404, "not_found", "/model")
     batch = scored(shared, client, client.post(PATH, json=asked))
     assert (batch["dataset_id"], batch["keep"]) == (dataset_id, [])
     table = result(client, batch)

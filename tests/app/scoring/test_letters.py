@@ -153,8 +153,8 @@ def test_what_is_refused(
         assert error["pointer"] == "/entries/0/letter"
         assert str(position) in error["detail"]
         sentences(error)
-    for wrong in ("", "x" * 2001, "a\0b", 3):
-        answer = put(client, entry("R1", "amount") | {"letter": wrong})
+    for text in ("", "x" * 2001, "a\0b", 3):
+        answer = put(client, entry("R1", "amount") | {"letter": text})
         assert answer.status_code == 422
         assert any("letter" in each["pointer"] for each in answer.json()["errors"])
     two = entry("R1", "amount", "One"), entry("R1", "purpose", "Two")  # a code has one letter
