@@ -170,7 +170,7 @@ class Trainer:
 
     def arm(self, faults: str) -> int:
         """Have a new process for jobs, which stops at a failpoint; return its id."""
-        self._orders.write_text(json.dumps([{"faults": faults}]))
+        self._orders.write_text(json.dumps([faults]))
         before = warm_process(self._slots)
         os.kill(before, signal.SIGKILL)
         pid: int = eventually(lambda: (now := warm_process(self._slots)) != before and now)
