@@ -30,12 +30,12 @@ def found(path: str, name: str | None = None) -> set[str]:
             "monitor_rate",
             {"core/monitoring/test_betting.py", "app/feedback/test_monitor.py"},
         ),
-        # A template: the tests of the page.
-        ("app/console/templates/job.html", None, {"app/console/test_jobs_pages.py"}),
         ("tests/core/metrics/test_curve.py", None, set()),  # there is none of this name
         ("tests/test_changed.py", None, {"test_changed.py"}),
         ("README.md", None, set()),
         *rest(
+            # A template: the tests of the page.
+            ("app/console/templates/job.html", None, {"app/console/test_jobs_pages.py"}),
             # A metric: its own tests, and those of the evaluations that show it.
             (
                 "core/metrics/ks.py",

@@ -143,6 +143,7 @@ assert importlib.metadata.version("numpy")
     assert "pandas" not in found  # scikit-learn and pyarrow would bring it, where it is installed
 
 
+@long_form
 def test_a_first_score_imports_nothing_of_numba(tmp_path: Path) -> None:
     code = """
 import sys

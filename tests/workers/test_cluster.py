@@ -185,9 +185,9 @@ def in_memory(ranker: Ranker | None = None) -> bytes:
     return save((ranker or make_stumps()).fit(CodedTable(X, names, categories), y))
 
 
+@long_form
 def test_the_bits_are_those_of_one_process(workers: Cluster, tmp_path: Path) -> None:
-    # In the short form, the test of an answer at a tick has one worker alone.
-    for n_workers in (1, 2, 4, 8) if LONG_FORM else (2,):
+    for n_workers in (1, 2, 4, 8):
         workers.grow(n_workers)
         for make in (make_stumps, make_trees, make_drawn_trees, make_layers):
             assert fit_on(workers.place, tmp_path, None, make()) == in_memory(make())

@@ -74,6 +74,7 @@ def wait_for_other(shop: Shop, job_id: str) -> None:
     eventually(lambda: shop.db.reading(jobs.find, OTHER, job_id).state == "succeeded")
 
 
+@long_form
 @pytest.mark.parametrize("url", ["sqlite_url", *rest("postgres_url")])
 def test_the_model_is_that_of_an_uninterrupted_fit(
     make_shop: MakeShop,
