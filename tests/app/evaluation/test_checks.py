@@ -8,6 +8,7 @@ import httpx
 import numpy as np
 
 from tests.app.live_service import NAMES, Service, table
+from tests.long_form import long_form
 
 CHECKS = ("ranks", "beats_baselines", "probabilities", "stable", "groups")
 
@@ -223,3 +224,55 @@ def test_a_recalibration_handles_the_findings_on_probabilities(
     _, live = overview()
     assert live["recalibrated_at"] is None
     assert live["next_step"] != "recalibrate"
+
+
+@long_form
+def test_few_new_rows_do_not_show_that_a_model_is_stable(
+    service: Service, client: httpx.Client
+) -> None:
+    """Twenty-four rows of which half have labels that the features do not tell, and as many without a change."""
+    model = service.train(client, service.upload(client, table(2_000)))["output"]["id"]
+    for differ in (True, False):
+        evaluated(service, client, model, of_regions(24, 7, differ=differ))
+        told = checks(client, model)
+        for name in ("stable", "probabilities"):
+            assert told[name]["passed"] is not True
+        if told["stable"]["passed"] is None:
+            assert told["stable"]["more_rows"] is None or told["stable"]["more_rows"] > 24
+
+
+def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(
+    service: Service, client: httpx.Client
+) -> None:
+    dataset = service.upload(client, table(600))
+    words = {}
+    for name, algorithm in {
+        "card": {"name": "scorecard"},
+        "curves": {"name": "additive", "n_pairs": 0, "max_rounds": 20},
+        "trees": {"name": "logitboost", "n_rounds": 5},
+    }.items():
+        job = service.train(client, dataset, name=name, algorithm=algorithm, baselines=True)
+        check = checks(client, job["output"]["id"])["beats_baselines"]
+        assert check["passed"] is False  # the classes differ by a linear score
+        words[name] = check["words"]
+    assert [name for name, each in words.items() if "easier to explain" in each] == ["trees"]
+    assert all("at least one of the baselines" in each for each in words.values())
+
+
+@long_form
+def test_a_recalibration_makes_earlier_evaluations_tell_nothing_of_probabilities(
+    service: Service, client: httpx.Client
+) -> None:
+    model = service.train(client, service.upload(client, table(400)))["output"]["id"]
+    first = evaluated(service, client, model, of_regions(600, 2, differ=True))
+    told = checks(client, model)["probabilities"]
+    assert (told["passed"], told["evaluation_id"]) == (False, first)
+    newer = service.upload(client, of_regions(6_000, 3, differ=True), name="for the calibration")
+    answer = client.put(f"/v1/models/{model}/calibration", json={"dataset_id": newer})
+    assert answer.status_code == 202, answer.text
+    service.work()
+    told = checks(client, model)["probabilities"]
+    assert (told["passed"], told["evaluation_id"]) == (True, None)
+    again = evaluated(service, client, model, of_regions(6_000, 4, differ=True))
+    told = checks(client, model)["probabilities"]
+    assert (told["passed"], told["evaluation_id"]) == (True, again)

@@ -14,6 +14,7 @@ from app.platform.tables import Dataset
 from tests.app.feedback.recording import point, record
 from tests.app.feedback.test_upkeep import keeper, settle
 from tests.app.live_service import STRANGER, Service
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 URL = "/v1/datasets"
@@ -342,3 +343,32 @@ def test_without_decisions_the_dataset_is_invalid_and_can_be_retried(
     pending = make(live, client)  # though they have outcomes
     assert pending["status"] == "invalid"
     assert "200 pending" in pending["errors"][0]["detail"]
+
+
+@long_form
+def test_dates_choose_the_decisions_but_not_which_one_an_outcome_belongs_to(
+    live: Service,
+) -> None:
+    client = live.client(live.key())
+    rows = people(40)
+    twice = [{**row, "day": row["day"] + 25, "age": 9.0} for row in rows[:10]]
+    backfill(live, client, [*rows, *twice])
+    outcomes(client, *({"id": r["id"], "day": 30, "label": i % 2} for i, r in enumerate(rows)))
+    made = make(live, client, since="2026-01-01", until="2026-01-21T00:00:00Z")
+    # Each of the first ten has a later decision, to which its outcome belongs.
+    assert made["rows"] == 30
+    assert made["source"]["since"] == "2026-01-01T00:00:00.000Z"
+    assert made["source"]["excluded"]["missing"] == 10
+
+
+@long_form
+def test_the_first_decision_of_an_entity_may_be_older_than_the_dates(live: Service) -> None:
+    client = live.client(live.key())
+    rule = {"horizon_days": 30, "attribute": "first_before_event"}
+    record(client, days=3650, outcome=rule)
+    rows = [{**row, "day": 100 + row["day"]} for row in people(20)]
+    backfill(live, client, [{"id": "c0", "day": 0}, *rows])
+    outcomes(client, *labels(rows))
+    made = make(live, client, since=iso(START + DAY * 90))
+    assert made["rows"] == 19
+    assert "c0" not in {row["entity"] for row in table_of(live, made["id"])}

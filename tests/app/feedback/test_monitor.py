@@ -23,7 +23,7 @@ from app.jobs import execution, queue
 from app.jobs import service as jobs
 from app.models import aliases
 from app.platform.database import Database
-from app.platform.sql import read_clock
+from app.platform.sql import Session, read_clock
 from app.platform.tables import Alarm, Job, MonitorTest
 from tests.app.feedback.simulator import (
     DAY,
@@ -570,3 +570,66 @@ def rows_of_swaps() -> PeriodRows:
         identified=np.zeros(n, np.bool_),
         kept=np.arange(n),
     )
+
+
+@long_form
+def test_corrections_do_not_change_a_closed_test(bench: Workbench, world: World) -> None:
+    simulator = world(rows=2000)
+    simulator.put_settings(feedback())
+    rows = draw(simulator.rng, 800)
+    ids = simulator.decide(MONDAY, rows)
+    simulator.know(ids, rows.y.tolist(), MONDAY + 2 * WEEK)
+    run_monitor(bench)
+    before = [(each.family, each.found) for each in made_tests(bench.db)]
+    simulator.know(ids, (~rows.y).tolist(), MONDAY + 3 * WEEK)
+    assert schedule(bench) is None or bench.work().state == "succeeded"
+    after = [(each.family, each.found) for each in made_tests(bench.db)]
+    assert after[: len(before)] == before
+
+
+@long_form
+def test_another_prevalence_breaks_the_calibration_and_not_the_ranking(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world()
+    assert simulator.served().calibration is not None
+    simulator.put_settings(feedback())
+    for number in range(1, 5):
+        rows = draw(simulator.rng, 1500)
+        if number >= 3:  # half of the negatives are not scored any more
+            kept = rows.y | (simulator.rng.random(rows.size) < 0.5)
+            rows = Rows(*(each[kept] for each in (rows.a, rows.b, rows.word, rows.y)))
+        start = MONDAY + (number - 1) * WEEK
+        simulator.know(simulator.decide(start, rows), rows.y.tolist(), start + WEEK)
+    run_monitor(bench)
+    calibration = [each.found["status"] for each in made_tests(bench.db, "calibration")[:4]]
+    assert calibration[:2] == ["passed", "passed"]
+    assert "alarm" in calibration[2:]
+    assert {each.found["status"] for each in made_tests(bench.db, "ranking")[:4]} == {"passed"}
+    assert {each.family for each in alarms(bench.db)} >= {"calibration"}
+
+
+@long_form
+@on_both
+def test_a_job_that_dies_before_its_end_leaves_nothing_and_is_repeated(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world(rows=2000)
+    simulator.put_settings(feedback())
+    simulator.week(1, 400, shift=2.0)
+    assert schedule(bench) is not None
+    claim = bench.claim()
+    result = execution.run(bench.prepare(claim), quiet)
+    published = execution.publish(bench.blobs, claim, result)
+
+    def die(session: Session) -> None:
+        execution.complete(session, claim, result, published)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bench.db.writing(die)
+    assert [*made_tests(bench.db), *alarms(bench.db)] == []
+    bench.complete(claim, result)
+    made = len(made_tests(bench.db))
+    assert made > 0
+    assert len(alarms(bench.db)) == 1

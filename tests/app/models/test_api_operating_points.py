@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from tests.app.live_service import Service
 from tests.long_form import long_form
@@ -143,3 +144,24 @@ def test_the_cut_of_the_objective_is_among_them(small: Service, dataset_id: str)
             kept[alias]["tpr"],
         )
     assert found["points"][found["of_aliases"]["half"]]["threshold"] == whole[7]["threshold"]
+
+
+@long_form
+def test_the_cut_that_costs_least(reader: httpx.Client, address: str) -> None:
+    asked = {"cost_false_positive": 1.0, "cost_false_negative": 30.0, "prevalence": 0.02}
+    best = reader.get(f"{address}/operating-point", params=asked).json()
+    cost = best["cost"]
+    flagged, missed = 0.98 * best["fpr"]["value"], 0.6 * (1 - best["tpr"]["value"])
+    assert cost["value"] == pytest.approx(flagged + missed)
+    assert cost["low"] < cost["value"] < cost["high"]
+    assert cost["value"] < min(cost["flag_none"], cost["flag_all"])
+    assert (cost["flag_none"], cost["flag_all"]) == pytest.approx((0.6, 0.98))
+    assert best["prevalence"] == 0.02
+    assert best["lift"]["value"] == pytest.approx(best["precision"]["value"] / 0.02)
+    for point in reader.get(f"{address}/roc").json()["points"]:
+        other = 0.98 * point["fpr"] + 0.6 * (1 - point["tpr"])
+        assert other >= cost["value"] - 1e-12
+    other = reader.get(f"{address}/operating-point", params=asked | {"tpr": 1.0}).json()
+    assert other["cost"]["value"] == pytest.approx(0.98 * other["fpr"]["value"])
+    assert other["fpr_at_tpr"]["low"] <= other["fpr_at_tpr"]["value"]
+    assert other["tpr_at_fpr"] is None

@@ -315,3 +315,28 @@ def test_a_model_is_deleted_while_an_alias_is_pointed_at_it(service_on_both: Ser
         assert client.delete(f"/v1/models/{now['model_id']}").status_code == 204
     undone = restore(client, now["revision"], now["revision"] + 1)
     assert (undone.status_code, undone.json().get("code")) in {(409, "model_deleted"), (200, None)}
+
+
+@long_form
+def test_changes_at_once_are_in_order(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    first, second = train(service, client)
+    put(client, first)
+    put(client, second, 1)
+    revision = 2
+    for _ in range(3):
+        found = at_once(
+            partial(put, client, first, revision),
+            partial(restore, client, 1, revision),
+            partial(client.delete, ADDRESS, headers=tag(revision)),
+        )
+        # One of them wins; the others have seen what is no longer there.
+        statuses = sorted(answer.status_code for answer in found)
+        assert statuses[0] in (200, 204), statuses
+        assert set(statuses[1:]) <= {404, 412}, statuses
+        assert [each["revision"] for each in revisions(client)] == list(range(revision + 1, 0, -1))
+        if client.get(ADDRESS).status_code == 404:
+            revision += 1
+            assert restore(client, 1, revision).status_code == 200
+        revision += 1

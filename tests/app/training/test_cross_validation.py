@@ -338,3 +338,23 @@ def test_trees_beat_lines_beyond_chance_where_there_is_no_line(tmp_path: Path) -
             )
             assert 0.2 < difference["low"] < difference["value"] < difference["high"]
             assert difference["p_value"] <= difference["adjusted_p_value"] < 1e-6
+
+
+@long_form
+def test_what_is_told_of_a_threshold_holds_on_new_rows(tmp_path: Path) -> None:
+    """Overfitted trees leave a gap between the classes, in which new rows lie."""
+    train, new = noisy(400, seed=3), noisy(4000, seed=53)
+    given = {"n_rounds": 60, "weak_ranker": "tree", "learning_rate": 0.5, "min_samples_leaf": 3.0}
+    spec = {"algorithm": {"name": "rankboost", "parameters": given}, "validation": FOLDS}
+    job = payload(tmp_path, {name: train[name] for name in "aby"}, **spec)
+    found = run(job, quiet)
+    assert found["parts"]["train"]["auc"]["value"] > 0.99
+    work = Path(job["workdir"])
+    fpr, tpr, thresholds = np.fromfile(work / "validation.curve", "<f8").reshape(3, -1)
+    ranker = artifact.load((work / found["artifact"]["file"]).read_bytes())
+    scores = ranker.decision_function(pa.table({name: new[name] for name in "ab"}))
+    for rate in (0.05, 0.1, 0.3):
+        cut = np.searchsorted(fpr, rate, "right") - 1
+        flagged = scores >= thresholds[cut]
+        assert flagged[new["y"] == 0].mean() == pytest.approx(fpr[cut], abs=0.03)
+        assert flagged[new["y"] == 1].mean() == pytest.approx(tpr[cut], abs=0.1)
