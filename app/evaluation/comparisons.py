@@ -49,6 +49,8 @@ COMPARE = "compare"
 COMPARED_METRICS = ("auc", "ndcg@10", "map")
 """Metrics of lists by which models are compared where the dataset has queries."""
 COMPARISONS = Output(Comparison, "cmp", "comparison")
+UNSEEN = "new", "validated"
+"""What `seen_in` says of rows that a model was not trained on."""
 COMPARISONS_READ = 20
 """Newest comparisons of two models among which one that shows something of them is looked for."""
 
@@ -146,10 +148,12 @@ def submit(
 
 
 class ComparedPair(NamedTuple):
-    """The newest comparison of two models, and whether the first ranks worse in one window and better in none."""
+    """What the newest comparison of two models shows of the first."""
 
-    comparison_id: str
     is_worse: bool
+    """True if it ranks worse in one window and better in none."""
+    comparison_id: str | None
+    """None if the rows were, or may have been, training rows of the first model, which then seems better than it is."""
 
 
 def find_compared(
@@ -164,13 +168,14 @@ def find_compared(
         found = repository.find_comparisons_of_pairs(session, owner, pairs, COMPARISONS_READ)
         for pair, comparison in found:
             if pair not in compared and (lead := _lead_in(comparison, *pair)) is not None:
-                compared[pair] = ComparedPair(comparison.id, lead < 0)
+                is_fair = seen_in(comparison, pair[0]) in UNSEEN
+                compared[pair] = ComparedPair(lead < 0, comparison.id if is_fair else None)
     return compared
 
 
 def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
     """Return the largest significant lead; 0 if there is none, None if the comparison is no evidence."""
-    if row.result is None or seen_in(row, other_id) not in ("new", "validated"):
+    if row.result is None or seen_in(row, other_id) not in UNSEEN:
         return None
     leads = [
         pair["value"] if pair["first"] == model_id else -pair["value"]

@@ -45,19 +45,19 @@ def parse(text: bytes | memoryview) -> Any:
     return found
 
 
-def kinds_of_flat(texts: Sequence[bytes], found: Sequence[Any]) -> Set[type] | None:
+def types_of_flat(texts: Sequence[bytes], found: Sequence[Any]) -> Set[type] | None:
     """Return the types of the values, if orjson has read flat objects as `parse` would.
 
     Returns None if one is no object, has a list or an object as value, or must be read by `parse`.
     """
     if not {dict}.issuperset(map(type, found)):
         return None
-    kinds = set(map(type, _values_of(found)))
+    types = set(map(type, _values_of(found)))
     text = b"".join(texts)
-    if kinds & {dict, list} or _LONG in text.translate(_DIGITS):
+    if types & {dict, list} or _LONG in text.translate(_DIGITS):
         return None
-    strings = sum(type(value) is str for value in _values_of(found)) if str in kinds else 0
-    return kinds if text.count(b'"') == _quotes(sum(map(len, found)), strings) else None
+    strings = sum(type(value) is str for value in _values_of(found)) if str in types else 0
+    return types if text.count(b'"') == _quotes(sum(map(len, found)), strings) else None
 
 
 def _values_of(found: Sequence[dict[str, Any]]) -> Iterator[Any]:
@@ -65,9 +65,9 @@ def _values_of(found: Sequence[dict[str, Any]]) -> Iterator[Any]:
 
 
 def _quotes(members: int, strings: int) -> int:
-    """Return the fewest quotes in flat objects with so many members, of which some are strings.
+    """Return the number of quotes in flat objects without escaped quotes, by their members and string values.
 
-    An object that repeats a key has more: every quote encloses a key or a string, or is escaped.
+    An object that repeats a key has more quotes than its parsed members need.
     """
     return 2 * (members + strings)
 

@@ -63,6 +63,7 @@ class Block(NamedTuple):
     """True only if every value is a number."""
 
     def without(self, positions: Collection[int]) -> Block:
+        """Return the block without the lines at these positions."""
         kept = [i for i in range(len(self.records)) if i not in positions]
         numbers = [self.numbers[i] for i in kept]
         return Block(numbers, [self.records[i] for i in kept], [], self.size)
@@ -178,8 +179,8 @@ class NdjsonTable(Source):
         if max(map(len, texts)) <= self._most_delimiters:
             with suppress(orjson.JSONDecodeError):
                 records = list(map(orjson.loads, texts))
-                if (kinds := json_text.kinds_of_flat(texts, records)) is not None:
-                    return Block(numbers, records, [], size, kinds <= {float, int})
+                if (types := json_text.types_of_flat(texts, records)) is not None:
+                    return Block(numbers, records, [], size, types <= {float, int})
         block = Block([], [], [], size)
         for number, text in lines:
             if errors.total >= MAX_COUNTED_ERRORS:

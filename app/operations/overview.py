@@ -71,7 +71,7 @@ class OutdatedAlias(Resource):
     newest_version: int
     """Number of the newest version."""
     comparison_id: str | None
-    """The newest comparison of both on rows that the newest version was not trained on. Null if there is none."""
+    """The newest comparison of both. Null if there is none, or if its rows are training rows of one of them."""
 
 
 class Overview(Resource):
@@ -151,7 +151,11 @@ def find_overview(session: Session, owner: str, limit: int) -> Overview:
         for each, pair in pairs.items()
         if pair not in compared or not compared[pair].is_worse
     }
-    newer = {(each.model.name, each.alias) for each, found in outdated.items() if found is None}
+    newer = {
+        (each.model.name, each.alias)
+        for each, found in outdated.items()
+        if found is None or found.comparison_id is None
+    }
     newest = jobs.list_page(session, owner, limit=SEARCHED_JOBS)
     ended = [job for job in newest.data if job.state in FINAL_STATES]
     failed = jobs.list_page(session, owner, unresolved=True, limit=limit)

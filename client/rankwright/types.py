@@ -4456,8 +4456,8 @@ class OutdatedAlias(Record):
     newest_version: int
     """Number of the newest version."""
     comparison_id: str | None
-    """The newest comparison of both on rows that the newest version was not trained on. Null if there is
-    none.
+    """The newest comparison of both. Null if there is none, or if its rows are training rows of one of
+    them.
     """
 
 class Overview(Record):
