@@ -21,7 +21,7 @@ from core.metrics import (
     partial_auc_interval,
     wilson_interval,
 )
-from core.metrics.estimates import proportion_interval
+from core.metrics.estimates import group_degrees, proportion_interval
 from core.metrics.fairness import cross_moments, number_groups, welch_p_value
 from core.metrics.groups import check_rows, effective_units
 from core.metrics.window import MAX_GROUPS
@@ -55,7 +55,7 @@ def test_every_pair_of_groups_is_an_auc_of_its_own_rows(table: Any) -> None:
     effective = np.array(
         [effective_units(rows.take(np.flatnonzero(present == a))) for a in range(3)]
     )
-    values, variances, _ = cross_moments(rows, present, effective)
+    values, variances, fourths = cross_moments(rows, present, effective)
     for a in range(3):
         for b in range(3):
             chosen = (weights > 0) & (((y == 1) & (codes == a)) | ((y == 0) & (codes == b)))
@@ -74,10 +74,13 @@ def test_every_pair_of_groups_is_an_auc_of_its_own_rows(table: Any) -> None:
             )
             spare = min(effective[a, 0], effective[b, 1]) - 1.0
             if 0.001 < expected.value < 0.999 and spare > 1e-9 and variances[a, b] > 1e-20:
-                degrees = math.inf if units is None else spare
+                variance, degrees = variances[a, b], math.inf
+                if units is not None:
+                    degrees = min(spare, group_degrees(variance, fourths[a, b]))
+                    variance *= 1.0 + 1.0 / degrees
                 classes = effective[a, 0], effective[b, 1]
                 found = proportion_interval(
-                    values[a, b], variances[a, b], spare + 1.0, 0.95, degrees, classes
+                    values[a, b], variance, spare + 1.0, 0.95, degrees, classes
                 )
                 assert found == pytest.approx(expected, abs=1e-9)
 
