@@ -301,7 +301,7 @@ async def _invoke(
         columns: Mapping[str, ColumnValues] = {}
         if options.asked:
             protocol.check_probability(served)
-            columns = options.columns(served, found.scores)
+            columns = options.probabilities(served, found.scores)
         warnings = model.columns.warnings()
         content = _write_csv(found, columns) if asks_csv else _write_json(found, columns, warnings)
         if served.recording is not None:  # the request has no error

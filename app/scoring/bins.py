@@ -15,10 +15,10 @@ from app.models import service as models
 from app.platform.documents import HeldOutBins
 from app.platform.errors import NotFound
 from app.platform.sql import Session
-from app.scoring.scorecard import Scale
 from app.scoring.service import Served
 
 if TYPE_CHECKING:
+    from core.linear.points import PointsScale
     from core.linear.scorecard import Scorecard
     from core.metrics.woe import BinEvidence
 
@@ -116,6 +116,12 @@ class RefitParameters(Resource):
     """Monotone constraints by feature."""
     C: float
     """Regularization parameter of the model."""
+    pdo: float
+    """Points to double the odds."""
+    base_score: float
+    """Points at which the odds are `base_odds`."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
 
 
 class ModelBins(Resource):
@@ -125,9 +131,9 @@ class ModelBins(Resource):
     level: float
     """Confidence level of the intervals."""
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     base_points: float
@@ -159,7 +165,7 @@ def find_input(session: Session, owner: str, ref: str) -> tuple[Any, HeldOutBins
 
 
 def make_bins(
-    served: Served, held_out: HeldOutBins | None, scale: Scale, level: float
+    served: Served, held_out: HeldOutBins | None, scale: PointsScale, level: float
 ) -> ModelBins:
     from core.metrics.woe import evidence_of
 
@@ -206,12 +212,14 @@ def make_bins(
         train_rows=n_train,
         held_out_rows=None if held_out is None else held_out["rows"],
         features=features,
-        refit=refit_of(ranker, described),
+        refit=refit_of(ranker, described, scale),
     )
 
 
-def refit_of(ranker: Scorecard, described: Mapping[str, Any]) -> RefitParameters:
-    """Return the parameters that give a scorecard the bins that it has."""
+def refit_of(
+    ranker: Scorecard, described: Mapping[str, Any], scale: PointsScale
+) -> RefitParameters:
+    """Return the parameters that give a scorecard the bins that it has, and the scale."""
     bins: dict[str, Any] = {}
     special: dict[str, list[float]] = {}
     for each in described["features"]:
@@ -230,6 +238,7 @@ def refit_of(ranker: Scorecard, described: Mapping[str, Any]) -> RefitParameters
         special_values=special,
         monotone=constraints,
         C=float(ranker.C),
+        **vars(scale),
     )
 
 
@@ -267,7 +276,11 @@ def _finite(value: float) -> float | None:
 
 
 def _bin(
-    one: Mapping[str, Any], type_: str, scale: Scale, train: BinCounts, held_out: BinCounts | None
+    one: Mapping[str, Any],
+    type_: str,
+    scale: PointsScale,
+    train: BinCounts,
+    held_out: BinCounts | None,
 ) -> ScorecardBin:
     kind: BinKind = "values"
     for other in ("categories", "special", "missing"):

@@ -385,16 +385,17 @@ def _one_score(
     places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
     approximate = ',"approximate":true' if served.approximate else ""
     if options is not DEFAULT:
-        probability = _probabilities(served, score, options)
-    elif served.calibration is None:
-        probability = ',"probability":null'
+        derived = _derived(served, score, options)
     else:
-        probability = f',"probability":{served.calibration.calibration.probability_of(score)!r}'
+        found = None if served.calibration is None else served.calibration.calibration
+        derived = f',"probability":{"null" if found is None else repr(found.probability_of(score))}'
+        if served.scale is not None:
+            derived += f',"points":{served.scale.total(score)!r}'
     flag = ""
     if served.flag_threshold is not None:
         flag = ',"flag":true' if score >= served.flag_threshold else ',"flag":false'
     start = f'{{"model_id":"{served.model_id}","score":{score!r},{places}'
-    return f"{start}{probability}{flag}{approximate}}}".encode()
+    return f"{start}{derived}{flag}{approximate}}}".encode()
 
 
 def _with_reasons(served: Served, row: npt.NDArray[np.float64], body: bytes) -> bytes:
@@ -413,7 +414,7 @@ def _with_decision(made: Decisions, body: bytes) -> bytes:
     return b'{"decision_id":"%s","review":%s,' % (made.ids[0].encode(), review) + body[1:]
 
 
-def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
+def _derived(served: Served, score: float, options: ProbabilityOptions) -> str:
     """Return JSON members, each preceded by a comma."""
     columns = options.columns(served, np.array([score]))
     members: dict[str, Any] = {

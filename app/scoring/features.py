@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from app.models.calibrations import ServedCalibration
     from app.scoring.row_parser import RowParser
     from core.base.ranker import Ranker
+    from core.linear.points import PointsScale
 
 Floats = npt.NDArray[np.float64]
 _ABSENT, _KNOWN = object(), object()
@@ -476,3 +477,5 @@ class LoadedModel(Protocol):
     def why_no_calibration(self) -> str: ...
     @property
     def flag_threshold(self) -> float | None: ...
+    @property
+    def scale(self) -> PointsScale | None: ...

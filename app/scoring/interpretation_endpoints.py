@@ -193,7 +193,7 @@ async def read_scorecard(
         scorecards.check_log_odds(model.algorithm)
         served = cache.serve(model)
         structure = scoring.structure(served)
-        return scorecards.make_scorecard(model.id, structure, scale, served.calibration)
+        return scorecards.make_scorecard(model.id, structure, scale.of(served), served.calibration)
 
     return await context.compute(caller.owner, work)
 

@@ -17,8 +17,9 @@ from app.scoring import reasons
 from app.scoring.json_rows import JsonRows
 from app.scoring.reasons import MAX_REASONS, RAISES, Reasoner, ReasonOptions, spell_value
 from app.scoring.schemas import RowIdValue
-from app.scoring.scorecard import LOG_ODDS, Scale
+from app.scoring.scorecard import LOG_ODDS
 from app.scoring.service import Served
+from core.linear.points import PointsScale
 
 LEAST_SHARE = 0.05
 """Of what all reasons add to a score: a letter states no smaller reason."""
@@ -87,7 +88,7 @@ class LetterWriter:
     """The reason codes that the reasoner uses."""
     n: int
     """Most reasons of a letter."""
-    scale: Scale
+    scale: PointsScale
 
     def write(self, rows: JsonRows) -> LettersAnswer:
         """Raises Invalid if a letter needs points that the model does not have."""
@@ -100,7 +101,7 @@ def prepare(
     served: Served,
     n: int,
     reference: str,
-    scale: Scale,
+    scale: PointsScale,
     given: Sequence[StoredReasonEntry] | None = None,
 ) -> LetterWriter:
     """Write up to `n` reasons with the `given` reason codes, or the stored ones. Raises Invalid for unsupported reasons

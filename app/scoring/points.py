@@ -13,11 +13,12 @@ from app.platform.documents import HeldOutBins
 from app.platform.errors import Invalid, shown
 from app.scoring.json_rows import JsonRows
 from app.scoring.schemas import RowIdValue
-from app.scoring.scorecard import Scale, Scorecard, make_scorecard
+from app.scoring.scorecard import Scorecard, make_scorecard
 from app.scoring.service import Served
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
+    from core.linear.points import PointsScale
 
 MAX_ROWS = 1_000
 """Rows of a request whose points are computed at once."""
@@ -53,9 +54,9 @@ class PointsAnswer(Resource):
 
     model_id: ModelId
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     base_points: float
@@ -69,9 +70,9 @@ class PointsCutoff(Resource):
 
     model_id: ModelId
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     points: float
@@ -94,9 +95,9 @@ class RoundingEffect(Resource):
 
     model_id: ModelId
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     rows: int
@@ -116,7 +117,7 @@ class RoundingEffect(Resource):
     else the smallest one. Fewer points are coarser."""
 
 
-def card_of(served: Served, scale: Scale) -> Scorecard:
+def card_of(served: Served, scale: PointsScale) -> Scorecard:
     """Use numbers for dates. Raises Invalid if the scorecard does not show the whole score."""
     ranker: Any = served.ranker
     card = make_scorecard(served.model_id, ranker.structure(), scale)
@@ -164,7 +165,7 @@ def feature_points(card: Scorecard, served: Served, X: Floats) -> Floats:
     return total
 
 
-def points_of_rows(served: Served, rows: JsonRows, scale: Scale) -> PointsAnswer:
+def points_of_rows(served: Served, rows: JsonRows, scale: PointsScale) -> PointsAnswer:
     """Raises Invalid for too many rows."""
     X = rows.X
     if len(X) > MAX_ROWS:
@@ -202,7 +203,7 @@ def points_of_rows(served: Served, rows: JsonRows, scale: Scale) -> PointsAnswer
 
 def find_cutoff(
     served: Served,
-    scale: Scale,
+    scale: PointsScale,
     *,
     points: float | None,
     threshold: float | None,
@@ -238,7 +239,7 @@ def find_cutoff(
 
 
 def measure_rounding(
-    served: Served, X: Floats, scale: Scale, held_out: HeldOutBins | None
+    served: Served, X: Floats, scale: PointsScale, held_out: HeldOutBins | None
 ) -> RoundingEffect:
     """Measure the effect of whole points on rows, and on the AUC as measured at training."""
     card = card_of(served, scale)

@@ -1,8 +1,8 @@
-"""Probabilities next to scores: the caller's options, and the columns of a response."""
+"""Probabilities and points next to scores: the caller's options, and the columns of a response."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +22,13 @@ Floats = npt.NDArray[np.float64]
 
 PROBABILITY = "probability"
 LOW, HIGH = "probability_low", "probability_high"
-PLURALS = {PROBABILITY: "probabilities", LOW: "probabilities_low", HIGH: "probabilities_high"}
+POINTS = "points"
+PLURALS = {
+    PROBABILITY: "probabilities",
+    LOW: "probabilities_low",
+    HIGH: "probabilities_high",
+    POINTS: POINTS,
+}
 """The names of columns in an answer of many rows in JSON."""
 
 
@@ -54,14 +60,26 @@ class ProbabilityOptions:
         """Inverse of `as_json`."""
         return cls(**kept)
 
-    def names_without(self, kept: Sequence[str]) -> tuple[str, ...]:
-        """A kept column takes precedence over one of the same name."""
-        return tuple(name for name in self.names if name not in kept)
+    def names_of(self, served: LoadedModel) -> tuple[str, ...]:
+        """Return the names of `columns`."""
+        if served.labels is not None:
+            return ()
+        return self.names if served.scale is None else (*self.names, POINTS)
 
     def columns(self, served: LoadedModel, scores: Floats) -> dict[str, Floats | None]:
-        """Return columns of the scores' shape, None without a calibration; none with several labels."""
+        """Return columns of the scores' shape: probabilities, None without a calibration, and a scorecard's points.
+
+        A model with several labels has no such columns.
+        """
         if served.labels is not None:
             return {}
+        columns = self.probabilities(served, scores)
+        if served.scale is not None:
+            columns[POINTS] = served.scale.total(scores)
+        return columns
+
+    def probabilities(self, served: LoadedModel, scores: Floats) -> dict[str, Floats | None]:
+        """Return columns of the scores' shape, None without a calibration. The model has one label."""
         found = served.calibration
         if found is None:
             return dict.fromkeys(self.names)

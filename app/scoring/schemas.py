@@ -192,7 +192,21 @@ NoProbability = Annotated[
         "calibration."
     ),
 ]
-
+_POINTS = (
+    "by the scale of the model. More points mean lower odds of a positive. Absent unless the model is of the algorithm "
+    "`scorecard`."
+)
+Points = Annotated[
+    float | None,
+    Field(description=f"The score in points, {_POINTS}", examples=[560.4]),
+]
+PointsOfRows = Annotated[
+    list[float] | None,
+    Field(
+        description=f"The scores in points, {_POINTS}",
+        examples=[[560.4, 605.8]],
+    ),
+]
 
 RowIdValue = Annotated[
     int | float | bool | str | None,
@@ -314,6 +328,7 @@ class Score(Resource):
     probability_low: ProbabilityLow = None
     probability_high: ProbabilityHigh = None
     no_probability: NoProbability = None
+    points: Points = None
     flag: bool | None = Field(default=None, examples=[True])
     """True if the score reaches the threshold with which the model meets the alias's guarantee. Absent if `ref` is not
     an alias with a guarantee."""
@@ -352,6 +367,7 @@ class Scores(Resource):
     probabilities_low: ProbabilitiesLow = None
     probabilities_high: ProbabilitiesHigh = None
     no_probability: NoProbability = None
+    points: PointsOfRows = None
     flags: list[bool] | None = Field(default=None, examples=[[True, False]])
     """For each row, true if the score reaches the threshold with which the model meets the alias's guarantee. Absent if
     `ref` is not an alias with a guarantee."""
@@ -407,6 +423,7 @@ class Ranking(Resource):
     probabilities_low: ProbabilitiesLow = None
     probabilities_high: ProbabilitiesHigh = None
     no_probability: NoProbability = None
+    points: PointsOfRows = None
     decision_ids: _DecisionIds = None
     reviews: _Reviews = None
 
@@ -424,6 +441,7 @@ class Explanation(Resource):
     probability: Probability = None
     probability_low: ProbabilityLow = None
     probability_high: ProbabilityHigh = None
+    points: Points = None
     offset: float
     """Mean score of the training rows, or of a sample of them."""
     contributions: dict[str, float]

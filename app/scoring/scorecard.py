@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
@@ -20,6 +20,8 @@ from fastapi import Depends, Query
 from app.http.schemas import ModelId, Resource, one_of
 from app.models.calibrations import ServedCalibration
 from app.platform.errors import NotFound
+from app.scoring.features import LoadedModel
+from core.linear.points import PointsScale
 
 Json = Mapping[str, Any]
 LOG_ODDS = ("logistic", "scorecard", "additive")
@@ -27,61 +29,44 @@ LOG_ODDS = ("logistic", "scorecard", "additive")
 MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio overflows a float
 
 
-Pdo = Annotated[
-    float,
-    Query(gt=0, le=1e6, description="Number of points that double the odds of a negative."),
-]
-BaseScore = Annotated[
-    float, Query(ge=-1e9, le=1e9, description="Points of a row at the odds `base_odds`.")
-]
-BaseOdds = Annotated[
-    float,
-    Query(gt=0, le=1e9, description="Odds at `base_score`: number of negatives to one positive."),
-]
-
-
 @dataclass(frozen=True)
-class Scale:
-    """The scale: `base_score` points at odds of the negatives of `base_odds` to 1, `pdo` more at twice that."""
+class ScaleQuery:
+    """The scale that a request asks for. A parameter that it leaves out is the model's."""
 
-    pdo: Pdo = 20
-    base_score: BaseScore = 600
-    base_odds: BaseOdds = 50
+    pdo: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            le=1e6,
+            description="Number of points that double the odds of a negative. Default: that of the model's algorithm "
+            "`scorecard`, else 20.",
+        ),
+    ] = None
+    base_score: Annotated[
+        float | None,
+        Query(
+            ge=-1e9,
+            le=1e9,
+            description="Points of a row at the odds `base_odds`. Default: those of the model, else 600.",
+        ),
+    ] = None
+    base_odds: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            le=1e9,
+            description="Odds at `base_score`: number of negatives to one positive. Default: those of the model, else "
+            "50.",
+        ),
+    ] = None
 
-    @property
-    def factor(self) -> float:
-        """Points for one unit of log odds."""
-        return self.pdo / math.log(2.0)
-
-    def points(self, log_odds: float) -> float:
-        """The log odds are those of the positives."""
-        return 0.0 - self.factor * log_odds  # no -0
-
-    def total(self, score: float) -> float:
-        """Return the points of a row with this score, the log odds of the positives."""
-        return self.base_score - self.factor * (math.log(self.base_odds) + score)
-
-    def least_score(self, points: float) -> float:
-        """Return the least score with at most `points`: a row has so few exactly if it scores at least this."""
-        near = (self.base_score - points) / self.factor - math.log(self.base_odds)
-        step = 1e-12 * max(1.0, abs(near))
-        above, at_most = near - step, near + step
-        while self.total(above) <= points or self.total(at_most) > points:
-            step *= 2.0
-            above, at_most = near - step, near + step
-        while above < (middle := 0.5 * (above + at_most)) < at_most:
-            if self.total(middle) > points:
-                above = middle
-            else:
-                at_most = middle
-        return at_most
-
-    def base_points(self, offset: float) -> float:
-        """Return the points of a row whose values contribute nothing."""
-        return self.base_score - self.factor * (math.log(self.base_odds) + offset)
+    def of(self, served: LoadedModel) -> PointsScale:
+        """Return the scale for a model."""
+        asked = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(served.scale or PointsScale(), **asked)
 
 
-ScaleDep = Annotated[Scale, Depends()]
+ScaleDep = Annotated[ScaleQuery, Depends()]
 AttributeKind = Literal["unit", "values", "category", "special", "missing"]
 
 
@@ -121,11 +106,11 @@ class Scorecard(Resource):
 
     model_id: ModelId
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
-    """Odds at `base_score`, as requested: number of negatives to one positive."""
+    """Odds at `base_score`: number of negatives to one positive."""
     calibrated_odds: float | None
     """Odds at `base_score` by the calibration that the model uses: number of negatives to one positive. Null without
     one, and if its probability is 0 or 1."""
@@ -152,7 +137,7 @@ def check_log_odds(algorithm: str) -> None:
 
 
 def make_scorecard(
-    model_id: str, structure: Json, scale: Scale, calibration: ServedCalibration | None = None
+    model_id: str, structure: Json, scale: PointsScale, calibration: ServedCalibration | None = None
 ) -> Scorecard:
     """The algorithm is one of `LOG_ODDS`. `calibration` is the model's."""
     if structure["type"] == "linear":
@@ -190,7 +175,7 @@ def make_scorecard(
     )
 
 
-def _calibrated_odds(scale: Scale, found: ServedCalibration | None) -> float | None:
+def _calibrated_odds(scale: PointsScale, found: ServedCalibration | None) -> float | None:
     if found is None:
         return None
     # the score of a row with `base_score` points
@@ -198,7 +183,7 @@ def _calibrated_odds(scale: Scale, found: ServedCalibration | None) -> float | N
     return (1.0 - probability) / probability if 0.0 < probability < 1.0 else None
 
 
-def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
+def _linear(terms: Sequence[Json], scale: PointsScale) -> Iterator[ScorecardCharacteristic]:
     by_feature: dict[str, list[Json]] = {}
     for term in terms:
         by_feature.setdefault(term["feature"], []).append(term)
@@ -218,7 +203,7 @@ def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteri
         yield _characteristic(name, attributes)
 
 
-def _additive(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
+def _additive(features: Sequence[Json], scale: PointsScale) -> Iterator[ScorecardCharacteristic]:
     for each in features:
         values = each["values"]
         if "categories" in each:
@@ -237,7 +222,7 @@ def _additive(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardChara
         yield _characteristic(each["feature"], attributes)
 
 
-def _binned(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
+def _binned(features: Sequence[Json], scale: PointsScale) -> Iterator[ScorecardCharacteristic]:
     for each in features:
         attributes: list[ScorecardAttribute] = []
         for one in each["bins"]:
@@ -262,7 +247,7 @@ def _binned(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharact
 def _attribute(
     of: AttributeKind,
     weight: float,
-    scale: Scale,
+    scale: PointsScale,
     *,
     low: float | str | None = None,
     high: float | str | None = None,

@@ -79,7 +79,8 @@ async def read_bins(
 
     def work() -> ModelBins:
         model, held_out = context.db.reading(bins.find_input, caller.owner, ref)
-        return bins.make_bins(cache.serve(model), held_out, scale, level)
+        served = cache.serve(model)
+        return bins.make_bins(served, held_out, scale.of(served), level)
 
     return await context.compute(caller.owner, work)
 
@@ -123,9 +124,10 @@ async def read_points_cutoff(
     def work() -> PointsCutoff:
         model = context.db.reading(models.find, caller.owner, ref)
         scorecards.check_log_odds(model.algorithm)
+        served = cache.serve(model)
         return points.find_cutoff(
-            cache.serve(model),
-            scale,
+            served,
+            scale.of(served),
             points=points_,
             threshold=threshold,
             probability=probability,
@@ -163,7 +165,8 @@ async def read_rounding(
     def work() -> RoundingEffect:
         input, held_out = context.db.reading(find)
         X, _ = dependence.read_rows(input, context.blobs)
-        return points.measure_rounding(cache.serve(input.model), X, scale, held_out)
+        served = cache.serve(input.model)
+        return points.measure_rounding(served, X, scale.of(served), held_out)
 
     return await context.compute(caller.owner, work)
 
@@ -203,7 +206,7 @@ async def score_points(
     rows = await run_in_threadpool(begin)
 
     def work() -> bytes:
-        answer = points.points_of_rows(served, rows, scale)
+        answer = points.points_of_rows(served, rows, scale.of(served))
         return orjson.dumps(answer.model_dump(mode="json"))
 
     content = await turns.run(context, caller.owner, served.cost.of(rows.X.size), work)
@@ -243,7 +246,7 @@ async def write_letters(
         bounds = bounds_of(context.settings, len(body))
         rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
         writer = letters.prepare(
-            context.db.reading, caller.owner, served, reasons_, reference, scale
+            context.db.reading, caller.owner, served, reasons_, reference, scale.of(served)
         )
         answer = writer.write(rows)
         return orjson.dumps(answer.model_dump(mode="json"))
@@ -277,7 +280,13 @@ async def preview_letters(
 
     def work() -> LettersAnswer:
         writer = letters.prepare(
-            context.db.reading, caller.owner, served, reasons_, reference, scale, given=entries
+            context.db.reading,
+            caller.owner,
+            served,
+            reasons_,
+            reference,
+            scale.of(served),
+            given=entries,
         )
         rows = json_rows.of_objects(
             served.features, body.rows, IdAndIgnored(), MAX_PREVIEWED, lenient=False

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from core.base.ranker import Floats, Ranker
+    from core.linear.points import PointsScale
     from core.metrics import RocCurve
 
 FLAG = "flag"
@@ -112,6 +113,11 @@ class Served:
     """The columns of the request's rows, with notes of unknown categories."""
     cost: ScoringCost = ScoringCost(0.0, 0.0)  # noqa: RUF009  # immutable
     """What scores cost where the model is served."""
+
+    @cached_property
+    def scale(self) -> PointsScale | None:
+        """Scale of the points beside the scores. None: the model is no scorecard."""
+        return getattr(self.ranker, "scale", None)
 
     @property
     def columns(self) -> FeatureIndex:
@@ -528,7 +534,7 @@ def explain(
     options: ProbabilityOptions = NOTHING,
     estimates: Estimates | None = None,
 ) -> list[Json]:
-    """Return each row's score as a sum (`schemas.Explanation`), with the probabilities of `options`.
+    """Return each row's score as a sum (`schemas.Explanation`), with the columns of `options`.
 
     For a model with several labels it is the score of one label. `estimates` is the result of `check_explained`.
     """
@@ -549,7 +555,7 @@ def explain(
     if served.labels is not None:
         scores, parts = scores[:, position], parts[..., position]
         offset = ranker.offset_[position]
-    probabilities = options.columns(served, scores)
+    derived = options.columns(served, scores)
     return [
         {
             "score": float(scores[i]),
@@ -557,7 +563,7 @@ def explain(
             "tpr": None if tprs is None else float(tprs[i]),
             **{
                 name: None if column is None else float(column[i])
-                for name, column in probabilities.items()
+                for name, column in derived.items()
             },
             "offset": float(offset),
             "contributions": dict(zip(names, parts[i].tolist(), strict=True)),

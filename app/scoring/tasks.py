@@ -305,7 +305,8 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
             fields[0] = fields[0].with_name(ID)
         kept_names = [each.name for each in fields]
         probability = ProbabilityOptions.from_json(payload["probability"])
-        added = () if served.labels is not None else probability.names_without(kept_names)
+        # a kept column takes precedence over one of the same name
+        added = [name for name in probability.names_of(served) if name not in kept_names]
         names = (*score_names(served.labels), *added)
         numbered = ROW_COLUMN not in (*kept_names, *names)
         fields += [pa.field(ROW_COLUMN, pa.int64())] if numbered else []

@@ -2577,6 +2577,10 @@ class Explanation(Record):
     """Upper value of the Venn–Abers pair: the probability if the row itself is counted as a positive.
     Present only with `interval=true`.
     """
+    points: float | None = None
+    """The score in points, by the scale of the model. More points mean lower odds of a positive. Absent
+    unless the model is of the algorithm `scorecard`.
+    """
     offset: float
     """Mean score of the training rows, or of a sample of them."""
     contributions: dict[str, float]
@@ -3960,9 +3964,9 @@ class ModelBins(Record):
     level: float
     """Confidence level of the intervals."""
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     base_points: float
@@ -4682,9 +4686,9 @@ class PointsAnswer(Record):
     model_id: str
     """Id of the model."""
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     base_points: float
@@ -4698,9 +4702,9 @@ class PointsCutoff(Record):
     model_id: str
     """Id of the model."""
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     points: float
@@ -4961,6 +4965,10 @@ class Ranking(Record):
     """
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
+    points: list[float] | None = None
+    """The scores in points, by the scale of the model. More points mean lower odds of a positive. Absent
+    unless the model is of the algorithm `scorecard`.
+    """
     decision_ids: list[str] | None = None
     """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
     are not recorded.
@@ -5089,6 +5097,12 @@ class RefitParameters(Record):
     """Monotone constraints by feature."""
     C: float
     """Regularization parameter of the model."""
+    pdo: float
+    """Points to double the odds."""
+    base_score: float
+    """Points at which the odds are `base_odds`."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
 
 class Reliability(Record):
     """How well the probabilities match the outcomes on the calibration's own rows. Each row is predicted
@@ -5366,9 +5380,9 @@ class RoundingEffect(Record):
     model_id: str
     """Id of the model."""
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
     """Number of negatives to one positive at `base_score`."""
     rows: int
@@ -5568,6 +5582,10 @@ class Score(Record):
     """
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
+    points: float | None = None
+    """The score in points, by the scale of the model. More points mean lower odds of a positive. Absent
+    unless the model is of the algorithm `scorecard`.
+    """
     flag: bool | None = None
     """True if the score reaches the threshold with which the model meets the alias's guarantee. Absent if
     `ref` is not an alias with a guarantee.
@@ -5711,11 +5729,11 @@ class Scorecard(Record):
     model_id: str
     """Id of the model."""
     pdo: float
-    """Points to double the odds, as requested."""
+    """Points to double the odds."""
     base_score: float
-    """Points at which the odds are `base_odds`, as requested."""
+    """Points at which the odds are `base_odds`."""
     base_odds: float
-    """Odds at `base_score`, as requested: number of negatives to one positive."""
+    """Odds at `base_score`: number of negatives to one positive."""
     calibrated_odds: float | None
     """Odds at `base_score` by the calibration that the model uses: number of negatives to one positive.
     Null without one, and if its probability is 0 or 1.
@@ -5820,6 +5838,10 @@ class Scores(Record):
     """
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
+    points: list[float] | None = None
+    """The scores in points, by the scale of the model. More points mean lower odds of a positive. Absent
+    unless the model is of the algorithm `scorecard`.
+    """
     flags: list[bool] | None = None
     """For each row, true if the score reaches the threshold with which the model meets the alias's
     guarantee. Absent if `ref` is not an alias with a guarantee.

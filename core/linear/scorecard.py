@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from annotated_doc import Doc
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Directions, Monotone, Verification, Violation
 from core.base.parameters import Since
@@ -23,6 +23,7 @@ from core.metrics.woe import BinEvidence, evidence_of, woe_of
 from .blas import one_blas_thread
 from .design import fit_design
 from .newton import MAX_STEPS, logistic_loss, minimise
+from .points import PointsScale
 from .ranker import NonNegative
 from .smooth import LogisticCost
 from .woe_bins import (
@@ -131,6 +132,29 @@ class Scorecard(ContributionRanker):
     special_values: Special = None
     C: LogisticCost = 1.0
     monotone: Monotone = None
+    pdo: Annotated[
+        float,
+        Gt(0.0),
+        Le(1e6),
+        Doc("Number of points that double the odds of a negative. It does not change the score."),
+        Since("0.4.0"),
+    ] = 20.0
+    base_score: Annotated[
+        float,
+        Ge(-1e9),
+        Le(1e9),
+        Doc("Points of a row at the odds `base_odds`. It does not change the score."),
+        Since("0.4.0"),
+    ] = 600.0
+    base_odds: Annotated[
+        float,
+        Gt(0.0),
+        Le(1e9),
+        Doc(
+            "Odds at `base_score`: number of negatives to one positive. It does not change the score."
+        ),
+        Since("0.4.0"),
+    ] = 50.0
 
     coef_: Annotated[Floats, Array("n_features"), Ge(0.0), Le(1e80)] = field(init=False)
     intercept_: Annotated[float, Value(), Ge(-1e290), Le(1e290)] = field(init=False)
@@ -163,6 +187,29 @@ class Scorecard(ContributionRanker):
         for j, values in enumerate(self._values):
             scores += values[self._columns[j].assign(X[:, j])]
         return scores
+
+    @property
+    def scale(self) -> PointsScale:
+        return PointsScale(float(self.pdo), float(self.base_score), float(self.base_odds))
+
+    def points(self, X: Any) -> Floats:
+        """Return the points of rows: `decision_function` on the scale of `pdo`, `base_score` and `base_odds`.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            More points mean lower odds of a positive.
+
+        References
+        ----------
+        Siddiqi, chapter 6.
+        """
+        return self.scale.total(self.decision_function(X))
 
     def bins_of(self, X: Any) -> Integers:
         """Return the bin of each value.
