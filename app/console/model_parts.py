@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
@@ -33,6 +34,8 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 
 Json = dict[str, Any]
 T = TypeVar("T")
+InPoints = Callable[[float], float]
+"""What turns a score of a scorecard into points."""
 Limits = tuple[float, float, float]
 SHOWN_JSON = 20_000
 MAX_VERSIONS = 50
@@ -238,6 +241,14 @@ async def read_scorecard(page: PageDep, model: ModelDep) -> Response:
         curves={each.name: _curve_of(each) for each in found.characteristics},
         problem=problem,
     )
+
+
+async def scale_of_points(page: Page, model: Model) -> InPoints | None:
+    """Return what turns a score of a scorecard into points; None for another model."""
+    if model.algorithm["name"] != "scorecard":
+        return None
+    zero = await page.client.models[model.id].points_cutoff(threshold=0.0)
+    return lambda score: zero.points - zero.pdo / math.log(2.0) * score
 
 
 def _curve_of(of: ScorecardCharacteristic) -> Markup | None:

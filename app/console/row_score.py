@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from app.console import charts
 from app.console.api import attempt, refusal
-from app.console.model_parts import show_part
+from app.console.model_parts import scale_of_points, show_part
 from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.http.forms import Fields, number_or_text
 
@@ -213,11 +213,13 @@ class RowReason(NamedTuple):
 class ScoredRow:
     """The score of a row, its position on the curve, its probability, and the reasons, or why there are none.
 
-    `flags` says, by alias, whether its cutoff flags the row. The reasons and `rest` sum to the score minus
-    `reference_score`, the score of `reference`.
+    `flags` has for each alias its cutoff, also in points, and whether it flags the row. The reasons and `rest` sum to
+    the score minus `reference_score`, the score of `reference`.
     """
 
     score: float | None = None
+    points: float | None = None
+    """Points of the row, if the model is a scorecard."""
     fpr: float | None = None
     tpr: float | None = None
     probability: float | None = None
@@ -225,7 +227,7 @@ class ScoredRow:
     probability_high: float | None = None
     no_probability: str | None = None
     labels: Sequence[tuple[str, float]] = ()
-    flags: Sequence[tuple[str, float | None, bool]] = ()
+    flags: Sequence[tuple[str, float | None, float | None, bool]] = ()
     reasons: Sequence[RowReason] = ()
     rest: float = 0.0
     exact: bool = True
@@ -263,7 +265,7 @@ async def _answer(
     if isinstance(scores, LabelScores):
         scored = ScoredRow(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
         return await _explained(of, scored, row, label or scores.labels[0])
-    score = scores.scores[0]
+    score, in_points = scores.scores[0], await scale_of_points(page, model)
     scored = ScoredRow(
         score=score,
         fpr=scores.fprs[0] if scores.fprs else None,
@@ -272,8 +274,14 @@ async def _answer(
         probability_low=scores.probabilities_low[0] if scores.probabilities_low else None,
         probability_high=scores.probabilities_high[0] if scores.probabilities_high else None,
         no_probability=scores.no_probability,
+        points=scores.points[0] if scores.points else None,
         flags=[
-            (alias, cutoff, cutoff is not None and score >= cutoff)
+            (
+                alias,
+                cutoff,
+                in_points(cutoff) if in_points is not None and cutoff is not None else None,
+                cutoff is not None and score >= cutoff,
+            )
             for alias, cutoff in cutoffs.items()
         ],
     )

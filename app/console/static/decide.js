@@ -145,6 +145,8 @@ class Panel {
     const shown = this.card.querySelector("[data-threshold]");
     shown.textContent = threshold === null ? "flag none" : number(threshold);
     shown.dataset.threshold = threshold === null ? "" : String(threshold);
+    const points = this.card.querySelector("[data-points]");
+    if (points) points.textContent = threshold === null ? "" : `${number(this.table.points[this.index], 1)} points`;
     const [positives, negatives] = this.table.classes;
     // What is left of a sum is the difference of rounded numbers, so that all add up.
     const tp = Math.round(tpr * positives), fp = Math.round(fpr * negatives);

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 
 import httpx
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tests.app.live_service import Service
@@ -171,6 +174,57 @@ def test_the_points_of_rows_are_their_scores(
                 assert row["rounded"] == round(answer["base_points"]) + whole
 
 
+def test_a_scorecard_has_its_own_scale_and_points_beside_every_score(
+    small: Service, client: httpx.Client, dataset: str, model: str, others: dict[str, str]
+) -> None:
+    own = {"pdo": 40.0, "base_score": 500.0, "base_odds": 20.0}
+    refit = client.get(f"{model}/bins", params=own).json()["refit"]
+    path = train(small, client, dataset, **refit)
+    wanted = client.post(f"{path}/points", json={"rows": ROWS}).json()
+    assert {name: wanted[name] for name in own} == own
+    for kind in ("bins", "scorecard", "scorecard/cutoff?points=500", "scorecard/rounding"):
+        found = client.get(f"{path}/{kind}").json()
+        assert {name: found[name] for name in own} == own
+    # A query changes what it names, and leaves the rest.
+    assert client.get(f"{path}/scorecard?pdo=7").json()["base_score"] == own["base_score"]
+    points = [each["points"] for each in wanted["rows"]]
+
+    body = {"rows": ROWS}
+    scored = client.post(f"{path}/score", json=body).json()
+    assert scored["points"] == pytest.approx(points, abs=1e-9)
+    without = client.post(f"{path}/score?probability=false", json=body).json()
+    assert "probabilities" not in without
+    assert without["points"] == scored["points"]
+    ranked = client.post(f"{path}/rank", json=body).json()
+    assert ranked["points"] == [scored["points"][k] for k in ranked["indices"]]
+    explained = client.post(f"{path}/explain", json=body).json()["explanations"]
+    assert [each["points"] for each in explained] == scored["points"]
+    for query in ("", "&probability=false", "&interval=true", "&reasons=1"):
+        one = client.get(f"{path}/score?amount=9.7&purpose=car{query}").json()
+        assert one["points"] == scored["points"][ROWS.index({"amount": 9.7, "purpose": "car"})]
+    lines = "".join(f"{json.dumps(row)}\n" for row in ROWS)
+    kinds = {"content-type": "application/x-ndjson", "accept": "text/csv"}
+    table = client.post(f"{path}/score", content=lines, headers=kinds).text
+    read = list(csv.DictReader(io.StringIO(table)))
+    assert [float(each["points"]) for each in read] == scored["points"]
+
+    # The result of a batch, too; a column that is kept takes precedence.
+    text = "amount,purpose,points\n9.7,car,kept\n"
+    batch = f"/v1/batch-scores?model={path.rpartition('/')[2]}"
+    for query, expected in (("ignore=points", one["points"]), ("keep=points", "kept")):
+        answer = client.post(f"{batch}&{query}", content=text, headers={"content-type": "text/csv"})
+        assert answer.status_code == 202, answer.text
+        small.work()
+        result = client.get(f"/v1/batch-scores/{answer.json()['id']}/result")
+        (row,) = pq.read_table(io.BytesIO(result.content)).to_pylist()
+        assert row["points"] == expected
+
+    # Other models have no points beside their scores.
+    for other in others.values():
+        answer = client.post(f"{other}/score", json=body).json()
+        assert "points" not in answer
+
+
 def test_ids_come_back(client: httpx.Client, model: str) -> None:
     rows = [{"amount": 3.0, "purpose": "car", "no": "a7"}]
     answer = client.post(f"{model}/points", json={"rows": rows, "id": "no"}).json()
@@ -279,6 +333,9 @@ def test_bad_bins_of_a_job_are_refused(client: httpx.Client, dataset: str) -> No
         ({"bins": 3}, "/algorithm/bins"),
         ({"special_values": {"purpose": [1]}}, "/algorithm/special_values"),
         ({"max_bins": 1}, "/algorithm/max_bins"),
+        ({"pdo": 0}, "/algorithm/pdo"),
+        ({"base_odds": -1}, "/algorithm/base_odds"),
+        ({"base_score": 1e10}, "/algorithm/base_score"),
     ):
         body = {"dataset_id": dataset, "algorithm": {"name": "scorecard", **wrong}}
         answer = client.post("/v1/jobs", json=body)

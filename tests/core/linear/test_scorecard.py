@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core import Logistic, Scorecard
+from core import Logistic, Scorecard, load, save
 from core.base.monotone import check_monotone
 from core.errors import InvalidParameter
 from core.linear.woe_bins import merge_bins
@@ -51,6 +51,19 @@ def test_a_score_is_the_intercept_and_the_values_of_its_bins() -> None:
             rows = bins[:, j] == k
             assert (one["positives"], one["negatives"]) == (y[rows].sum(), (1 - y[rows]).sum())
     assert described["features"][0]["bins"][-2]["special"] == -9.0
+
+
+def test_points_are_the_log_odds_on_the_scale_of_the_parameters() -> None:
+    table, y = loans()
+    plain = Scorecard().fit(table, y)
+    ranker = Scorecard(pdo=40.0, base_score=500.0, base_odds=20.0).fit(table, y)
+    scores = ranker.decision_function(table)
+    assert (scores == plain.decision_function(table)).all()
+    # 20 negatives to one positive are 500 points, twice as many 40 more (Siddiqi, chapter 6)
+    odds = np.exp(-scores)
+    assert ranker.points(table) == pytest.approx(500.0 + 40.0 * np.log2(odds / 20.0))
+    assert plain.points(table) == pytest.approx(600.0 + 20.0 * np.log2(odds / 50.0))
+    assert (load(save(ranker)).points(table) == ranker.points(table)).all()
 
 
 def test_automatic_bins_obey_their_limits() -> None:
