@@ -26,6 +26,7 @@ from app.console import charts
 from app.console.api import attempt
 from app.console.rendering import date, percent, points
 from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
+from app.console.words import PARAMETERS
 from app.http.forms import number_or_text
 from app.measures import baseline, no_improvement, time_effect
 from app.platform.errors import shown
@@ -215,7 +216,7 @@ def _label(page: Page, model: Model) -> str | None:
     return page.asked("label") or model.labels[0].name
 
 
-SCALE = {"pdo": "Points to double the odds", "base_score": "Base points", "base_odds": "Base odds"}
+SCALE = {name: PARAMETERS[name] for name in ("pdo", "base_score", "base_odds")}
 """The fields of a scorecard's scale, and their labels."""
 SCORECARDS = ("logistic", "scorecard", "additive")
 """Algorithms that have a scorecard."""

@@ -151,6 +151,32 @@ def test_the_score_form_shows_the_letter(world: World) -> None:
     assert "Your amount of 17.5 is &lt;b&gt;high&lt;/b&gt;." in shown
 
 
+def test_scores_and_cutoffs_are_shown_in_points(world: World) -> None:
+    """With the scale of the model; those of other models have no points."""
+    scale = {"pdo": 40, "base_score": 500}
+    card = world.train(algorithm={"name": "scorecard", **scale}, name="scaled")
+    other = world.train(algorithm={"name": "logistic"}, name="line")
+    row = {"amount": 17.5, "purpose": "car"}
+    browser = PlainBrowser(world.service)
+    for model, name in ((card, "scaled"), (other, "line")):
+        body = {"model_id": model, "guarantee": {"flagged": 0.2}}
+        alias = world.api.put(f"/v1/models/{name}/aliases/live", json=body).json()
+        features = world.api.get(f"/v1/models/{model}").json()["features"]
+        sent = {f"f{i}": str(row[each["name"]]) for i, each in enumerate(features)}
+        answer = browser.post(f"/console/models/{model}/score", **sent).text
+        decide = browser.get(f"/console/models/{model}").text
+        if model == other:
+            assert "data-points" not in decide
+            assert " points" not in answer
+            continue
+        query = {"threshold": alias["cutoff"]["threshold"]}
+        cutoff = world.api.get(f"/v1/models/{model}/scorecard/cutoff", params=query).json()
+        points = world.api.post(f"/v1/models/{model}/score", json={"rows": [row]}).json()["points"]
+        assert f"<strong>{points[0]:.1f}</strong> points" in answer
+        assert f"at most {cutoff['points']:.1f} points" in answer
+        assert f"data-points>{cutoff['points']:.1f} points" in decide
+
+
 def many_features(rows: int = 400, features: int = 20) -> str:
     """Return a CSV with so many numeric features, the first of which have information."""
     rng = np.random.default_rng(0)
