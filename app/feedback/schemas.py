@@ -155,6 +155,8 @@ class Decision(Resource):
     """Id of the model."""
     score: float
     """Score."""
+    points: float | None
+    """The score in points. Null unless the model is of the algorithm `scorecard` and still exists."""
     probability: float | None
     """Calibrated probability. Null if the model had no calibration."""
     threshold: float | None
@@ -188,10 +190,11 @@ def decision_of(found: FoundDecision) -> Decision:
         for name, value in found.columns(FEATURE).items()
     }
     protected = found.columns(PROTECTED)
+    points = None if found.scale is None else found.scale.total(float(values["score"]))
     return Decision.model_validate(
         values
         | {"name": found.segment.name, "alias": found.segment.alias}
-        | {"features": features, "protected": protected}
+        | {"points": points, "features": features, "protected": protected}
     )
 
 

@@ -31,6 +31,7 @@ from app.platform.ids import is_id, time_of
 from app.platform.sql import Page, Reading, Session
 from app.platform.tables import AliasFeedback, DecisionSegment, Model
 from app.scoring.decisions import REPEAT_SECONDS
+from core.linear.points import PointsScale
 
 MAX_COMPARED = 20
 """Most groups that a monitor compares with a reference group."""
@@ -256,10 +257,11 @@ def find_file(session: Session, owner: str, file_id: str) -> tuple[DecisionSegme
 
 @dataclass(frozen=True)
 class FoundDecision:
-    """A decision: its file, and the values of its columns by name."""
+    """A decision: its file, the values of its columns by name, and the scale of its model if that is a scorecard."""
 
     segment: DecisionSegment
     values: dict[str, Any]
+    scale: PointsScale | None
 
     def columns(self, prefix: str) -> dict[str, Any]:
         """Return the recorded values by name; the prefix is `FEATURE` or `PROTECTED`."""
@@ -282,10 +284,17 @@ def find_decision(
             except BlobMissing:  # the file was deleted or rewritten since
                 continue
             if values is not None:
-                return FoundDecision(segment, values)
+                return FoundDecision(segment, values, reading(_scale_of, owner, values["model_id"]))
     raise NotFound(
         f"there is no decision {decision_id[:100]!r}. A decision can be read about a minute after its response"
     )
+
+
+def _scale_of(session: Session, owner: str, model_id: str) -> PointsScale | None:
+    try:
+        return models.points_scale(models.find(session, owner, model_id))
+    except NotFound:  # it was deleted
+        return None
 
 
 def _files_at(session: Session, owner: str, at: float) -> list[tuple[DecisionSegment, Blob]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from app.access import holds
@@ -17,7 +17,10 @@ from app.platform.errors import NAME, Conflict, Invalid, NotFound, check_id, che
 from app.platform.ids import is_id
 from app.platform.sql import ALL_ROWS, Page, RowFilter, Session
 from app.platform.tables import DatasetKind, Model
+from core.linear.points import PointsScale
 
+SCORECARD = "scorecard"
+"""The algorithm whose models have bins, and points on a scale of their own."""
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
 HISTORY_SHOWN = 100
@@ -76,6 +79,14 @@ def why_not_recorded(model: Model) -> str | None:
     if model.kind != DatasetKind.BIPARTITE:
         return f"its dataset is of kind {model.kind}"
     return None if model.query is None else "it ranks the rows of lists"
+
+
+def points_scale(model: Model) -> PointsScale | None:
+    """Return the scale of a scorecard's points, by its parameters; None for another model."""
+    if model.algorithm != SCORECARD:
+        return None
+    own = {field.name for field in fields(PointsScale)}
+    return PointsScale(**{name: value for name, value in model.parameters.items() if name in own})
 
 
 def is_approximate(model: Model, part: str) -> bool:

@@ -12,6 +12,7 @@ from pydantic import Field
 from app.http.schemas import ModelId, Resource, one_of
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.models import service as models
+from app.models.service import SCORECARD
 from app.platform.documents import HeldOutBins
 from app.platform.errors import NotFound
 from app.platform.sql import Session
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from core.linear.scorecard import Scorecard
     from core.metrics.woe import BinEvidence
 
-SCORECARD = "scorecard"
-"""The algorithm whose models have bins."""
 BinKind = Literal["values", "categories", "special", "missing"]
 _ON = "on rows that the model was not trained on. Null without such rows."
 

@@ -19,12 +19,13 @@ from fastapi import Depends, Query
 
 from app.http.schemas import ModelId, Resource, one_of
 from app.models.calibrations import ServedCalibration
+from app.models.service import SCORECARD
 from app.platform.errors import NotFound
 from app.scoring.features import LoadedModel
 from core.linear.points import PointsScale
 
 Json = Mapping[str, Any]
-LOG_ODDS = ("logistic", "scorecard", "additive")
+LOG_ODDS = ("logistic", SCORECARD, "additive")
 """Algorithms whose scores are log odds that are sums over features."""
 MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio overflows a float
 

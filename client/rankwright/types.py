@@ -1727,6 +1727,8 @@ class Decision(Record):
     """Id of the model."""
     score: float
     """Score."""
+    points: float | None
+    """The score in points. Null unless the model is of the algorithm `scorecard` and still exists."""
     probability: float | None
     """Calibrated probability. Null if the model had no calibration."""
     threshold: float | None

@@ -15,6 +15,7 @@ from app.platform.tables import AuditEntry, DecisionSegment, Model
 from tests.app.feedback.recording import ALIAS, FEEDBACK, UNDER, point, record, segments
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.refusals import refused
+from tests.app.scoring.test_scorecard import people
 from tests.sentences import Sentences
 
 ROW = dict(zip(NAMES, (0.5, 0.25, 0.125), strict=True))
@@ -195,6 +196,25 @@ def test_a_decision_is_read(shared: Service, client: httpx.Client, versions: lis
     other = scored["decision_ids"][0][:-1] + ("0" if scored["decision_ids"][0][-1] != "0" else "1")
     for missing in (other, "dec_1", "what", "ü"):
         refused(client.get(f"/v1/decisions/{missing}"), 404, "not_found")
+
+
+def test_a_decision_of_a_scorecard_has_points(shared: Service, client: httpx.Client) -> None:
+    dataset = shared.upload(client, people(300), label="bad", positive="yes")
+    card = {"name": "scorecard", "pdo": 40, "base_score": 500}
+    model = shared.train(client, dataset, name="decided", baselines=None, algorithm=card)
+    client.put("/v1/models/decided/aliases/live", json={"model_id": model["output"]["id"]})
+    client.put("/v1/models/decided/aliases/live/feedback", json={})
+    scored = client.post(
+        "/v1/models/decided@live/score", json={"rows": [{"amount": 12.5, "purpose": "car"}]}
+    ).json()
+    segments(shared)
+    path = f"/v1/decisions/{scored['decision_ids'][0]}"
+    assert client.get(path).json()["points"] == scored["points"][0]
+    for gone in ("/v1/models/decided/aliases/live/feedback", "/v1/models/decided/aliases/live"):
+        seen = {"If-Match": client.get(gone).headers["ETag"]}
+        assert client.delete(gone, headers=seen).is_success
+    assert client.delete(f"/v1/models/{model['output']['id']}").is_success
+    assert client.get(path).json()["points"] is None
 
 
 def test_bad_questions_about_files(client: httpx.Client) -> None:
