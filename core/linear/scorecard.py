@@ -66,7 +66,7 @@ class Scorecard(ContributionRanker):
 
     The WOE of a bin is ln(p / q), where p is its fraction of the positives and q that of the negatives. The score is
     b + Σ_j w_j WOE_j. It minimises ½‖w‖² + C Σ ln(1 + exp(-y (b + Σ_j w_j WOE_j))) over w ≥ 0 and b, with y = ±1 and
-    each row multiplied by its weight. A coefficient is never negative, so that points have the order of the WOE.
+    each row multiplied by its weight. A coefficient is never negative, so points never rise with the WOE.
 
     Attributes
     ----------
