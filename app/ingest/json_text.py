@@ -7,21 +7,31 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+import msgspec
+import numpy as np
+import numpy.typing as npt
 import orjson
 
 from app.ingest.delimiters import has_more_delimiters
 from app.ingest.errors import show
 from app.platform.errors import Invalid
 
+Floats = npt.NDArray[np.float64]
+
 _DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))
 _LONG = b"0" * 19
 """So many digits, after `_DIGITS`: numbers of fewer have at most 64 bits."""
 _MAX_DIGITS = 300
 """Digits of the longest whole number that is also a float."""
+
+
+_EXACT_BELOW = 1e18
+"""Whole numbers below it have at most 64 bits."""
 
 
 class RepeatedKey(Invalid):
@@ -45,19 +55,71 @@ def parse(text: bytes | memoryview) -> Any:
     return found
 
 
-def types_of_flat(texts: Sequence[bytes], found: Sequence[Any]) -> Set[type] | None:
-    """Return the types of the values, if orjson has read flat objects as `parse` would.
+def are_flat(texts: Sequence[bytes], found: Sequence[Any]) -> bool:
+    """Return whether orjson has read flat objects as `parse` would.
 
-    Returns None if one is no object, has a list or an object as value, or must be read by `parse`.
+    Returns False if one is no object, has a list or an object as value, or must be read by `parse`.
     """
     if not {dict}.issuperset(map(type, found)):
-        return None
+        return False
     types = set(map(type, _values_of(found)))
     text = b"".join(texts)
     if types & {dict, list} or _LONG in text.translate(_DIGITS):
-        return None
+        return False
     strings = sum(type(value) is str for value in _values_of(found)) if str in types else 0
-    return types if text.count(b'"') == _quotes(sum(map(len, found)), strings) else None
+    return text.count(b'"') == _quotes(sum(map(len, found)), strings)
+
+
+def numbers_of_flat(texts: Sequence[bytes]) -> tuple[Sequence[str], Floats] | None:
+    """Return the keys and the numbers, NaN for null, of objects that all have the same keys. The values are those of
+    `parse`.
+
+    Returns None if an object has another key or another value, if a key has to be escaped, and if the texts must be
+    read one by one: for blanks around them, whole numbers of many digits, or errors.
+    """
+    text = b"\n".join(texts)
+    # Each line begins and ends with a brace. So as many objects as lines are one in each line.
+    if not text.startswith(b"{") or not text.endswith(b"}"):
+        return None
+    if text.count(b"}\n{") != len(texts) - 1:
+        return None
+    try:
+        keys = tuple(orjson.loads(texts[0]))
+        decoder = _decoder_of(keys)
+        rows = [] if decoder is None else decoder.decode_lines(text)
+    except (orjson.JSONDecodeError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    # Every object has every key. So there are no more quotes only if no key is repeated.
+    if len(rows) != len(texts) or text.count(b'"') != _quotes(len(rows) * len(keys), 0):
+        return None
+    size = len(rows) * len(keys)
+    try:
+        cells = chain.from_iterable(map(msgspec.structs.astuple, rows))
+        matrix: Floats = np.fromiter(cells, np.float64, size)
+    except TypeError:  # there is a null, which only the slower `array` converts
+        matrix = np.array(list(map(msgspec.structs.astuple, rows)), np.float64)
+    matrix = matrix.reshape(len(rows), len(keys))
+    # `parse` keeps all digits of a whole number.
+    return None if (np.abs(matrix) >= _EXACT_BELOW).any() else (keys, matrix)
+
+
+@lru_cache(maxsize=16)
+def _decoder_of(keys: tuple[str, ...]) -> msgspec.json.Decoder[Any] | None:
+    """Return None if there is no key, or one that has to be escaped in JSON, which msgspec does not support."""
+    if not keys:
+        return None
+    names = [f"f{i}" for i in range(len(keys))]  # a key need not be an identifier
+    try:
+        row = msgspec.defstruct(
+            "Row",
+            [(name, float | None) for name in names],
+            rename=dict(zip(names, keys, strict=True)),
+            forbid_unknown_fields=True,
+            gc=False,
+        )
+    except ValueError:
+        return None
+    return msgspec.json.Decoder(row)
 
 
 def _values_of(found: Sequence[dict[str, Any]]) -> Iterator[Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import codecs
-import itertools
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
@@ -46,27 +47,54 @@ _SCANNER = json.JSONDecoder(parse_int=float)
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-Line = tuple[int, bytes]
-"""The number of a line, from 1, and its bytes."""
+Numbers = npt.NDArray[np.float64]
+Lines = tuple[Sequence[int], Sequence[bytes]]
+"""The numbers of lines, from 1, and their bytes; blank lines, too."""
 
 
-class Block(NamedTuple):
-    """Lines with objects: their numbers, and the parsed objects."""
+@dataclass
+class Block:
+    """Lines with objects: their numbers, and the objects, or the numbers in them."""
 
-    numbers: list[int]
-    records: list[dict[str, Any]]
-    nested: list[int]
+    numbers: Sequence[int]
+    texts: Sequence[bytes]
+    nested: list[int] = field(default_factory=list)
     """Positions of the objects that have a list or an object as value."""
-    size: int
-    """Bytes of the lines."""
-    is_numeric: bool = False
-    """True only if every value is a number."""
+    matrix: Numbers | None = None
+    """If the objects have the same keys, and numbers or null as values: one row per object, NaN for null."""
+    matrix_keys: Sequence[str] = ()
+    """The keys of the columns of `matrix`."""
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        return list(map(orjson.loads, self.texts))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the lines."""
+        return sum(map(len, self.texts))
+
+    def list_keys(self) -> Iterator[tuple[Sequence[str], int]]:
+        """Yield the different lists of keys, each with the number of the first line that has it."""
+        if self.matrix is not None:
+            yield self.matrix_keys, self.numbers[0]
+            return
+        first_lines: dict[tuple[str, ...], int] = {}
+        for keys, number in zip(map(tuple, self.records), self.numbers, strict=True):
+            first_lines.setdefault(keys, number)
+        yield from first_lines.items()
+
+    def count_cells(self) -> int:
+        if self.matrix is not None:
+            return self.matrix.size
+        return sum(map(len, self.records))
 
     def without(self, positions: Collection[int]) -> Block:
         """Return the block without the lines at these positions."""
-        kept = [i for i in range(len(self.records)) if i not in positions]
-        numbers = [self.numbers[i] for i in kept]
-        return Block(numbers, [self.records[i] for i in kept], [], self.size)
+        kept = [i for i in range(len(self.texts)) if i not in positions]
+        found = Block([self.numbers[i] for i in kept], [self.texts[i] for i in kept])
+        found.records = [self.records[i] for i in kept]
+        return found
 
 
 class NdjsonTable(Source):
@@ -87,7 +115,9 @@ class NdjsonTable(Source):
         self._upload = upload
         self._most_delimiters = MAX_DELIMITERS + 2 * max_columns
         self._split = (
-            partial(_elements, most_delimiters=self._most_delimiters) if is_array else _lines
+            partial(_elements_in_blocks, most_delimiters=self._most_delimiters)
+            if is_array
+            else _lines_in_blocks
         )
         self._unit = "element" if is_array else "line"
         self._stream: Stream | None = None
@@ -98,15 +128,12 @@ class NdjsonTable(Source):
         known: set[str] = set()
         cells = size = rows = 0
         for block in self._blocks(errors):
-            first_lines: dict[tuple[str, ...], int] = {}
-            for keys, number in zip(map(tuple, block.records), block.numbers, strict=True):
-                first_lines.setdefault(keys, number)
-            for keys, number in first_lines.items():
+            for keys, number in block.list_keys():
                 if new := [key for key in keys if key not in known]:
                     names.add(new, number)
                     self._keys += new
                     known.update(new)
-            before, rows = rows, rows + len(block.records)
+            before, rows = rows, rows + len(block.texts)
             if rows > max_rows:
                 # Rows to be scored have a limit of their own.
                 raise too_many_rows(max_rows, setting=MAX_ROWS if upload.setting else "")
@@ -117,7 +144,7 @@ class NdjsonTable(Source):
                     line=line,
                     code="too_large",
                 )
-            cells += len(block.records) + sum(map(len, block.records))
+            cells += len(block.texts) + block.count_cells()
             size += block.size
             if cells > _CELLS or size > _KEPT_BYTES:
                 self._kept = None
@@ -143,11 +170,11 @@ class NdjsonTable(Source):
         are_numbers = [name in numeric for name in wanted]
         first = 0
         for block in self._flat_blocks(errors, set(keys)):
-            if block.records:
+            if block.texts:
                 arrays = _to_arrays(block, keys, are_numbers)
                 batch = pa.RecordBatch.from_arrays(arrays, names=list(wanted))
                 yield Rows(batch, first, partial(np.array, block.numbers, np.int64))
-                first += len(block.records)
+                first += len(block.texts)
 
     def _flat_blocks(self, errors: Errors, keys: Collection[str]) -> Iterator[Block]:
         """Yield blocks of lines whose values for these keys are not nested; other lines are reported."""
@@ -169,27 +196,35 @@ class NdjsonTable(Source):
         """Yield all lines with an object; invalid ones are reported."""
         with self._upload.open() as stream:
             self._stream = stream
-            lines = self._split(stream)
-            while errors.total < MAX_COUNTED_ERRORS and (chunk := _chunk(lines)):
-                yield self._parse(chunk, errors)
+            for numbers, texts in self._split(stream):
+                if errors.total >= MAX_COUNTED_ERRORS:
+                    return
+                yield self._parse(numbers, texts, errors)
 
-    def _parse(self, lines: Sequence[Line], errors: Errors) -> Block:
-        numbers, texts = map(list, zip(*lines, strict=True))
-        size = sum(map(len, texts))
+    def _parse(self, numbers: Sequence[int], texts: Sequence[bytes], errors: Errors) -> Block:
         if max(map(len, texts)) <= self._most_delimiters:
+            if (found := json_text.numbers_of_flat(texts)) is not None:
+                keys, matrix = found
+                return Block(numbers, texts, matrix=matrix, matrix_keys=keys)
             with suppress(orjson.JSONDecodeError):
-                records = list(map(orjson.loads, texts))
-                if (types := json_text.types_of_flat(texts, records)) is not None:
-                    return Block(numbers, records, [], size, types <= {float, int})
-        block = Block([], [], [], size)
-        for number, text in lines:
+                block = Block(numbers, texts)
+                if json_text.are_flat(texts, block.records):
+                    return block
+        own_numbers: list[int] = []
+        own_texts: list[bytes] = []
+        block = Block(own_numbers, own_texts)
+        block.records = []
+        for number, text in zip(numbers, texts, strict=True):
             if errors.total >= MAX_COUNTED_ERRORS:
                 break
+            if not text or text.isspace():
+                continue
             if (record := self._parse_line(number, text, errors)) is None:
                 continue
             if any(isinstance(value, dict | list) for value in record.values()):
                 block.nested.append(len(block.records))
-            block.numbers.append(number)
+            own_numbers.append(number)
+            own_texts.append(text)
             block.records.append(record)
         return block
 
@@ -291,35 +326,37 @@ def _elements(stream: Stream, most_delimiters: int) -> Iterator[tuple[int, bytes
         raise refuse("nothing may follow the array")
 
 
-def _lines(stream: Stream) -> Iterator[tuple[int, bytes]]:
-    """Yield numbered lines without their ends, nor a byte order mark."""
-    return enumerate(_texts_of_lines(stream), start=1)
-
-
-def _texts_of_lines(stream: Stream) -> Iterator[bytes]:
-    """Raises BadTable for an overlong line."""
+def _lines_in_blocks(stream: Stream) -> Iterator[Lines]:
+    """Yield lines without their ends, nor a byte order mark. Raises BadTable for an overlong line."""
     rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     count = 0
-    while chunk := stream.read(1 << 20):
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from whole
+    more = True
+    while more:
+        chunk = stream.read(BLOCK_BYTES)
+        more = bool(chunk)
+        *whole, rest = (rest + chunk).split(b"\n") if more else [*rest.split(b"\n"), b""]
+        for start in range(0, len(whole), BLOCK_LINES):
+            texts = whole[start : start + BLOCK_LINES]
+            first = count + start + 1
+            yield range(first, first + len(texts)), texts
         count += len(whole)
         if len(rest) > MAX_LINE_LENGTH:
             raise BadTable(f"a line must be shorter than {MAX_LINE_LENGTH} bytes", line=count + 1)
-    yield from rest.split(b"\n")
 
 
-def _chunk(lines: Iterator[Line]) -> list[Line]:
-    """Return the next lines that are not blank; none at the end."""
-    chunk: list[Line] = []
+def _elements_in_blocks(stream: Stream, most_delimiters: int) -> Iterator[Lines]:
+    numbers: list[int] = []
+    texts: list[bytes] = []
     size = 0
-    for line in lines:
-        if line[1] and not line[1].isspace():
-            chunk.append(line)
-            size += len(line[1])
-            if size >= BLOCK_BYTES or len(chunk) == BLOCK_LINES:
-                break
-    return chunk
+    for number, text in _elements(stream, most_delimiters):
+        numbers.append(number)
+        texts.append(text)
+        size += len(text)
+        if size >= BLOCK_BYTES or len(texts) == BLOCK_LINES:
+            yield numbers, texts
+            numbers, texts, size = [], [], 0
+    if texts:
+        yield numbers, texts
 
 
 def _nothing(unit: str) -> BadTable:
@@ -328,12 +365,14 @@ def _nothing(unit: str) -> BadTable:
 
 
 def _to_arrays(block: Block, keys: Sequence[str], are_numbers: Sequence[bool]) -> list[pa.Array]:
-    if block.is_numeric and all(are_numbers) and len(keys) > 1:
-        with suppress(KeyError):
-            cells = itertools.chain.from_iterable(map(itemgetter(*keys), block.records))
-            shape = len(block.records), len(keys)
-            X = np.fromiter(cells, np.float64, shape[0] * shape[1]).reshape(shape)
-            return list(map(pa.array, np.ascontiguousarray(X.T)))
+    if block.matrix is not None and all(are_numbers):
+        place = {key: j for j, key in enumerate(block.matrix_keys)}
+        columns = np.ascontiguousarray(block.matrix.T)
+        nothing = pa.nulls(len(columns.T), pa.float64())
+        return [
+            pa.array(columns[place[key]], from_pandas=True) if key in place else nothing
+            for key in keys
+        ]
     return [
         _to_array(_values_of(key, block.records), number=number)
         for key, number in zip(keys, are_numbers, strict=True)

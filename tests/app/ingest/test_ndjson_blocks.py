@@ -94,6 +94,65 @@ def test_each_wrong_line_is_reported(lines: list[str]) -> None:
         assert [each["line"] for each in errors.summarise().errors] == wrong
 
 
+TOKENS = ["0", "-0", "-0.0", "5", "1.5e-3", "0.1", "null", "1e17", "-9223372036854775808"]
+TOKENS += ["18446744073709551615", "123456789012345678901234567890", "1e400", "1" * 301, "true"]
+LINES = st.builds('{{"a":{},"b":{}}}'.format, st.sampled_from(TOKENS), st.sampled_from(TOKENS))
+ODD_LINES = [
+    '{"a":1,',
+    '"b":2}',
+    '{"a":1,"b":2}{"a":3,"b":4}',
+    '{"a":1,"b":2} {"a":3,"b":4}',
+    '{"a":1,"b":2},',
+    '{"b":1,"a":2}',
+    '{"a":1}',
+    '{"a":1,"b":2,"c":3}',
+    ' {"a" : 1, "b":2 }\r',
+    '{"a":NaN,"b":1}',
+    '{"\\u0061":1,"b":2}',
+    '{"a":1,"b":"x"}',
+    '{"a":{"b":1},"b":2}',
+    "",
+]
+
+
+@blocks
+@given(st.lists(LINES, max_size=6), st.lists(st.sampled_from(ODD_LINES), max_size=3), st.randoms())
+def test_lines_of_numbers_have_the_values_that_they_have_alone(
+    lines: list[str], odd: list[str], order: Any
+) -> None:
+    """They are parsed together, if all are plain."""
+    lines = [*lines, *odd]
+    order.shuffle(lines)
+    expected, wrong = [], []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        alone, errors = table_of('{"a":null,"b":null,"c":null}\n{"d":"text"}\n' + line), Errors()
+        *_, last = rows_of(alone, errors, set())
+        if errors.total:
+            wrong.append(number)
+        else:
+            expected.append(dict(zip(alone.names, last, strict=True)))
+    table, errors = table_of('{"a":7,"b":null}\n' + "\n".join(lines)), Errors()
+    found = rows_of(table, errors, {"a", "b"})[1:]
+    assert errors.total == len(wrong)
+    if wrong:
+        assert [each["line"] - 1 for each in errors.summarise().errors] == wrong
+    for values, record in zip(found, expected, strict=True):
+        for name, value in zip(table.names, values, strict=True):
+            if isinstance(value, float):
+                assert value == float(record[name])
+            else:
+                assert value == record[name]
+
+
+@pytest.mark.parametrize("line", ['{"a":1,"a":2,"b":3}', '{"a":1,"\\u0061":1,"b":2}'])
+def test_a_key_that_is_repeated_among_numbers_is_refused(line: str) -> None:
+    with pytest.raises(BadTable) as refused:
+        table_of('{"a":1,"b":2}\n' + line)
+    assert refused.value.code == "duplicate_column"
+
+
 def test_a_key_that_occurs_twice_is_refused() -> None:
     for line in ('{"a":1,"a":2}', '{"a":"x","b":1,"a":"x"}'):
         with pytest.raises(BadTable) as refused:
