@@ -211,7 +211,11 @@ def test_a_scorecard_has_its_own_scale_and_points_beside_every_score(
     # The result of a batch, too; a column that is kept takes precedence.
     text = "amount,purpose,points\n9.7,car,kept\n"
     batch = f"/v1/batch-scores?model={path.rpartition('/')[2]}"
-    for query, expected in (("ignore=points", one["points"]), ("keep=points", "kept")):
+    for query, expected in (
+        ("ignore=points", one["points"]),
+        ("ignore=points&top=1&reasons=1", one["points"]),
+        ("keep=points", "kept"),
+    ):
         answer = client.post(f"{batch}&{query}", content=text, headers={"content-type": "text/csv"})
         assert answer.status_code == 202, answer.text
         small.work()
