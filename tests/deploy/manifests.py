@@ -182,6 +182,8 @@ _IN_COMPOSE = {
     "rankwright-valkey": "redis",
     "/run/secrets/rankwright/database-password": "/run/secrets/postgres_password",
     "/run/secrets/rankwright/broker-password": "/run/secrets/redis_password",
+    "/run/secrets/rankwright/audit-key": "/run/secrets/audit_key",
+    "/run/secrets/rankwright/secrets-keys": "/run/secrets/secrets_keys",
 }
 
 

@@ -342,6 +342,16 @@ def test_each_pod_has_the_secrets_that_it_needs(rendering: Rendering) -> None:
         assert files >= has[name] - connect, name
 
 
+def test_the_pods_in_compose_have_their_secrets(renderings: dict[str, Rendering]) -> None:
+    """As `make containers` runs them, which takes an engine."""
+    document = manifests.in_compose(renderings["single-node"], COMPOSE)
+    for name in OURS:
+        service = document["services"][name]
+        mounted = {f"/run/secrets/{secret}" for secret in service["secrets"]}
+        told = {text for text in service["environment"].values() if "/run/secrets/" in text}
+        assert told <= mounted, name
+
+
 def test_the_policies_allow_what_is_documented(renderings: dict[str, Rendering]) -> None:
     for name, component, expected in (
         ("single-node", "api", {53, 443, 4318, 5432, 6379}),
