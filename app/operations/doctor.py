@@ -28,7 +28,7 @@ from app.identity.provider import Provider, ProviderAway
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.jobs.fetching import SourceError
-from app.operations import housekeeping, repository
+from app.operations import housekeeping, repository, seal_repository
 from app.operations.audit_seals import Verified, read_head
 from app.operations.audit_seals import verify as verify_audit
 from app.operations.self_check import MISSED_ROUNDS
@@ -345,6 +345,12 @@ def check_audit(
         yield fail("audit log", str(error), "correct the file of RANKWRIGHT_AUDIT_KEY_FILE")
         return
     if keys.newest is None:
+        with db.read() as session:
+            is_sealed = seal_repository.head_of(session) is not None
+        if is_sealed:
+            detail = "sealed, but not verified: RANKWRIGHT_AUDIT_KEY_FILE is not set here"
+            yield warn("audit log", detail, "run `rankwright audit verify` where it is set")
+            return
         detail = "not sealed, so changes of it in the database cannot be detected"
         yield warn("audit log", detail, "set RANKWRIGHT_AUDIT_KEY_FILE: see docs/siem.md")
         return

@@ -190,6 +190,7 @@ class Scorecard(ContributionRanker):
 
     @property
     def scale(self) -> PointsScale:
+        """The scale of `points`."""
         return PointsScale(float(self.pdo), float(self.base_score), float(self.base_odds))
 
     def points(self, X: Any) -> Floats:

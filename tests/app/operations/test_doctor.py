@@ -17,6 +17,7 @@ from sqlalchemy import text, update
 from app import __version__
 from app.access import service as keys
 from app.jobs import repository as worker_rows
+from app.operations.audit_seals import Sealer
 from app.operations.doctor import Finding, Level, examine
 from app.platform import audit_keys
 from app.platform.audit_keys import make_key
@@ -27,6 +28,7 @@ from app.platform.ids import new_id
 from app.platform.schema import REVISION
 from app.platform.settings import Settings
 from app.platform.tables import DecisionSegment, Role, Webhook
+from tests.app.operations.test_audit_seals import add
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from tests.app.uploads import put
 from tests.identity_provider import ec_key, free_port, odd_provider
@@ -104,6 +106,17 @@ def test_a_sound_state(well: Settings, db: Database, doctor: Doctor, sentences: 
     sentences(said["keys"])
     assert "here (1 slot" in said["workers"]
     assert list((well.blob_dir / "staging").iterdir()) == []
+
+
+def test_without_the_key_of_the_audit_log_it_says_whether_the_log_is_sealed(
+    well: Settings, db: Database, doctor: Doctor
+) -> None:
+    file = well.state_dir / audit_keys.FILE
+    elsewhere = file.rename(well.state_dir / "elsewhere")
+    assert doctor.finds(well)["audit log"][1].startswith("not sealed")
+    add(db, 1)
+    Sealer(db, FolderStore(well.blob_dir), audit_keys.read_keys(elsewhere)).seal()
+    assert doctor.finds(well)["audit log"][1].startswith("sealed, but not verified")
 
 
 def test_blobs(well: Settings, db: Database, doctor: Doctor, sentences: Sentences) -> None:
