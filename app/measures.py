@@ -56,12 +56,42 @@ CHECKS = {
 """The question of each check of a model."""
 
 
-def no_improvement(fitted: Sequence[str]) -> str:
-    """Say that a model is not significantly better than every one of the `fitted` baselines."""
+def better_baselines(windows: Sequence[Json], decided_on: Json, level: float) -> list[str]:
+    """Return the names of the baselines that are significantly better than the model, by its objective."""
+    deciding = [each for each in windows if "metric" in each] or [
+        each
+        for each in windows
+        if (each["fpr_min"], each["fpr_max"]) == (decided_on["fpr_min"], decided_on["fpr_max"])
+    ]
+    return [
+        each["algorithm"]
+        for window in deciding
+        for each in window["baselines"]
+        if (p_value := each["difference"]["adjusted_p_value"]) is not None
+        and p_value <= 1.0 - level
+        and each["difference"]["value"] < 0.0
+    ]
+
+
+def no_improvement(fitted: Sequence[str], better: Sequence[str] = ()) -> str:
+    """Say that a model is not significantly better than every one of the `fitted` baselines, or that some are `better`
+    than the model.
+    """
+    if better:
+        return rank_better([baseline(name) for name in better])
     names = [baseline(name) for name in fitted]
     if len(names) == 1:
         return f"No significant improvement over the baseline {names[0]}."
     return f"No significant improvement over at least one of the baselines {' and '.join(names)}."
+
+
+def rank_better(names: Sequence[str]) -> str:
+    """Say that the named baselines rank significantly better than the model."""
+    several = len(names) > 1
+    return (
+        f"The baseline{'s' if several else ''} {' and '.join(names)} rank{'' if several else 's'} significantly better "
+        "than the model."
+    )
 
 
 def share_interval(part: float, whole: float, inflation: float = 1.0) -> tuple[float, float]:

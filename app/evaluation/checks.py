@@ -41,7 +41,7 @@ from app.feedback.scheduled_tests import (
 )
 from app.feedback.wording import say_test
 from app.http.schemas import ALL_MEMBERS, Resource, Timestamp, Words
-from app.measures import TIME_ALPHA, baseline, time_effect
+from app.measures import TIME_ALPHA, baseline, better_baselines, rank_better, time_effect
 from app.models import calibrations, threshold_groups
 from app.models import repository as model_rows
 from app.models import service as models
@@ -297,6 +297,8 @@ def _beats_baselines(session: Session, model: Model) -> ModelCheck:
     else:
         some = "at least one of " if sum(not each["failed"] for each in every) > 1 else ""
         words = f"No significant improvement over {some}{rivals}."
+        if compared is not None and (better := _better_in_words(compared)):
+            words = rank_better(better)
         if not is_additive(model):
             words += " A baseline is easier to explain."
     return ModelCheck(
@@ -309,19 +311,24 @@ def _beats_baselines(session: Session, model: Model) -> ModelCheck:
     )
 
 
+def _better_in_words(compared: ModelBaselines) -> list[str]:
+    better = better_baselines(compared.windows, compared.decided_on, compared.level)
+    return [_baseline_in_words(each) for each in compared.baselines if each["algorithm"] in better]
+
+
+def _baseline_in_words(each: Mapping[str, Any]) -> str:
+    rows, of_rows = each.get("rows"), each.get("of_rows")
+    is_sample = rows is not None and of_rows is not None and rows < of_rows
+    return baseline(each["algorithm"]) + (
+        f" (on {rows:,} of {of_rows:,} rows)" if is_sample else ""
+    )
+
+
 def _baselines_in_words(compared: ModelBaselines | None) -> str:
     """Say which baselines were compared, and which of them had fewer rows or failed."""
     if compared is None:
         return "the baselines"
-    fitted = [each for each in compared.baselines if not each["failed"]]
-    names = []
-    for each in fitted:
-        rows, of_rows = each.get("rows"), each.get("of_rows")
-        is_sample = rows is not None and of_rows is not None and rows < of_rows
-        names.append(
-            baseline(each["algorithm"])
-            + (f" (on {rows:,} of {of_rows:,} rows)" if is_sample else "")
-        )
+    names = [_baseline_in_words(each) for each in compared.baselines if not each["failed"]]
     failed = [baseline(each["algorithm"]) for each in compared.baselines if each["failed"]]
     listed = f"the baseline{'s' if len(names) > 1 else ''} {' and '.join(names)}"
     return listed + (f"; {' and '.join(failed)} could not be trained" if failed else "")

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from app import __version__
-from app.measures import area, measures, metric, no_improvement, rows_used
+from app.measures import area, better_baselines, measures, metric, no_improvement, rows_used
 from app.measures import baseline as words_of_baseline
 from app.models import threshold_groups
 from app.models.curves import PartCurve
@@ -340,7 +340,8 @@ def _baselines_in_words(found: ModelBaselines, model: Model) -> Iterator[str]:
         yield f"By {measure}, the model is significantly better than every baseline (adjusted p below {level:.2g})."
     else:
         fitted = [each["algorithm"] for each in found.baselines if not each["failed"]]
-        yield f"{no_improvement(fitted)} By {measure}, a baseline may be enough."
+        better = better_baselines(found.windows, found.decided_on, found.level)
+        yield f"{no_improvement(fitted, better)} By {measure}, a baseline may be enough."
 
 
 def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
@@ -638,9 +639,11 @@ def _cautions(facts: Facts) -> Iterator[str]:
                 "intervals, not on the values."
             )
     if facts.model.beats_baselines is False and linear_model(facts.model) is None:
-        assert facts.baselines is not None
+        found = facts.baselines
+        assert found is not None
         yield no_improvement(
-            [each["algorithm"] for each in facts.baselines.baselines if not each["failed"]]
+            [each["algorithm"] for each in found.baselines if not each["failed"]],
+            better_baselines(found.windows, found.decided_on, found.level),
         )
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:

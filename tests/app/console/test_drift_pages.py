@@ -108,3 +108,16 @@ def test_the_area_over_time_is_that_of_the_rows(
         chart = page.partition(title)[2].partition("</svg>")[0]
         assert chart.count("<circle") == points, title
         assert "AUC by day of the evaluation" not in page
+
+
+def test_a_change_that_is_not_significant_is_not_called_irrelevant(
+    lent: tuple[Service, str, dict[str, str]],
+) -> None:
+    """The interval of a change may be wide."""
+    service, secret, ids = lent
+    page = PlainBrowser(service, secret=secret).read(
+        f"/console/evaluations/{ids['evaluation-2022']}"
+    )
+    table = page.partition("Changes since validation")[2].partition("</table>")[0]
+    assert "<td>no significant change</td>" in table
+    assert "relevant" not in table

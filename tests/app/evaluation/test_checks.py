@@ -256,7 +256,8 @@ def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(
         assert check["passed"] is False  # the classes differ by a linear score
         words[name] = check["words"]
     assert [name for name, each in words.items() if "easier to explain" in each] == ["trees"]
-    assert all("at least one of the baselines" in each for each in words.values())
+    for each in words.values():
+        assert "at least one of the baselines" in each or "significantly better than" in each
 
 
 @long_form
