@@ -13,7 +13,13 @@ from starlette.responses import Response
 
 from app.console.api import attempt, refusal
 from app.console.model_parts import model_page, show_tab
-from app.console.row_score import entered_fields, example_row, faults_of_row, read_row
+from app.console.row_score import (
+    cutoffs_of_aliases,
+    entered_fields,
+    example_row,
+    faults_of_row,
+    read_row,
+)
 from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.words import FieldLabel, FormFaults, place_faults
 from app.http.forms import Fields
@@ -34,6 +40,8 @@ PLACEHOLDERS = {
 }
 """The placeholders of a letter, and what replaces them."""
 DIRECTIONS = {"raises": "raises the score", "lowers": "lowers the score", "": "either"}
+MOST_REASONS = 4
+"""Most reasons of a previewed letter: the default of the API."""
 NEW = ("code", "text", "letter", "direction")
 """The fields of a code that is added, beside its features."""
 TITLES = (("code", "Code"), ("text", "Text"), ("columns", "Features"), ("letter", "Letter"))
@@ -113,19 +121,24 @@ async def edit_letters(page: PageDep, ref: str) -> Response:
     entries, labels = draft.entries()
     row = entered_fields(form, model.features)
     answer: LettersAnswer | None = None
+    # Letters name the cutoff of an alias, so that of the first alias with one is previewed.
+    of_alias = next(iter(await cutoffs_of_aliases(page, model)), "")
+    scored_as = f"{model.name}@{of_alias}" if of_alias else ref
     try:
         if form.get("action") == "save":
             await page.client.models.set_reason_codes(
                 model.name, entries, revision=draft.revision or None
             )
             return page.go(f"{model_page(model.id)}/letters", saved="yes")
-        answer = await page.client.models[ref].preview_letters([read_row(form, model)], entries)
+        answer = await page.client.models[scored_as].preview_letters(
+            [read_row(form, model)], entries, reasons=MOST_REASONS
+        )
     except ProblemError as error:
         if error.status not in (409, 412, 422, 428):
             raise
         problem = error.problem if error.status == 422 else CHANGED
         return await _show(page, model, draft, row, error.status, problem, labels=labels)
-    return await _show(page, model, draft, row, answer=answer)
+    return await _show(page, model, draft, row, answer=answer, of_alias=of_alias)
 
 
 CHANGED = {
@@ -220,6 +233,7 @@ async def _show(
     *,
     labels: Mapping[str, FieldLabel] | None = None,
     answer: LettersAnswer | None = None,
+    of_alias: str = "",
 ) -> Response:
     faults: FormFaults = place_faults(problem, labels or {})
     n_fields = 3 * len(draft.codes) + len(model.features)
@@ -234,6 +248,8 @@ async def _show(
         row=row,
         at_fault=faults_of_row(problem, model.features),
         answer=answer,
+        of_alias=of_alias,
+        most_reasons=MOST_REASONS,
         saved=bool(page.asked("saved")),
         editable=page.can("train", model.name) and n_fields <= MAX_FORM_FIELDS,
         placeholders=PLACEHOLDERS,

@@ -3372,7 +3372,9 @@ class Letter(Record):
     points: float | None
     """Points of the row, as on the scorecard. Null for a model whose scores are not log odds."""
     reasons: list[LetterReason]
-    """The reasons, the largest contribution first, without those whose share is below `least_share`."""
+    """At most as many reasons as requested, the largest contribution first, without those whose share is
+    below `least_share`.
+    """
     text: str
     """The paragraphs, separated by empty lines, as plain text. Escape it before you put it into HTML.
     Paragraphs that occur twice are written once.
