@@ -178,7 +178,7 @@ def say_column(column: str, found: metrics.ThresholdGroups, favourable: Side) ->
         least = min(one.ratio.interval.low for one in side.groups if one.ratio.interval)
         return (
             f"{column}: the share {named} of each group is at least four fifths of that of the reference group "
-            f"({reference}); lowest ratio at least {least:.2f}"
+            f"({reference}); lowest ratio at least {_rounded_down(least):.2f}"
         )
     shown = "; ".join(
         f"{_say_ratio(one.ratio)} for {value}" for value, one in concerned[:_SHOWN]
@@ -192,7 +192,12 @@ def _say_ratio(ratio: Any) -> str:
     if ratio.interval is None:
         return f"no ratio ({ratio.reason})"
     value, low, high = ratio.interval
-    return f"{value:.2f} ({low:.2f} to {high:.2f})"
+    return f"{value:.2f} ({_rounded_down(low):.2f} to {-_rounded_down(-high):.2f})"
+
+
+def _rounded_down(ratio: float) -> float:
+    """Round a limit outwards: rounded to the nearest, one below four fifths could be written as four fifths."""
+    return math.floor(100.0 * ratio) / 100.0
 
 
 def members_of(found: GroupsAtThreshold) -> dict[str, Any]:

@@ -229,16 +229,21 @@ def overview(client: Service) -> None:
         flags = "–" if each.flagged is None else f"{100 * each.flagged:.1f} %"
         checked = "never"
         if each.evaluated_at is not None:
-            checked = f"{each.evaluated_at[:10]}: {'changed' if each.changed else 'unchanged'}"
+            checked = (
+                f"{each.evaluated_at[:10]}: {'changed' if each.changed else 'no change found'}"
+            )
         step = _NEXT.get(each.next_step or "", "nothing")
         table.add_row(f"{each.name}@{each.alias}", str(each.version), flags, checked, step)
     if found.live:
         out.print(table, markup=False, soft_wrap=False)
     else:
         err.print("no alias is in use", markup=False)
-    waiting = len(found.failed) + len(found.drifted) + len(found.outdated)
+    alarms = sum(each.open_alarms for each in found.live)
+    waiting = alarms + len(found.failed) + len(found.drifted) + len(found.outdated)
     if waiting:
-        err.print_line(f"{waiting} items need attention: see --json, or the console")
+        err.print_line(
+            f"{waiting} item{'s need' if waiting > 1 else ' needs'} attention: see --json, or the console"
+        )
 
 
 @asks(json=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import sys
 from collections.abc import Callable
@@ -91,6 +92,9 @@ def test_the_monitor_exits_with_7_while_an_alarm_is_open(
     found = json.loads(run("monitor", ALIAS, "--json", code=7).stdout)
     assert found["alarms"]
     listed = json.loads(run("alarms", "list", "--json").stdout)
+    waiting = re.search(r"(\d+) items? needs? attention", run("overview").stderr)
+    assert waiting is not None
+    assert int(waiting[1]) == len(listed)
     assert [each["id"] for each in listed] == [each["id"] for each in found["alarms"]]
     assert listed[-1]["id"] in run("alarms", "list").stdout
     for each in listed:

@@ -198,3 +198,17 @@ def test_the_report_has_the_groups(world: World) -> None:
         for group in column["groups"]:
             ratio = group["not_flagged_ratio"]
             assert f"{ratio['value']:.3f} ({ratio['low']:.3f}–{ratio['high']:.3f})" in report
+
+
+def test_the_least_ratio_in_words_is_not_rounded_up(world: World) -> None:
+    thresholds = [each["threshold"] for each in world.read("operating-points", points=60)["points"]]
+    rounded = 0
+    for threshold in filter(None, thresholds):
+        found = of_column(world.read(threshold=threshold), "sex")
+        if not found["passes"]:
+            continue
+        least = min(each["not_flagged_ratio"]["low"] for each in found["groups"])
+        said = float(found["words"].rpartition("at least ")[2])
+        assert said <= least < said + 0.01
+        rounded += 100.0 * least % 1.0 > 0.5
+    assert rounded  # so that the test can fail
