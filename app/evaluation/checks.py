@@ -197,7 +197,11 @@ def check_model(
     """
     model = models.find(session, owner, ref)
     evaluated = repository.list_of_model(session, owner, model.id, LAST)
-    new = [each for each in evaluated if each.drift is not None and seen_of(each) == "new"]
+    new = [
+        each
+        for each in evaluated
+        if each.drift is not None and seen_of(each) == "new" and not each.job.spec.get("older")
+    ]
     fits = model_rows.calibration_fits(session, [model.id]).get(model.id, {})
     served = calibrations.find_served(session, model)
     checks = [

@@ -32,7 +32,14 @@ from app.evaluation.metrics import (
     Overlap,
 )
 from app.evaluation.requests import EvaluationRequest
-from app.evaluation.service import Seen, check_evaluation, how_seen, say_seen
+from app.evaluation.service import (
+    Seen,
+    are_older,
+    check_evaluation,
+    how_seen,
+    say_older,
+    say_seen,
+)
 from app.evaluation.vintages import BY_PERIOD, TimeOfRows, measure_periods, time_of_rows
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
@@ -104,13 +111,14 @@ class EvaluationSpec(TypedDict):
     """`independent` is false if the model has seen rows of the dataset; see `seen`.
 
     `alias` is the one that the request named, and `alias_threshold` its threshold at that time; None: no row is
-    flagged.
+    flagged. `older`: no row is later than those of the training and validation.
     """
 
     evaluation_id: str
     independent: bool
     dataset: DatasetLineage
     seen: NotRequired[Seen]
+    older: NotRequired[bool]
     alias: NotRequired[str]
     at: NotRequired[dict[str, float]]
     alias_threshold: NotRequired[float | None]
@@ -161,6 +169,10 @@ def submit(
         "seen": seen,
         "dataset": lineage_of(dataset),
     }
+    ids = filter(None, (model.dataset_id, model.validation.get("dataset_id")))
+    known = [datasets.find(session, owner, each) for each in ids]
+    if seen == "new" and known and are_older(model, known, dataset):
+        spec["older"] = True
     if "@" in request.model:
         spec["alias"] = request.model.rpartition("@")[2]
     if request.at is not None:
@@ -195,7 +207,7 @@ def submit(
         dataset_sha256=dataset.sha256,
         windows=windows,
         level=request.level,
-        warnings=say_seen(model, seen),
+        warnings=[*say_seen(model, seen), *([say_older(model)] if "older" in spec else [])],
     )
 
 

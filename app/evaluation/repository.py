@@ -22,6 +22,7 @@ from app.platform.tables import (
 # Built once: SQLAlchemy takes longer to build an alias than SQLite to run a statement with it.
 _FIRST, _SECOND = aliased(ComparisonModel), aliased(ComparisonModel)
 _ALIAS = Job.spec["alias"].as_string()  # of evaluations
+_OLDER = Job.spec["older"].as_boolean()
 
 
 def insert_models(session: Session, comparison_id: str, models: Sequence[Json]) -> None:
@@ -55,7 +56,8 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
 def _newest_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
     """Select the newest ready evaluation of each model and alias that requests named.
 
-    One that was requested without an alias replaces the earlier ones of all aliases.
+    One that was requested without an alias replaces the earlier ones of all aliases. One whose rows are not newer than
+    those of the model does not count.
     """
     alias = _ALIAS.label("alias")
     newest_first = Evaluation.created_at.desc(), Evaluation.id.desc()
@@ -69,7 +71,7 @@ def _newest_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
         select(Evaluation.id, Evaluation.created_at, alias, place.label("place"))
         .add_columns(func.coalesce(of_version, 0.0).label("of_version"))
         .join(Evaluation.job)
-        .where(*ready, *conditions)
+        .where(*ready, *conditions, func.coalesce(_OLDER, False).is_(False))
         .subquery()
     )
     return (

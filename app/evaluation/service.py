@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from app.datasets.service import (
     check_pairs_ready,
@@ -210,6 +210,29 @@ def how_seen(model: Model, dataset: Dataset) -> Seen:
     if validated_on == dataset.id or shares_rows(model.validation_dataset, lineage_of(dataset)):
         return "validated"
     return "new"
+
+
+def are_older(model: Model, known: Sequence[Dataset | None], dataset: Dataset) -> bool:
+    """Return True if no row of the dataset is later than the last row of the `known` tables, those of the training and
+    the validation. Without a time column, or without a table, it is not known: False.
+    """
+    if (name := model.validation.get("time_column")) is None or None in known:
+        return False
+    times: list[Any] = [
+        next((column["max"] for column in each.columns or [] if column["name"] == name), None)
+        for each in (dataset, *filter(None, known))
+    ]
+    if any(isinstance(time, str | None) for time in times):
+        return False
+    last, *before = map(float, times)
+    return last <= max(before)
+
+
+def say_older(model: Model) -> str:
+    return (
+        f"no row is later than the rows that {model.name}:{model.version} was trained and validated on, so this "
+        "evaluation does not say whether the model is stable on newer data"
+    )
 
 
 def say_seen(model: Model, seen: Seen) -> list[str]:

@@ -143,6 +143,43 @@ def test_a_level_that_moves_from_one_window_to_the_next_is_found(
     assert told["evidence"] == "later_rows"
 
 
+def test_older_rows_do_not_show_that_a_model_is_stable(
+    service: Service, client: httpx.Client
+) -> None:
+    validation = {"method": "holdout", "time_column": "day"}
+    dataset_id = service.upload(client, by_time(2_000, 1, drift=0.0))
+    job = service.train(
+        client, dataset_id, name="m", algorithm={"name": "logistic"}, validation=validation
+    )
+    model = job["output"]["id"]
+    client.put("/v1/models/m/aliases/live", json={"model_id": model})
+
+    def last_checked() -> str | None:
+        (live,) = client.get("/v1/overview").json()["live"]
+        found: str | None = live["evaluation_id"]
+        return found
+
+    older = by_time(2_000, 2, drift=0.0)
+    first = evaluated(service, client, model, older)
+    (warning,) = client.get(f"/v1/evaluations/{first}").json()["warnings"]
+    assert "no row is later" in warning
+    assert checks(client, model)["stable"]["evaluation_id"] is None
+    assert last_checked() is None
+    # Of later rows, without a relation to the label; earlier rows do not replace the result.
+    rows = older.replace("2026-01", "2027-01").splitlines()
+    labels = [row.rpartition(",")[2] for row in rows[1:]]
+    later = [
+        f"{row.rpartition(',')[0]},{label}"
+        for row, label in zip(rows[1:], reversed(labels), strict=True)
+    ]
+    worse = evaluated(service, client, model, "\n".join([rows[0], *later, ""]))
+    assert client.get(f"/v1/evaluations/{worse}").json()["warnings"] == []
+    evaluated(service, client, model, by_time(2_000, 3, drift=0.0))
+    told = checks(client, model)["stable"]
+    assert (told["passed"], told["evaluation_id"]) == (False, worse)
+    assert last_checked() == worse
+
+
 def test_chance_is_not_ranking(service: Service, client: httpx.Client) -> None:
     """Labels that no feature tells, and a model without validation."""
     rng = np.random.default_rng(5)
