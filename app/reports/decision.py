@@ -157,7 +157,10 @@ def document_of_decision(found: Json) -> Document:
     sides = [found["before"], found["after"]]
     sections = [
         Section("Decision", [Table((), list(_facts(found)))]),
-        Section("Before and after", [Table(("", "before", "after"), list(_rows(sides)))]),
+        Section(
+            "Before and after",
+            [Table(("", "before", "after"), list(_rows(sides))), *map(Paragraph, _notes(sides))],
+        ),
     ]
     for title, side in zip(("before", "after"), sides, strict=True):
         if side["groups"] is not None:
@@ -211,6 +214,18 @@ def _facts(found: Json) -> Iterator[list[str]]:
 
 def _at(moment: str) -> str:
     return f"{moment[:19].replace('T', ' ')} UTC"
+
+
+def _notes(sides: Sequence[Json]) -> Iterator[str]:
+    """Say where the rates come from, if they are those of two models."""
+    served = [side["serves"] for side in sides]
+    if all(each and each["point"] for each in served) and (
+        served[0]["model_id"] != served[1]["model_id"]
+    ):
+        yield (
+            "The rates are those on the validation rows of each version, which may be different rows: their difference "
+            "does not say which version is better."
+        )
 
 
 def _rows(sides: Sequence[Json]) -> Iterator[list[str]]:

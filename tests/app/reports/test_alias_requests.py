@@ -142,6 +142,15 @@ def test_the_evidence_is_of_the_cutoff_that_was_approved(service: Service) -> No
     page = evidence(address, "decision.html").text
     for words in ("Ann", "Bob", "Fewer", "Checked the groups"):
         assert words in page
+    # The rates of two versions are from their own validation rows, and the page says so.
+    assert "may be different rows" not in page
+    newer = service.train(ann, dataset, name=name)["output"]["id"]
+    for each, headers in ((model_id, {}), (newer, tag(1))):
+        put = {"model_id": each, "guarantee": {"flagged": 0.5}}
+        answer = ann.put(f"/v1/models/{name}/aliases/other", json=put, headers=headers)
+        assert answer.is_success, answer.text
+    moved = evidence(f"/v1/models/{name}/aliases/other/revisions/2", "decision.html").text
+    assert "may be different rows" in moved
     # Its report has the check at this cutoff, as the model has it now.
     report = evidence(address, "report.json").json()
     assert report["decisions"][0]["cutoff"] == served
