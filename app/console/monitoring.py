@@ -125,6 +125,7 @@ async def _show_monitor(
     periods = [period_row(each, found.outcome) for each in found.periods]
     validation = await _validation(page, periods)
     months = by_month(periods)
+    pointed, _ = await attempt(page.client.models.read_alias(name, alias_segment(alias)), 404)
     return page.show(
         "alias_monitor.html",
         200 if problem is None else problem["status"],
@@ -140,6 +141,7 @@ async def _show_monitor(
         ),
         as_of=None if day is None else day.isoformat(),
         newest=newest_tests(periods),
+        served=None if pointed is None else pointed.model_id,
         months=_with_gaps(months),
         columns=_by_column(months),
         chart=_chart(periods[::-1], validation),

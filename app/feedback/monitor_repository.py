@@ -19,6 +19,7 @@ from app.platform.tables import (
     Job,
     JobState,
     Model,
+    ModelAlias,
     ModelAliasHistory,
     MonitorTest,
 )
@@ -90,7 +91,15 @@ def states_of(
     alarms = select(func.count()).where(*is_open)
     since = select(func.min(Alarm.period_start)).where(*is_open)
     is_made = MonitorTest.found["status"].as_string().in_(("passed", "alarm"))
-    tested = select(func.max(MonitorTest.period_end)).where(of_alias(MonitorTest), is_made)
+    served = select(ModelAlias.model_id).where(
+        ModelAlias.owner == owner,
+        ModelAlias.name == AliasFeedback.name,
+        ModelAlias.alias == AliasFeedback.alias,
+    )
+    is_of_served = MonitorTest.found["model_id"].as_string() == served.scalar_subquery()
+    tested = select(func.max(MonitorTest.period_end)).where(
+        of_alias(MonitorTest), is_made, is_of_served
+    )
     key = tuple_(AliasFeedback.name, AliasFeedback.alias, AliasFeedback.revision)
     counted = (each.scalar_subquery() for each in (alarms, since, tested))
     statement = select(AliasFeedback, *counted).where(

@@ -60,7 +60,8 @@ class LiveAlias(Resource):
     alarms_since: Timestamp | None
     """Start of the first period that raised one of these alarms. Null without one."""
     tested_until: Timestamp | None
-    """End of the last period that the monitor has tested. Null if there was no test."""
+    """End of the last period in which the monitor has tested the model that the alias points to. Null without such a
+    period."""
 
 
 def list_live(

@@ -3629,7 +3629,9 @@ class LiveAlias(Record):
     alarms_since: str | None
     """Start of the first period that raised one of these alarms. Null without one."""
     tested_until: str | None
-    """End of the last period that the monitor has tested. Null if there was no test."""
+    """End of the last period in which the monitor has tested the model that the alias points to. Null
+    without such a period.
+    """
 
 class MarginRound(Record):
     """One round of boosting, under the pair weights of that round."""

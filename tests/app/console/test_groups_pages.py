@@ -105,3 +105,15 @@ def test_the_pages_without_scripts(
         differs = any(each["differs"] for each in of["tests"])
         assert all(name in said for name in names if name) or differs
         assert "significant difference between" not in said
+
+
+def test_the_details_of_a_check_have_the_width_of_its_words(
+    service: Service, trained: tuple[str, dict[str, Any], str], visit: Callable[..., Any]
+) -> None:
+    secret, model, _ = trained
+    window = visit(service, width=1440)
+    page = window.sign_in(secret)
+    window.open(f"/console/models/{model['id']}")
+    details = page.locator(".checks details").first
+    details.locator("summary").click()
+    assert details.locator("li").first.bounding_box()["width"] > 400

@@ -449,3 +449,8 @@ def test_a_promoted_challenger_is_no_longer_offered(fallen: Service, ours: Plain
     text = ours.read(f"{PAGES}/shadow")
     assert "aliases/live/change" not in text
     assert "live now points to m:2" in text
+    # The tests were of the model before.
+    assert "no open alarm" not in ours.read(PAGES)
+    assert "to which live no longer points" in ours.read(PAGES)
+    live = {each["name"]: each for each in client.get("/v1/overview").json()["live"]}
+    assert live["m"]["tested_until"] is None
