@@ -808,7 +808,7 @@ def _alike(
     factors: list[float | None] = []
     for metric in metrics:
         lacking += [
-            f"{_GROUP_NAMES[metric.of]} of {metric.column} {value} ({each['reason']})"
+            f"{_GROUP_NAMES[metric.of]} of {metric.column} {threshold_groups.say_value(value)} ({each['reason']})"
             for value, each in metric.values
             if each["value"] is None
         ]

@@ -272,3 +272,13 @@ def test_few_rows_of_groups_decide_nothing() -> None:
     lacking = groups(6)
     assert (lacking.passed, lacking.more_rows) == (None, None)
     assert "rows" in lacking.words
+
+
+def test_the_group_of_rows_without_a_value_is_named() -> None:
+    known = {"value": 0.8, "low": 0.79, "high": 0.81, "reason": None}
+    few = {"value": None, "low": None, "high": None, "reason": "6 positives"}
+    others = {"tpr": None, "fpr": None, "calibration": None}
+    rows = [{"value": "north", "auc": known, **others}, {"value": None, "auc": few, **others}]
+    grouping = {"column": "region", "tests": [], "groups": rows}
+    found = check_groups(ComparedGroups([grouping], 0.95, None, None), "Here", 100, None)
+    assert "AUC of region no value (6 positives)" in found.words
