@@ -303,7 +303,11 @@ def stored_references(session: Session, model: Model) -> Collection[str]:
     if repository.find_reference(session, model.id) is not None:
         return REFERENCES
     samples = read_references(session, model.id)
-    return _references_of(samples, is_sum=has_parts(model.algorithm))
+    members = model.parameters.get("members")
+    algorithms = [each["algorithm"] for each in members] if members else [model.algorithm]
+    # A mean rank of several members is no sum of contributions.
+    is_sum = len(algorithms) == 1 and has_parts(algorithms[0])
+    return _references_of(samples, is_sum=is_sum)
 
 
 def _references_of(samples: ReferenceSamples, *, is_sum: bool) -> Collection[str]:

@@ -20,13 +20,14 @@ from sqlalchemy.orm import make_transient
 
 from app.models import repository
 from app.platform.errors import Invalid
-from app.platform.tables import ModelReference, ModelReferenceRows, ReasonCodes
+from app.platform.tables import Model, ModelReference, ModelReferenceRows, ReasonCodes
 from app.scoring.features import FeatureIndex
 from app.scoring.reasons import (
     ReasonOptions,
     ReasonSources,
     ReferenceRows,
     make_reasoner,
+    stored_references,
 )
 from app.scoring.service import Served
 from app.scoring.tasks import ScoringProgress
@@ -621,6 +622,16 @@ def test_the_rows_of_references_stay_with_their_model(
         problem = refused(answer, 422, "none are stored with this model")
         assert problem["code"] == "no_reference"
     assert ask(client, path)["scores"]
+
+
+def test_a_mean_rank_without_stored_rows_has_no_reference(shared: Service) -> None:
+    """No reference is recommended that the request would not get either."""
+    members = [{"algorithm": "logistic"}, {"algorithm": "additive"}]
+    with shared.context.db.read() as session:
+        for count, found in ((1, ["average"]), (2, [])):
+            parameters = {"members": members[:count]}
+            model = Model(id="mdl_none", algorithm="auto", parameters=parameters)
+            assert list(stored_references(session, model)) == found
 
 
 def test_too_many_rows(client: httpx.Client) -> None:
