@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from sqlalchemy.orm import object_session
+
 from app.datasets.service import (
     check_pairs_ready,
     label_values,
@@ -23,7 +25,7 @@ from app.evaluation.requests import ComparisonRequest, EvaluationRequest, NewWin
 from app.models.metrics import metrics_named
 from app.models.objectives import Window
 from app.models.service import find_named, find_to_use
-from app.platform.documents import AliasCutoff
+from app.platform.documents import AliasCutoff, DatasetLineage
 from app.platform.errors import Conflict, Invalid, invalid
 from app.platform.sql import Json, Session
 from app.platform.tables import (
@@ -31,6 +33,7 @@ from app.platform.tables import (
     Dataset,
     DatasetKind,
     Evaluation,
+    Job,
     Model,
 )
 from app.training.bipartite import windows_of
@@ -48,6 +51,8 @@ Use = Literal["evaluation", "comparison", "scoring", "calibration"]
 """What a model and a dataset are to be used for together. Scores need no label."""
 MAX_FITS = 200
 """Most pairs of a model and a dataset that are looked at for one answer."""
+_ERASE = "erase"
+"""The kind of the jobs that replace datasets."""
 TRAINED_HERE = "was trained on rows of this dataset"
 
 
@@ -199,7 +204,29 @@ def was_trained_on(model: Model, dataset: Dataset) -> bool:
     if model.imported is not None:
         return model.imported["dataset_sha256"] == dataset.sha256
     # By id, too: during an upgrade, a worker of a version without lineage knows only the id.
-    return model.dataset_id == dataset.id or shares_rows(model.dataset, lineage_of(dataset))
+    return (
+        model.dataset_id == dataset.id
+        or shares_rows(model.dataset, lineage_of(dataset))
+        or _replaces(model.dataset, dataset)
+    )
+
+
+def _replaces(known: DatasetLineage | None, dataset: Dataset) -> bool:
+    """Return True if an erasure has replaced the known version by this one, or by the one whose rows it begins with.
+
+    The new one has the same name and number, but another id and other content.
+    """
+    session = object_session(dataset)
+    if known is None or session is None:
+        return False
+    for each in {dataset.id, dataset.rows_from}:
+        row = session.get(Dataset, each)
+        if row is None or (row.name, row.version) != (known["name"], known["version"]):
+            continue
+        job = session.get(Job, row.job_id)
+        if job is not None and job.kind == _ERASE:
+            return True
+    return False
 
 
 def how_seen(model: Model, dataset: Dataset) -> Seen:
@@ -207,7 +234,12 @@ def how_seen(model: Model, dataset: Dataset) -> Seen:
     if was_trained_on(model, dataset):
         return "trained"
     validated_on = model.validation.get("dataset_id")
-    if validated_on == dataset.id or shares_rows(model.validation_dataset, lineage_of(dataset)):
+    judge = model.validation_dataset
+    if (
+        validated_on == dataset.id
+        or shares_rows(judge, lineage_of(dataset))
+        or _replaces(judge, dataset)
+    ):
         return "validated"
     return "new"
 

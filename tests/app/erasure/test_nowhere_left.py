@@ -161,3 +161,21 @@ def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
     gone = client.get(f"{alias}/revisions/1/evidence")
     assert (gone.status_code, gone.json()["code"]) == (404, "no_evidence")
     assert client.get(alias).json()["history"][0]["evidence"] != []
+    # What is left of the table is still known as rows of the training, and so is a table that begins with it.
+    (new,) = (each["replaced_by"] for each in report["datasets"])
+    more = client.post(
+        f"/v1/datasets/{new}/versions",
+        params={"mode": "append"},
+        content=as_csv([["c", *row[1:]] for row in rows_of(50, seed=3)]),
+        headers={"Content-Type": "text/csv"},
+    )
+    assert more.status_code == 202, more.text
+    service.work()
+    for dataset_id in (new, more.json()["id"]):
+        asked = {"model": model, "dataset_id": dataset_id}
+        address = client.post("/v1/evaluations", json=asked).headers["Location"]
+        service.work()
+        shown = client.get(address).json()
+        assert (shown["status"], shown["seen"], shown["drift"]) == ("ready", "trained", None)
+        refused = client.put(f"/v1/models/{model}/calibration", json={"dataset_id": dataset_id})
+        assert (refused.status_code, refused.json()["code"]) == (409, "rows_seen")
