@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from sqlalchemy import select
 from sqlalchemy.orm import object_session
 
 from app.datasets.service import (
@@ -219,14 +220,14 @@ def _replaces(known: DatasetLineage | None, dataset: Dataset) -> bool:
     session = object_session(dataset)
     if known is None or session is None:
         return False
-    for each in {dataset.id, dataset.rows_from}:
-        row = session.get(Dataset, each)
-        if row is None or (row.name, row.version) != (known["name"], known["version"]):
-            continue
-        job = session.get(Job, row.job_id)
-        if job is not None and job.kind == _ERASE:
-            return True
-    return False
+    statement = (
+        select(Dataset.id)
+        .join(Job, Job.id == Dataset.job_id)
+        .where(Dataset.belongs_to(dataset.owner), Dataset.id.in_({dataset.id, dataset.rows_from}))
+        .where(Dataset.name == known["name"], Dataset.version == known["version"])
+        .where(Job.kind == _ERASE)
+    )
+    return session.scalar(statement.limit(1)) is not None
 
 
 def how_seen(model: Model, dataset: Dataset) -> Seen:

@@ -92,7 +92,7 @@ def states_of(
     since = select(func.min(Alarm.period_start)).where(*is_open)
     is_made = MonitorTest.found["status"].as_string().in_(("passed", "alarm"))
     served = select(ModelAlias.model_id).where(
-        ModelAlias.owner == owner,
+        ModelAlias.readable_by(owner),
         ModelAlias.name == AliasFeedback.name,
         ModelAlias.alias == AliasFeedback.alias,
     )
