@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Subquery, case, func, insert, null, select, tuple_
-from sqlalchemy.orm import Session, aliased, joinedload, selectinload, undefer_group
+from sqlalchemy.orm import Session, aliased, joinedload, object_session, selectinload, undefer_group
 
 from app.models import repository as model_rows
+from app.platform.documents import DatasetLineage
 from app.platform.sql import Json, db_now
 from app.platform.tables import (
     Acknowledgement,
     Comparison,
     ComparisonModel,
+    Dataset,
     Evaluation,
     Job,
     Measurement,
@@ -23,6 +25,8 @@ from app.platform.tables import (
 _FIRST, _SECOND = aliased(ComparisonModel), aliased(ComparisonModel)
 _ALIAS = Job.spec["alias"].as_string()  # of evaluations
 _OLDER = Job.spec["older"].as_boolean()
+_ERASE = "erase"
+"""The kind of the jobs that replace datasets."""
 
 
 def insert_models(session: Session, comparison_id: str, models: Sequence[Json]) -> None:
@@ -195,3 +199,21 @@ def find_comparisons_of_pairs(
         .options(selectinload("*"))
     )
     return [((model_id, other_id), comparison) for model_id, other_id, comparison in rows]
+
+
+def replaces(known: DatasetLineage | None, dataset: Dataset) -> bool:
+    """Return True if an erasure has replaced the known version by this one, or by the one whose rows it begins with.
+
+    The new one has the same name and number, but another id and other content.
+    """
+    session = object_session(dataset)
+    if known is None or session is None:
+        return False
+    statement = (
+        select(Dataset.id)
+        .join(Job, Job.id == Dataset.job_id)
+        .where(Dataset.belongs_to(dataset.owner), Dataset.id.in_({dataset.id, dataset.rows_from}))
+        .where(Dataset.name == known["name"], Dataset.version == known["version"])
+        .where(Job.kind == _ERASE)
+    )
+    return session.scalar(statement.limit(1)) is not None

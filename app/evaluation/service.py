@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import select
-from sqlalchemy.orm import object_session
-
 from app.datasets.service import (
     check_pairs_ready,
     label_values,
@@ -19,6 +16,7 @@ from app.datasets.service import (
     shares_rows,
     show_labels,
 )
+from app.evaluation import repository
 from app.evaluation.amounts import check_amounts
 from app.evaluation.groups import check_groups
 from app.evaluation.metrics import OVERLAPS
@@ -26,7 +24,7 @@ from app.evaluation.requests import ComparisonRequest, EvaluationRequest, NewWin
 from app.models.metrics import metrics_named
 from app.models.objectives import Window
 from app.models.service import find_named, find_to_use
-from app.platform.documents import AliasCutoff, DatasetLineage
+from app.platform.documents import AliasCutoff
 from app.platform.errors import Conflict, Invalid, invalid
 from app.platform.sql import Json, Session
 from app.platform.tables import (
@@ -34,7 +32,6 @@ from app.platform.tables import (
     Dataset,
     DatasetKind,
     Evaluation,
-    Job,
     Model,
 )
 from app.training.bipartite import windows_of
@@ -52,8 +49,6 @@ Use = Literal["evaluation", "comparison", "scoring", "calibration"]
 """What a model and a dataset are to be used for together. Scores need no label."""
 MAX_FITS = 200
 """Most pairs of a model and a dataset that are looked at for one answer."""
-_ERASE = "erase"
-"""The kind of the jobs that replace datasets."""
 TRAINED_HERE = "was trained on rows of this dataset"
 
 
@@ -208,26 +203,8 @@ def was_trained_on(model: Model, dataset: Dataset) -> bool:
     return (
         model.dataset_id == dataset.id
         or shares_rows(model.dataset, lineage_of(dataset))
-        or _replaces(model.dataset, dataset)
+        or repository.replaces(model.dataset, dataset)
     )
-
-
-def _replaces(known: DatasetLineage | None, dataset: Dataset) -> bool:
-    """Return True if an erasure has replaced the known version by this one, or by the one whose rows it begins with.
-
-    The new one has the same name and number, but another id and other content.
-    """
-    session = object_session(dataset)
-    if known is None or session is None:
-        return False
-    statement = (
-        select(Dataset.id)
-        .join(Job, Job.id == Dataset.job_id)
-        .where(Dataset.belongs_to(dataset.owner), Dataset.id.in_({dataset.id, dataset.rows_from}))
-        .where(Dataset.name == known["name"], Dataset.version == known["version"])
-        .where(Job.kind == _ERASE)
-    )
-    return session.scalar(statement.limit(1)) is not None
 
 
 def how_seen(model: Model, dataset: Dataset) -> Seen:
@@ -239,7 +216,7 @@ def how_seen(model: Model, dataset: Dataset) -> Seen:
     if (
         validated_on == dataset.id
         or shares_rows(judge, lineage_of(dataset))
-        or _replaces(judge, dataset)
+        or repository.replaces(judge, dataset)
     ):
         return "validated"
     return "new"
