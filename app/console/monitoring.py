@@ -57,7 +57,7 @@ FAMILIES: Mapping[str, str] = {
 }
 """Families of tests, the most important first, and their names on the pages."""
 STATUSES: Mapping[str, tuple[str, str]] = {
-    "passed": ("ok", "no change"),
+    "passed": ("ok", "no significant change"),
     "alarm": ("leak", "alarm"),
     "waiting": ("", "too few rows yet"),
     "not_tested": ("", "not tested"),

@@ -24,7 +24,8 @@ from app.platform.tables import (
 # Built once: SQLAlchemy takes longer to build an alias than SQLite to run a statement with it.
 _FIRST, _SECOND = aliased(ComparisonModel), aliased(ComparisonModel)
 _ALIAS = Job.spec["alias"].as_string()  # of evaluations
-_OLDER = Job.spec["older"].as_boolean()
+_OLDER, _SEEN = Job.spec["older"].as_boolean(), Job.spec["seen"].as_string()
+_OVERLAPS = Measurement.metrics["overlaps"].as_boolean()
 _ERASE = "erase"
 """The kind of the jobs that replace datasets."""
 
@@ -60,8 +61,8 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
 def _newest_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
     """Select the newest ready evaluation of each model and alias that requests named.
 
-    One that was requested without an alias replaces the earlier ones of all aliases. One whose rows are not newer than
-    those of the model does not count.
+    One that was requested without an alias replaces the earlier ones of all aliases. One whose rows the model has seen,
+    or whose rows are not newer than those of the model, does not count.
     """
     alias = _ALIAS.label("alias")
     newest_first = Evaluation.created_at.desc(), Evaluation.id.desc()
@@ -70,12 +71,12 @@ def _newest_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
         partition_by=Evaluation.model_id
     )
     # Metrics are written as the job succeeds.
-    ready = Evaluation.readable_by(owner), Evaluation.measured.has()
+    ready = Evaluation.readable_by(owner), Evaluation.measured.has(_OVERLAPS.is_(False))
     ranked = (
         select(Evaluation.id, Evaluation.created_at, alias, place.label("place"))
         .add_columns(func.coalesce(of_version, 0.0).label("of_version"))
         .join(Evaluation.job)
-        .where(*ready, *conditions, func.coalesce(_OLDER, False).is_(False))
+        .where(*ready, *conditions, _SEEN == "new", func.coalesce(_OLDER, False).is_(False))
         .subquery()
     )
     return (

@@ -183,6 +183,10 @@ class KnownRows:
                 _refresh(owner, index, reader)
                 kept, corrected, _ = _compare(outcomes, index.stated or {})
             matched = index.matched(owner, outcomes)
+            if matched is not None and matched < len(outcomes) and index.looked < begun:
+                # The decisions of the others may be newer than the index.
+                _refresh(owner, index, reader)
+                matched = index.matched(owner, outcomes)
             is_known = index.stated is not None
         if index.looked >= begun:
             self._drop_oldest()

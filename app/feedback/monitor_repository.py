@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, exists, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, select, tuple_
 
 from app.platform.documents import StoredFeedback
 from app.platform.ids import new_id
@@ -91,14 +91,19 @@ def states_of(
     alarms = select(func.count()).where(*is_open)
     since = select(func.min(Alarm.period_start)).where(*is_open)
     is_made = MonitorTest.found["status"].as_string().in_(("passed", "alarm"))
-    served = select(ModelAlias.model_id).where(
-        ModelAlias.readable_by(owner),
-        ModelAlias.name == AliasFeedback.name,
-        ModelAlias.alias == AliasFeedback.alias,
-    )
-    is_of_served = MonitorTest.found["model_id"].as_string() == served.scalar_subquery()
-    tested = select(func.max(MonitorTest.period_end)).where(
-        of_alias(MonitorTest), is_made, is_of_served
+    # of the model that the alias points to
+    tested = (
+        select(func.max(MonitorTest.period_end))
+        .join(
+            ModelAlias,
+            and_(
+                ModelAlias.readable_by(owner),
+                ModelAlias.name == MonitorTest.name,
+                ModelAlias.alias == MonitorTest.alias,
+                ModelAlias.model_id == MonitorTest.found["model_id"].as_string(),
+            ),
+        )
+        .where(of_alias(MonitorTest), is_made)
     )
     key = tuple_(AliasFeedback.name, AliasFeedback.alias, AliasFeedback.revision)
     counted = (each.scalar_subquery() for each in (alarms, since, tested))

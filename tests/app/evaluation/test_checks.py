@@ -178,6 +178,11 @@ def test_older_rows_do_not_show_that_a_model_is_stable(
     told = checks(client, model)["stable"]
     assert (told["passed"], told["evaluation_id"]) == (False, worse)
     assert last_checked() == worse
+    # Nor do the training rows.
+    evaluated(service, client, model, by_time(2_000, 1, drift=0.0))
+    assert last_checked() == worse
+    (drifted,) = client.get("/v1/overview").json()["drifted"]
+    assert drifted["evaluation_id"] == worse
 
 
 def test_chance_is_not_ranking(service: Service, client: httpx.Client) -> None:
