@@ -322,3 +322,13 @@ def test_many_rows_take_little_time_and_memory_each(live: Service) -> None:
     job = done(live, client, sink.getvalue(), kind="application/vnd.apache.parquet")
     assert job["state"] == "succeeded", job["error"]
     assert len(stored(live)) == n
+
+
+def test_outcomes_are_counted_with_decisions_that_were_just_stored(
+    live: Service, client: httpx.Client
+) -> None:
+    rows = [{"id": f"c{i}", "label": True, "event_at": "2025-04-01T00:00:00Z"} for i in range(3)]
+    assert client.post("/v1/outcomes", json={"rows": rows}).json()["matched"] == 0
+    done(live, client, as_csv(table()))
+    again = [row | {"label": False} for row in rows]
+    assert client.post("/v1/outcomes", json={"rows": again}).json()["unmatched"] == 0
