@@ -90,6 +90,8 @@ AREA_MARGIN = 0.05
 """`stable`: drop of the AUC, the C-index or the fraction of ordered pairs, unless `EXCESS_FRACTION` is less."""
 EXCESS_FRACTION = 0.25
 """`stable`: drop as a fraction of the excess over one half that the validation has."""
+MOST_TIMES = 1_000.0
+"""Times the rows of a check: nobody waits for more of them."""
 LOG_ODDS_MARGIN = 0.25
 """`probabilities`: calibration in the large, distance of the slope from 1, and root mean square of the shape. `groups`:
 difference of the calibration in the large.
@@ -148,8 +150,8 @@ class ModelCheck:
     more_rows: int | None = Field(
         default=None,
         description="If there are too few rows: the number of additional rows that would decide with probability 0.8, "
-        "if nothing changes and their variance stays the same (pairs, for a model of pairs). Null if no number of rows "
-        "would decide, or if it is unknown.",
+        "if nothing changes and their variance stays the same (pairs, for a model of pairs). Null if not even "
+        "a thousand times the rows would decide, or if it is unknown.",
     )
     acknowledgement: Acknowledgement | None = Field(
         default=None,
@@ -581,11 +583,12 @@ def _rows_of(evaluation: Evaluation) -> int | None:
 
 
 def _more_rows(n: int | None, factors: Iterable[float | None]) -> int | None:
-    """Return how many more rows decide, by the largest factor; None if unknown or impossible."""
+    """Return how many more rows decide, by the largest factor; None if unknown, impossible or out of reach."""
     known = list(factors)
     if n is None or None in known or not known:
         return None
-    return max(1, math.ceil((max(each for each in known if each is not None) - 1.0) * n))
+    factor = max(each for each in known if each is not None)
+    return max(1, math.ceil((factor - 1.0) * n)) if factor <= MOST_TIMES else None
 
 
 def _say_more(more: int | None) -> str:

@@ -4022,8 +4022,8 @@ class ModelCheck(Record):
     """
     more_rows: int | None
     """If there are too few rows: the number of additional rows that would decide with probability 0.8, if
-    nothing changes and their variance stays the same (pairs, for a model of pairs). Null if no number
-    of rows would decide, or if it is unknown.
+    nothing changes and their variance stays the same (pairs, for a model of pairs). Null if not even a
+    thousand times the rows would decide, or if it is unknown.
     """
     acknowledgement: Acknowledgement | None
     """The acknowledgement of `evaluation_id`, if the check has failed by it. Null if there is none."""

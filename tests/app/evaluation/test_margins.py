@@ -112,6 +112,15 @@ def test_the_rows_that_are_needed() -> None:
     assert (wide.passed, wide.more_rows) == (None, None)
 
 
+@pytest.mark.parametrize(("half", "is_known"), [(2.0, True), (20.0, False)])
+def test_a_number_of_rows_that_nobody_will_have_is_not_stated(half: float, is_known: bool) -> None:
+    level = {"value": 0.0, "low": -half, "high": half}
+    found = {"n": 100, "level": 0.95, "in_the_large": level, "slope": None, "shape": None}
+    told = check_reliability(found, [], "Here", "cross_fitted")
+    assert told.passed is None
+    assert (told.more_rows is not None) is is_known
+
+
 def test_a_feature_that_matters_and_has_no_test_is_not_known_to_be_stable() -> None:
     before, after = Interval(0.9, 0.899, 0.901), Interval(0.9, 0.87, 0.93)
     tested = {"changed": False, "importance": 0.5}
