@@ -202,7 +202,7 @@ def find_comparisons_of_pairs(
     return [((model_id, other_id), comparison) for model_id, other_id, comparison in rows]
 
 
-def replaces(known: DatasetLineage | None, dataset: Dataset) -> bool:
+def replaces(owner: str, known: DatasetLineage | None, dataset: Dataset) -> bool:
     """Return True if an erasure has replaced the known version by this one, or by the one whose rows it begins with.
 
     The new one has the same name and number, but another id and other content.
@@ -213,7 +213,7 @@ def replaces(known: DatasetLineage | None, dataset: Dataset) -> bool:
     statement = (
         select(Dataset.id)
         .join(Job, Job.id == Dataset.job_id)
-        .where(Dataset.belongs_to(dataset.owner), Dataset.id.in_({dataset.id, dataset.rows_from}))
+        .where(Dataset.belongs_to(owner), Dataset.id.in_({dataset.id, dataset.rows_from}))
         .where(Dataset.name == known["name"], Dataset.version == known["version"])
         .where(Job.kind == _ERASE)
     )

@@ -203,7 +203,7 @@ def was_trained_on(model: Model, dataset: Dataset) -> bool:
     return (
         model.dataset_id == dataset.id
         or shares_rows(model.dataset, lineage_of(dataset))
-        or repository.replaces(model.dataset, dataset)
+        or repository.replaces(model.owner, model.dataset, dataset)
     )
 
 
@@ -216,7 +216,7 @@ def how_seen(model: Model, dataset: Dataset) -> Seen:
     if (
         validated_on == dataset.id
         or shares_rows(judge, lineage_of(dataset))
-        or repository.replaces(judge, dataset)
+        or repository.replaces(model.owner, judge, dataset)
     ):
         return "validated"
     return "new"
