@@ -16,7 +16,7 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from app.platform.buckets import Bucket
 from app.platform.object_store import ObjectStore, open_bucket
 from app.platform.settings import MIB
-from tests.waiting import eventually
+from tests.waiting import eventually, patience
 
 CREDENTIALS = """[default]
 aws_access_key_id = tests
@@ -77,7 +77,7 @@ class BucketServer:
         """A plain HTTP client; moto asks for no signature."""
         import httpx
 
-        return httpx.Client(base_url=self.url, verify=False)
+        return httpx.Client(base_url=self.url, verify=False, timeout=patience())
 
     def bucket(self, name: str = "blobs", prefix: str = "/some/prefix") -> Bucket:
         """The bucket, or one of another name."""

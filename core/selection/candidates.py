@@ -41,7 +41,7 @@ LONGER = Phase(
     "when they stop improving",
 )
 SEARCH = Phase(
-    "search", 0.6, "random changes of the best trees", "after twelve without improvement"
+    "search", 0.6, "random changes to the best trees", "after twelve without improvement"
 )
 LAST_FITS = Phase(
     "last fits", 1.0, "the members on all rows, with several seeds", "with the budget"

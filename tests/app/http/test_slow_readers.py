@@ -88,14 +88,14 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("kind", one_in(3, KINDS))
 def test_who_reads_gets_all(shared: Service, kind: str) -> None:
-    with httpx.Client(base_url=shared.url) as client:
+    with httpx.Client(base_url=shared.url, timeout=patience()) as client:
         for _ in range(2):
             answer = client.get(f"/large/{kind}")
             assert (answer.status_code, answer.content == CONTENT) == (200, True)
 
 
 def test_a_head_has_no_body(shared: Service) -> None:
-    with httpx.Client(base_url=shared.url) as client:
+    with httpx.Client(base_url=shared.url, timeout=patience()) as client:
         for _ in range(2):
             answer = client.head("/large/whole")
             assert answer.headers["Content-Length"] == str(len(CONTENT))
