@@ -617,7 +617,7 @@ def _cautions(facts: Facts) -> Iterator[str]:
     elif facts.part == "train":
         yield "All metrics are from training rows and are too optimistic by an unknown amount."
     if facts.dataset is None:
-        yield "The dataset was deleted, so its rows are no longer available."
+        yield "The dataset was deleted, or replaced by an erasure, so its rows are no longer available."
     if facts.profile is not None:
         leaks = [column["name"] for column in facts.profile.columns if column.get("leak")]
         if leaks:

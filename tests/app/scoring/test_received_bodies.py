@@ -203,6 +203,7 @@ def test_a_slow_body_is_refused(
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="memory is read from /proc")
+@pytest.mark.usefixtures("expected")  # the model is loaded, and what scores are computed with
 def test_an_announced_body_takes_memory_only_as_it_arrives(
     service: Service, address: str, secret: str
 ) -> None:
@@ -213,7 +214,8 @@ def test_an_announced_body_takes_memory_only_as_it_arrives(
         for _ in range(count):
             stack.enter_context(connected(service)).sendall(head + bytes(1000))
         eventually(lambda: held(service) == count * 1000)
-        assert resident() - before < count * MAX_BODY / 4
+        # Other threads of this process may hold memory for a while, but these requests hold theirs until they end.
+        eventually(lambda: resident() - before < count * MAX_BODY / 4)
     eventually(lambda: held(service) == 0)
 
 
