@@ -40,8 +40,8 @@ PLACEHOLDERS = {
 }
 """The placeholders of a letter, and what replaces them."""
 DIRECTIONS = {"raises": "raises the score", "lowers": "lowers the score", "": "either"}
-MOST_REASONS = 4
-"""Most reasons of a previewed letter: the default of the API."""
+MAX_REASONS = 4
+"""Maximum number of reasons of a previewed letter."""
 NEW = ("code", "text", "letter", "direction")
 """The fields of a code that is added, beside its features."""
 TITLES = (("code", "Code"), ("text", "Text"), ("columns", "Features"), ("letter", "Letter"))
@@ -131,7 +131,7 @@ async def edit_letters(page: PageDep, ref: str) -> Response:
             )
             return page.go(f"{model_page(model.id)}/letters", saved="yes")
         answer = await page.client.models[scored_as].preview_letters(
-            [read_row(form, model)], entries, reasons=MOST_REASONS
+            [read_row(form, model)], entries, reasons=MAX_REASONS
         )
     except ProblemError as error:
         if error.status not in (409, 412, 422, 428):
@@ -249,7 +249,7 @@ async def _show(
         at_fault=faults_of_row(problem, model.features),
         answer=answer,
         of_alias=of_alias,
-        most_reasons=MOST_REASONS,
+        most_reasons=MAX_REASONS,
         saved=bool(page.asked("saved")),
         editable=page.can("train", model.name) and n_fields <= MAX_FORM_FIELDS,
         placeholders=PLACEHOLDERS,

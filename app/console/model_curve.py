@@ -35,7 +35,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.console import charts
 from app.console.api import attempt, refusal
-from app.console.model_parts import InPoints, read_or_error, scale_of_points
+from app.console.model_parts import PointsConverter, points_converter, read_or_error
 from app.console.rendering import number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
@@ -347,10 +347,10 @@ async def make_panel(
     cutoffs, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
     objective, terms = found.model.objective or {}, read_terms(page)
     of = page.client.models[found.model.id]
-    (scores, _), (calibration, _), in_points, columns = await asyncio.gather(
+    (scores, _), (calibration, _), to_points, columns = await asyncio.gather(
         read_or_error(of.curve("histogram", on=on)),
         read_or_error(of.read_calibration()),
-        scale_of_points(page, found.model),
+        points_converter(page, found.model),
         _columns(page, found.model) if on == "validation" else _no_columns(),
     )
     may_save = page.can("train", found.model.name) and on == "validation"
@@ -385,7 +385,7 @@ async def make_panel(
         saved_alias, _ = await attempt(asked, 404)
     return Panel(
         cutoffs=cutoffs,
-        table=_table(cutoffs, metrics, start, in_points),
+        table=_table(cutoffs, metrics, start, to_points),
         start=start,
         chosen=chosen,
         counts=_counts(chosen, metrics),
@@ -557,26 +557,26 @@ def _threshold(cutoff: Cutoff) -> float:
     return math.inf if cutoff.threshold is None else cutoff.threshold
 
 
-def _points_column(cutoffs: OperatingPoints, in_points: InPoints | None) -> Json:
+def _points_column(cutoffs: OperatingPoints, to_points: PointsConverter | None) -> Json:
     """Return the thresholds of a scorecard in points."""
-    if in_points is None:
+    if to_points is None:
         return {}
     scores = [cutoff.threshold for cutoff in cutoffs.points]
-    return {"points": _short([None if each is None else in_points(each) for each in scores])}
+    return {"points": _short([None if each is None else to_points(each) for each in scores])}
 
 
 def _table(
     cutoffs: OperatingPoints,
     metrics: Metrics,
     start: SliderPositions,
-    in_points: InPoints | None,
+    to_points: PointsConverter | None,
 ) -> Json:
     """Return thresholds exactly, other values to six digits."""
     names = [name for name in _METRICS if _metric(cutoffs.points[0], name) is not None]
     return {
         "metrics": names,
         "thresholds": [cutoff.threshold for cutoff in cutoffs.points],
-        **_points_column(cutoffs, in_points),
+        **_points_column(cutoffs, to_points),
         "probabilities": _short(cutoffs.probabilities or []),
         "cutoffs": [
             _short(
@@ -769,7 +769,7 @@ async def read_cutoffs(page: PageDep, ref: str) -> Response:
             "note": _costs_note(
                 cutoffs.points[start.index], _positive(read_query(page).rows) or 1000.0
             ),
-            **_table(cutoffs, metrics, start, await scale_of_points(page, found.model)),
+            **_table(cutoffs, metrics, start, await points_converter(page, found.model)),
         },
         headers={"Cache-Control": "no-store"},
     )

@@ -35,8 +35,8 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 
 Json = dict[str, Any]
 T = TypeVar("T")
-InPoints = Callable[[float], float]
-"""What turns a score of a scorecard into points."""
+PointsConverter = Callable[[float], float]
+"""Converts a score of a scorecard to points."""
 Limits = tuple[float, float, float]
 SHOWN_JSON = 20_000
 MAX_VERSIONS = 50
@@ -244,12 +244,18 @@ async def read_scorecard(page: PageDep, model: ModelDep) -> Response:
     )
 
 
-async def scale_of_points(page: Page, model: Model) -> InPoints | None:
-    """Return what turns a score of a scorecard into points; None for another model."""
-    if model.algorithm["name"] != "scorecard":
+async def points_converter(page: Page, model: Model) -> PointsConverter | None:
+    """Return None for another model than a scorecard, without the scope, and while the artifact cannot be read: pages
+    do without points then.
+    """
+    if model.algorithm["name"] != "scorecard" or not page.can("read"):
         return None
-    zero = await page.client.models[model.id].points_cutoff(threshold=0.0)
-    return lambda score: zero.points - zero.pdo / math.log(2.0) * score
+    asked = page.client.models[model.id].points_cutoff(threshold=0.0)
+    zero, _ = await attempt(asked, 404, 409, 422, 429, 500, 503)
+    if zero is None:
+        return None
+    at_zero, per_unit = zero.points, zero.pdo / math.log(2.0)
+    return lambda score: at_zero - per_unit * score
 
 
 def _curve_of(of: ScorecardCharacteristic) -> Markup | None:

@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from app.console import charts
 from app.console.api import attempt, refusal
-from app.console.model_parts import scale_of_points, show_part
+from app.console.model_parts import points_converter, show_part
 from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.http.forms import Fields, number_or_text
 
@@ -265,7 +265,7 @@ async def _answer(
     if isinstance(scores, LabelScores):
         scored = ScoredRow(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
         return await _explained(of, scored, row, label or scores.labels[0])
-    score, in_points = scores.scores[0], await scale_of_points(page, model)
+    score, to_points = scores.scores[0], await points_converter(page, model)
     scored = ScoredRow(
         score=score,
         fpr=scores.fprs[0] if scores.fprs else None,
@@ -279,7 +279,7 @@ async def _answer(
             (
                 alias,
                 cutoff,
-                in_points(cutoff) if in_points is not None and cutoff is not None else None,
+                to_points(cutoff) if to_points is not None and cutoff is not None else None,
                 cutoff is not None and score >= cutoff,
             )
             for alias, cutoff in cutoffs.items()

@@ -90,8 +90,8 @@ AREA_MARGIN = 0.05
 """`stable`: drop of the AUC, the C-index or the fraction of ordered pairs, unless `EXCESS_FRACTION` is less."""
 EXCESS_FRACTION = 0.25
 """`stable`: drop as a fraction of the excess over one half that the validation has."""
-MOST_TIMES = 1_000.0
-"""Times the rows of a check: nobody waits for more of them."""
+MAX_ROWS_FACTOR = 1_000.0
+"""Largest multiple of a check's rows that is stated as needed."""
 LOG_ODDS_MARGIN = 0.25
 """`probabilities`: calibration in the large, distance of the slope from 1, and root mean square of the shape. `groups`:
 difference of the calibration in the large.
@@ -588,7 +588,7 @@ def _more_rows(n: int | None, factors: Iterable[float | None]) -> int | None:
     if n is None or None in known or not known:
         return None
     factor = max(each for each in known if each is not None)
-    return max(1, math.ceil((factor - 1.0) * n)) if factor <= MOST_TIMES else None
+    return max(1, math.ceil((factor - 1.0) * n)) if factor <= MAX_ROWS_FACTOR else None
 
 
 def _say_more(more: int | None) -> str:

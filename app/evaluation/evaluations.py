@@ -111,7 +111,7 @@ class EvaluationSpec(TypedDict):
     """`independent` is false if the model has seen rows of the dataset; see `seen`.
 
     `alias` is the one that the request named, and `alias_threshold` its threshold at that time; None: no row is
-    flagged. `older`: no row is later than those of the training and validation.
+    flagged. `older`: no row is later than the last training or validation row.
     """
 
     evaluation_id: str

@@ -61,8 +61,8 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
 def _newest_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
     """Select the newest ready evaluation of each model and alias that requests named.
 
-    One that was requested without an alias replaces the earlier ones of all aliases. One whose rows the model has seen,
-    or whose rows are not newer than those of the model, does not count.
+    One that was requested without an alias replaces the earlier ones of all aliases. Evaluations on rows
+    that the model has seen, or that are not newer than its own, do not count.
     """
     alias = _ALIAS.label("alias")
     newest_first = Evaluation.created_at.desc(), Evaluation.id.desc()

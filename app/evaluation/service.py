@@ -212,19 +212,20 @@ def how_seen(model: Model, dataset: Dataset) -> Seen:
     if was_trained_on(model, dataset):
         return "trained"
     validated_on = model.validation.get("dataset_id")
-    judge = model.validation_dataset
+    validation = model.validation_dataset
     if (
         validated_on == dataset.id
-        or shares_rows(judge, lineage_of(dataset))
-        or repository.replaces(model.owner, judge, dataset)
+        or shares_rows(validation, lineage_of(dataset))
+        or repository.replaces(model.owner, validation, dataset)
     ):
         return "validated"
     return "new"
 
 
 def are_older(model: Model, known: Sequence[Dataset | None], dataset: Dataset) -> bool:
-    """Return True if no row of the dataset is later than the last row of the `known` tables, those of the training and
-    the validation. Without a time column, or without a table, it is not known: False.
+    """Return True if no row of the dataset is later than the last row of the `known` training and validation tables.
+
+    Returns False if that cannot be determined: without a time column, or if a table was deleted.
     """
     if (name := model.validation.get("time_column")) is None or None in known:
         return False

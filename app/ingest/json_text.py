@@ -30,6 +30,8 @@ _MAX_DIGITS = 300
 """Digits of the longest whole number that is also a float."""
 
 
+MIN_OBJECTS = 100
+"""Fewer objects are read one by one: a decoder for new keys takes as long to make as about so many objects to read."""
 _EXACT_BELOW = 1e18
 """Whole numbers below it have at most 64 bits."""
 
@@ -71,12 +73,14 @@ def are_flat(texts: Sequence[bytes], found: Sequence[Any]) -> bool:
 
 
 def numbers_of_flat(texts: Sequence[bytes]) -> tuple[Sequence[str], Floats] | None:
-    """Return the keys and the numbers, NaN for null, of objects that all have the same keys. The values are those of
-    `parse`.
+    """Return the keys and the numbers, NaN for null, of objects that all have the same keys. `parse` returns the same
+    values.
 
-    Returns None if an object has another key or another value, if a key has to be escaped, and if the texts must be
-    read one by one: for blanks around them, whole numbers of many digits, or errors.
+    Returns None if there are few objects, if one has another key or another value, if a key has to be escaped, and if
+    the texts must be read one by one: for blanks around them, whole numbers of many digits, or errors.
     """
+    if len(texts) < MIN_OBJECTS:
+        return None
     text = b"\n".join(texts)
     # Each line begins and ends with a brace. So as many objects as lines are one in each line.
     if not text.startswith(b"{") or not text.endswith(b"}"):
@@ -85,12 +89,14 @@ def numbers_of_flat(texts: Sequence[bytes]) -> tuple[Sequence[str], Floats] | No
         return None
     try:
         keys = tuple(orjson.loads(texts[0]))
+        # Every object must have every key. So there are no more quotes only if no key is repeated.
+        if text.count(b'"') != _quotes(len(texts) * len(keys), 0):
+            return None
         decoder = _decoder_of(keys)
         rows = [] if decoder is None else decoder.decode_lines(text)
     except (orjson.JSONDecodeError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    # Every object has every key. So there are no more quotes only if no key is repeated.
-    if len(rows) != len(texts) or text.count(b'"') != _quotes(len(rows) * len(keys), 0):
+    if len(rows) != len(texts):
         return None
     size = len(rows) * len(keys)
     try:

@@ -217,13 +217,13 @@ def _at(moment: str) -> str:
 
 
 def _notes(sides: Sequence[Json]) -> Iterator[str]:
-    """Say where the rates come from, if they are those of two models."""
+    """Say where the rates come from, if two models are compared."""
     served = [side["serves"] for side in sides]
     if all(each and each["point"] for each in served) and (
         served[0]["model_id"] != served[1]["model_id"]
     ):
         yield (
-            "The rates are those on the validation rows of each version, which may be different rows: their difference "
+            "The rates come from each version's own validation rows, which may be different rows: their difference "
             "does not say which version is better."
         )
 

@@ -207,7 +207,7 @@ def make_bins(
         model_id=served.model_id,
         level=level,
         **vars(scale),
-        base_points=scale.base_points(described["intercept"]),
+        base_points=scale.total(described["intercept"]),
         train_rows=n_train,
         held_out_rows=None if held_out is None else held_out["rows"],
         features=features,

@@ -32,15 +32,15 @@ MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio overflows a float
 
 @dataclass(frozen=True)
 class ScaleQuery:
-    """The scale that a request asks for. A parameter that it leaves out is the model's."""
+    """The scale that a request asks for. Parameters default to the model's."""
 
     pdo: Annotated[
         float | None,
         Query(
             gt=0,
             le=1e6,
-            description="Number of points that double the odds of a negative. Default: that of the model's algorithm "
-            "`scorecard`, else 20.",
+            description="Number of points that double the odds of a negative. Default: the model's, if it is of the "
+            "algorithm `scorecard`, else 20.",
         ),
     ] = None
     base_score: Annotated[
@@ -48,7 +48,7 @@ class ScaleQuery:
         Query(
             ge=-1e9,
             le=1e9,
-            description="Points of a row at the odds `base_odds`. Default: those of the model, else 600.",
+            description="Points of a row at the odds `base_odds`. Default: the model's, else 600.",
         ),
     ] = None
     base_odds: Annotated[
@@ -56,8 +56,7 @@ class ScaleQuery:
         Query(
             gt=0,
             le=1e9,
-            description="Odds at `base_score`: number of negatives to one positive. Default: those of the model, else "
-            "50.",
+            description="Odds at `base_score`: number of negatives to one positive. Default: the model's, else 50.",
         ),
     ] = None
 
@@ -154,7 +153,7 @@ def make_scorecard(
         offset, found = structure["offset"], list(_additive(structure["features"], scale))
     pairs = structure.get("pairs", [])
     complete = not pairs and structure.get("n_terms", 0) <= len(structure.get("terms", ()))
-    base_points = scale.base_points(offset)
+    base_points = scale.total(offset)
     lowest = highest = None
     if complete and all(each.span is not None for each in found):
         points = [[0.0, *(one.points for one in each.attributes)] for each in found]

@@ -153,8 +153,8 @@ class Costs(TypedDict, total=False):
     total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
 class BaseScore(TypedDict, total=False):
-    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`. Default: those of the model, else 600.']
-    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive. Default: those of the model, else 50.']
+    base_score: Annotated[float | None, "Points of a row at the odds `base_odds`. Default: the model's, else 600."]
+    base_odds: Annotated[float | None, "Odds at `base_score`: number of negatives to one positive. Default: the model's, else 50."]
 
 def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", "renew"] | str) -> ApiRequest[types.Alarm]:
     """Acknowledge an alarm.
@@ -1404,7 +1404,7 @@ def preview_dataset(dataset_id: str, /, **fields: Unpack[PreviewDataset]) -> Api
 class PreviewLetters(BaseScore, total=False):
     reasons: Annotated[int | None, 'Maximum number of reasons.']
     reference: Annotated[Literal["negative", "average"] | str | None, 'Row that the reasons compare with: the average negative or the average training row.']
-    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: that of the model's algorithm `scorecard`, else 20."]
+    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: the model's, if it is of the algorithm `scorecard`, else 20."]
 
 @keywords(PreviewLetters)
 def preview_letters(ref: str, /, entries: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], **fields: Unpack[PreviewLetters]) -> ApiRequest[types.LettersAnswer]:
@@ -1977,7 +1977,7 @@ def read_batch_score_summary(batch_score_id: str, /) -> ApiRequest[types.BatchSu
 
 class ReadBins(BaseScore, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals.']
-    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: that of the model's algorithm `scorecard`, else 20."]
+    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: the model's, if it is of the algorithm `scorecard`, else 20."]
 
 @keywords(ReadBins)
 def read_bins(ref: str, /, **fields: Unpack[ReadBins]) -> ApiRequest[types.ModelBins]:
@@ -2756,7 +2756,7 @@ class ReadPointsCutoff(BaseScore, total=False):
     points: Annotated[float | None, 'Cutoff in points: rows with at most these points are flagged. Give exactly one of `points`, `threshold` and `probability`.']
     threshold: Annotated[float | None, 'Score from which on rows are flagged.']
     probability: Annotated[float | None, 'Probability of a positive from which on rows are flagged, by the odds of the scorecard.']
-    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: that of the model's algorithm `scorecard`, else 20."]
+    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: the model's, if it is of the algorithm `scorecard`, else 20."]
 
 @keywords(ReadPointsCutoff)
 def read_points_cutoff(ref: str, /, **fields: Unpack[ReadPointsCutoff]) -> ApiRequest[types.PointsCutoff]:
@@ -2862,7 +2862,7 @@ def read_roc(ref: str, /, **fields: Unpack[ReadRoc]) -> ApiRequest[types.Roc]:
 
 class ReadRounding(BaseScore, total=False):
     on: Annotated[Literal["validation", "train"] | str | None, 'Rows to compare: those kept from the validation part or from the training part.']
-    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: that of the model's algorithm `scorecard`, else 20."]
+    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: the model's, if it is of the algorithm `scorecard`, else 20."]
 
 @keywords(ReadRounding)
 def read_rounding(ref: str, /, **fields: Unpack[ReadRounding]) -> ApiRequest[types.RoundingEffect]:
@@ -2896,7 +2896,7 @@ def read_schedule(schedule_id: str, /) -> ApiRequest[types.Schedule]:
     return ApiRequest.of("GET", f"/v1/schedules/{segment(schedule_id)}", record_of(types.Schedule))
 
 class ReadScorecard(BaseScore, total=False):
-    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: that of the model's algorithm `scorecard`, else 20."]
+    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: the model's, if it is of the algorithm `scorecard`, else 20."]
 
 @keywords(ReadScorecard)
 def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[types.Scorecard]:
@@ -3266,7 +3266,7 @@ def rotate_webhook(webhook_id: str, /, **fields: Unpack[RotateWebhook]) -> ApiRe
     return ApiRequest.of("POST", f"/v1/webhooks/{segment(webhook_id)}/rotate", record_of(types.WebhookWithSecret), {**fields}, headers=["idempotency_key"])
 
 class ScorePoints(RowFields, BaseScore, total=False):
-    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: that of the model's algorithm `scorecard`, else 20."]
+    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: the model's, if it is of the algorithm `scorecard`, else 20."]
 
 @keywords(ScorePoints)
 def score_points(ref: str, /, **fields: Unpack[ScorePoints]) -> ApiRequest[types.PointsAnswer]:
@@ -3807,7 +3807,7 @@ def withdraw_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRe
 class WriteLetters(RowFields, BaseScore, total=False):
     reasons: Annotated[int | None, 'Maximum number of reasons.']
     reference: Annotated[Literal["negative", "average"] | str | None, 'Row that the reasons compare with: the average negative or the average training row.']
-    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: that of the model's algorithm `scorecard`, else 20."]
+    pdo: Annotated[float | None, "Number of points that double the odds of a negative. Default: the model's, if it is of the algorithm `scorecard`, else 20."]
 
 @keywords(WriteLetters)
 def write_letters(ref: str, /, **fields: Unpack[WriteLetters]) -> ApiRequest[types.LettersAnswer]:

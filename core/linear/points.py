@@ -27,7 +27,7 @@ class PointsScale:
         return self.pdo / math.log(2.0)
 
     def points(self, log_odds: float) -> float:
-        """The log odds are those of the positives."""
+        """Return the points of a part of a score, the log odds of a positive."""
         return 0.0 - self.factor * log_odds  # no -0
 
     @overload
@@ -52,7 +52,3 @@ class PointsScale:
             else:
                 at_most = middle
         return at_most
-
-    def base_points(self, offset: float) -> float:
-        """Return the points of a row whose values contribute nothing."""
-        return self.total(offset)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from app.ingest import ndjson
+from app.ingest import json_text, ndjson
 from app.ingest.errors import BadTable, Errors
 from app.ingest.ndjson import NdjsonTable
 from app.ingest.stream import TableBytes
@@ -55,6 +55,7 @@ blocks = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.fixture(params=[1, 1 << 20])
 def _block_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ndjson, "BLOCK_BYTES", request.param)
+    monkeypatch.setattr(json_text, "MIN_OBJECTS", 1)
 
 
 @blocks
