@@ -188,6 +188,7 @@ def create_app(settings: Settings) -> Service:
     problems.install(app, session.show_problem, protocols=[inference.PATHS], rows=rows)
     app.router.routes.append(scores.score_route(authenticator, served, context))
     for router in (
+        scores.router,  # the first, because a request's route is searched in this order
         training.router,
         datasets.router,
         datasets.versions_router,
@@ -211,7 +212,6 @@ def create_app(settings: Settings) -> Service:
         alias_request_endpoints.router,
         reports.router,
         reports.datasets_router,
-        scores.router,
         scorecards.scoring_router,
         batch_scores.router,
         backfill.router,

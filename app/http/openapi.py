@@ -19,7 +19,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from app import __version__
 from app.http.bodies import VALIDATE
@@ -226,7 +226,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         description=app.description,
         tags=app.openapi_tags,
         license_info=app.license_info,
-        routes=app.routes,
+        routes=_by_tag(app),
         servers=[{"url": DEFAULT_URL, "description": "`rankwright serve` on this machine."}],
     )
     document["externalDocs"] = {
@@ -294,6 +294,17 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
             _name_codes(operation, codes.get(operation["operationId"], {}))
     _write_for_generators(document)
     return document
+
+
+def _by_tag(app: FastAPI) -> list[BaseRoute]:
+    """Return the routes in the order of the tags; the service's own order is that in which it looks for a match."""
+    places = {tag["name"]: place for place, tag in enumerate(app.openapi_tags or ())}
+
+    def place(route: BaseRoute) -> int:
+        tag = route.tags[0] if isinstance(route, APIRoute) and route.tags else ""
+        return places.get(str(tag), len(places))
+
+    return sorted(app.routes, key=place)
 
 
 def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:

@@ -188,7 +188,8 @@ def _become_independent() -> None:
 
     threads = os.environ.get(_BLAS_THREADS)
     threadpool_limits(int(threads) if threads else len(os.sched_getaffinity(0)))
-    np.random.seed()  # the global state would be the same in all children
+    if "numpy.random" in sys.modules:  # its global state would be the same in all children
+        np.random.seed()
 
 
 class ForkServer:

@@ -48,9 +48,14 @@ FIRST_BACKOFF = 0.1
 MAX_BACKOFF_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 FOR_API_AND_WORKER = (
+    "app.models.service",
     "app.operations.dispatching",
     "app.platform.broker",
     "app.platform.database",
+    "app.trash.service",
+    "celery.app.amqp",
+    "celery.worker",
+    "kombu.transport.redis",
     "workers.attempt",
     "workers.slots",
     "workers.tasks",
