@@ -160,6 +160,8 @@ def create_app(settings: Settings) -> Service:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
+        # The service records spans and metrics of its own.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         **openapi.INFO,
     )
     app.state.context = context
