@@ -56,6 +56,7 @@ from app.platform.installation import check_files
 from app.platform.logging import configure_logging
 from app.platform.metrics import UPDATE_SECONDS, ApiMetrics
 from app.platform.outage import OutageMemory
+from app.platform.processes import trim_heap
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.platform.stores import REQUEST_PATIENCE, open_store
@@ -345,4 +346,5 @@ def spare_collections() -> None:
     """
     gc.collect()
     gc.freeze()
+    trim_heap()
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])

@@ -15,7 +15,6 @@ memory to the system. Only after a job that has left much memory behind must the
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import hashlib
 import json
@@ -35,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from app.platform import failpoints, trace, tracing
-from app.platform.processes import die_with_parent
+from app.platform.processes import die_with_parent, trim_heap
 from workers.fit_process import Message, private_bytes, warm_up
 
 OOM_SCORE = 500  # of 1000
@@ -456,13 +455,12 @@ class Memory:
         return private_bytes("self") > self._held + LARGE_BYTES
 
     def give_back(self) -> None:
-        """Collect garbage, and return free memory to the system: glibc would retain it for later use."""
+        """Collect garbage, and return free memory to the system."""
         gc.collect()
         if self._n_modules != len(sys.modules):
             self._n_modules = len(sys.modules)
             gc.freeze()
-        with contextlib.suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL(None).malloc_trim(0)
+        trim_heap()
         self._held = private_bytes("self")
 
 

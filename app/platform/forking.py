@@ -25,7 +25,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
 
-from app.platform.processes import die_with_parent, python_command
+from app.platform.processes import die_with_parent, python_command, trim_heap
 
 _PYTHON = python_command("")[:-1]
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
@@ -76,18 +76,21 @@ def _spawn(
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Import modules in the block for children to share: without threads, and exempt from garbage collection, which
-    would write to the shared memory.
+    """Import modules in the block for children to share: without threads, exempt from garbage collection, which would
+    write to the shared memory, and without free memory, of which each child would get its own copy.
     """
     former = os.environ.get(_BLAS_THREADS)
     os.environ[_BLAS_THREADS] = "1"  # OpenBLAS starts its threads when it is loaded
     gc.disable()
     try:
         yield
+        if "numpy" in sys.modules:
+            import threadpoolctl  # noqa: F401 - every child needs it
     finally:
         gc.collect()
         gc.freeze()
         gc.enable()
+        trim_heap()
         del os.environ[_BLAS_THREADS]
         if former is not None:
             os.environ[_BLAS_THREADS] = former

@@ -96,6 +96,12 @@ def die_with_parent(parent_pid: int) -> bool:
     return True
 
 
+def trim_heap() -> None:
+    """Return free memory to the system: glibc would retain it for later use."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def wait_until_closed(pipe: int) -> None:
     """Wait until all copies of the other end of a pipe are closed. A process can import its modules before it is
     allowed to begin.
