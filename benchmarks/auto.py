@@ -588,6 +588,7 @@ def report(out: Path, n_folds: int, reference: str) -> Iterator[str]:
         for budget in budgets or [0.0]:
             part = frame[(frame["budget"] == budget) | frame["budget"].isna()]
             yield from report_budget(part, budget, Scores(out, n_folds, rows), reference)
+        yield from report_longer(frame)
         yield from report_times(of_rows)
 
 
@@ -659,6 +660,27 @@ def report_tests(
         d = matrix[:, own] - matrix[:, other]
         p_value = wilcoxon(d).pvalue if d.any() else 1.0
         yield f"| {system} | {(d > 0).sum()} | {(d < 0).sum()} | {d.mean():+.4f} | {p_value:.3g} |"
+
+
+def report_longer(frame: pd.DataFrame) -> Iterator[str]:
+    """What more time changes: means over the splits that ran with every budget, and paired differences.
+
+    The standard errors take the splits of a table as independent, although they share rows.
+    """
+    for (table, system), runs in frame.dropna(subset=["budget"]).groupby(["table", "system"]):
+        for figure, name in (("auc", "AUC"), ("pauc", "pAUC")):
+            by_budget = runs.pivot(index="split", columns="budget", values=figure).dropna()
+            gains = by_budget.diff(axis=1).iloc[:, 1:]
+            if len(by_budget) < 2 or gains.empty:
+                continue
+            if figure == "auc":
+                shown = " | ".join(f"{budget:g} s" for budget in by_budget)
+                yield f"\n{table}, {system}, {len(by_budget)} splits\n\n| | {shown} |"
+                yield "|---|" + "---:|" * by_budget.shape[1]
+            yield f"| {name} | " + " | ".join(f"{mean:.4f}" for mean in by_budget.mean()) + " |"
+            changes = zip(gains.mean(), gains.sem(), strict=True)
+            cells = " | ".join(f"{mean:+.4f} ± {error:.4f}" for mean, error in changes)
+            yield f"| {name}, change | | {cells} |"
 
 
 def report_times(records: list[Record]) -> Iterator[str]:

@@ -48,8 +48,8 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 Numbers = npt.NDArray[np.float64]
-Lines = tuple[Sequence[int], Sequence[bytes]]
-"""The numbers of lines, from 1, and their bytes; blank lines, too."""
+Lines = tuple[Sequence[int], bytes]
+"""The numbers of lines, from 1, and their bytes, without the end of the last; blank lines, too."""
 
 
 @dataclass
@@ -57,7 +57,8 @@ class Block:
     """Lines with objects: their numbers, and the objects, or the numbers in them."""
 
     numbers: Sequence[int]
-    texts: Sequence[bytes]
+    text: bytes
+    """The lines, without the end of the last."""
     nested: list[int] = field(default_factory=list)
     """Positions of the objects that have a list or an object as value."""
     matrix: Numbers | None = None
@@ -67,12 +68,7 @@ class Block:
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        return list(map(orjson.loads, self.texts))
-
-    @property
-    def size(self) -> int:
-        """Bytes of the lines."""
-        return sum(map(len, self.texts))
+        return list(map(orjson.loads, self.text.split(b"\n")))
 
     def list_keys(self) -> Iterator[tuple[Sequence[str], int]]:
         """Yield the different lists of keys, each with the number of the first line that has it."""
@@ -91,8 +87,8 @@ class Block:
 
     def without(self, positions: Collection[int]) -> Block:
         """Return the block without the lines at these positions."""
-        kept = [i for i in range(len(self.texts)) if i not in positions]
-        found = Block([self.numbers[i] for i in kept], [self.texts[i] for i in kept])
+        kept = [i for i in range(len(self.numbers)) if i not in positions]
+        found = Block([self.numbers[i] for i in kept], b"")
         found.records = [self.records[i] for i in kept]
         return found
 
@@ -133,7 +129,7 @@ class NdjsonTable(Source):
                     names.add(new, number)
                     self._keys += new
                     known.update(new)
-            before, rows = rows, rows + len(block.texts)
+            before, rows = rows, rows + len(block.numbers)
             if rows > max_rows:
                 # Rows to be scored have a limit of their own.
                 raise too_many_rows(max_rows, setting=MAX_ROWS if upload.setting else "")
@@ -144,8 +140,8 @@ class NdjsonTable(Source):
                     line=line,
                     code="too_large",
                 )
-            cells += len(block.texts) + block.count_cells()
-            size += block.size
+            cells += len(block.numbers) + block.count_cells()
+            size += len(block.text)
             if cells > _CELLS or size > _KEPT_BYTES:
                 self._kept = None
             elif self._kept is not None:
@@ -170,11 +166,11 @@ class NdjsonTable(Source):
         are_numbers = [name in numeric for name in wanted]
         first = 0
         for block in self._flat_blocks(errors, set(keys)):
-            if block.texts:
+            if block.numbers:
                 arrays = _to_arrays(block, keys, are_numbers)
                 batch = pa.RecordBatch.from_arrays(arrays, names=list(wanted))
                 yield Rows(batch, first, partial(np.array, block.numbers, np.int64))
-                first += len(block.texts)
+                first += len(block.numbers)
 
     def _flat_blocks(self, errors: Errors, keys: Collection[str]) -> Iterator[Block]:
         """Yield blocks of lines whose values for these keys are not nested; other lines are reported."""
@@ -196,35 +192,35 @@ class NdjsonTable(Source):
         """Yield all lines with an object; invalid ones are reported."""
         with self._upload.open() as stream:
             self._stream = stream
-            for numbers, texts in self._split(stream):
+            for numbers, text in self._split(stream):
                 if errors.total >= MAX_COUNTED_ERRORS:
                     return
-                yield self._parse(numbers, texts, errors)
+                yield self._parse(numbers, text, errors)
 
-    def _parse(self, numbers: Sequence[int], texts: Sequence[bytes], errors: Errors) -> Block:
-        if max(map(len, texts)) <= self._most_delimiters:
-            if (found := json_text.numbers_of_flat(texts)) is not None:
-                keys, matrix = found
-                return Block(numbers, texts, matrix=matrix, matrix_keys=keys)
+    def _parse(self, numbers: Sequence[int], text: bytes, errors: Errors) -> Block:
+        most = self._most_delimiters
+        if (found := json_text.numbers_of_flat(text, len(numbers), most)) is not None:
+            keys, matrix = found
+            return Block(numbers, text, matrix=matrix, matrix_keys=keys)
+        texts = text.split(b"\n")
+        if max(map(len, texts)) <= most:
             with suppress(orjson.JSONDecodeError):
-                block = Block(numbers, texts)
-                if json_text.are_flat(texts, block.records):
+                block = Block(numbers, text)
+                if json_text.are_flat(text, block.records):
                     return block
         own_numbers: list[int] = []
-        own_texts: list[bytes] = []
-        block = Block(own_numbers, own_texts)
+        block = Block(own_numbers, text)
         block.records = []
-        for number, text in zip(numbers, texts, strict=True):
+        for number, line in zip(numbers, texts, strict=True):
             if errors.total >= MAX_COUNTED_ERRORS:
                 break
-            if not text or text.isspace():
+            if not line or line.isspace():
                 continue
-            if (record := self._parse_line(number, text, errors)) is None:
+            if (record := self._parse_line(number, line, errors)) is None:
                 continue
             if any(isinstance(value, dict | list) for value in record.values()):
                 block.nested.append(len(block.records))
             own_numbers.append(number)
-            own_texts.append(text)
             block.records.append(record)
         return block
 
@@ -334,14 +330,22 @@ def _lines_in_blocks(stream: Stream) -> Iterator[Lines]:
     while more:
         chunk = stream.read(BLOCK_BYTES)
         more = bool(chunk)
-        *whole, rest = (rest + chunk).split(b"\n") if more else [*rest.split(b"\n"), b""]
-        for start in range(0, len(whole), BLOCK_LINES):
-            texts = whole[start : start + BLOCK_LINES]
-            first = count + start + 1
-            yield range(first, first + len(texts)), texts
-        count += len(whole)
+        text, end, rest = (rest + chunk).rpartition(b"\n") if more else (rest, b"\n", b"")
+        if end:
+            before, count = count, count + text.count(b"\n") + 1
+            yield from _in_blocks(range(before + 1, count + 1), text)
         if len(rest) > MAX_LINE_LENGTH:
             raise BadTable(f"a line must be shorter than {MAX_LINE_LENGTH} bytes", line=count + 1)
+
+
+def _in_blocks(numbers: range, text: bytes) -> Iterator[Lines]:
+    if len(numbers) <= BLOCK_LINES:
+        yield numbers, text
+        return
+    texts = text.split(b"\n")
+    for start in range(0, len(texts), BLOCK_LINES):
+        block = slice(start, start + BLOCK_LINES)
+        yield numbers[block], b"\n".join(texts[block])
 
 
 def _elements_in_blocks(stream: Stream, most_delimiters: int) -> Iterator[Lines]:
@@ -353,10 +357,10 @@ def _elements_in_blocks(stream: Stream, most_delimiters: int) -> Iterator[Lines]
         texts.append(text)
         size += len(text)
         if size >= BLOCK_BYTES or len(texts) == BLOCK_LINES:
-            yield numbers, texts
+            yield numbers, b"\n".join(texts)
             numbers, texts, size = [], [], 0
     if texts:
-        yield numbers, texts
+        yield numbers, b"\n".join(texts)
 
 
 def _nothing(unit: str) -> BadTable:

@@ -87,7 +87,10 @@ class ScoresResponse:
         ]
         names = [orjson.dumps(name).replace(b"%", b"%%") for name in self.columns]
         line = b"{" + b",".join(name + b":%s" for name in names) + b"}\n"
-        return b"".join([line % values for values in zip(*columns, strict=True)])
+        cells: list[bytes] = [b""] * (rows * len(columns))
+        for i, column in enumerate(columns):
+            cells[i :: len(columns)] = column
+        return (line * rows) % tuple(cells)
 
     def table(self) -> pa.Table:
         import pyarrow as pa
