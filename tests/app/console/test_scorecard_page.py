@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.app.console.plain_browser import PlainBrowser, alert
-from tests.app.live_service import Service
+from tests.app.live_service import OWNER, Service
 from tests.app.scoring.test_scorecard import people
 from tests.long_form import long_form, rest
 
@@ -175,6 +175,21 @@ def test_scores_and_cutoffs_are_shown_in_points(world: World) -> None:
         assert f"<strong>{points[0]:.1f}</strong> points" in answer
         assert f"at most {cutoff['points']:.1f} points" in answer
         assert f"data-points>{cutoff['points']:.1f} points" in decide
+
+
+def test_a_decision_page_does_without_points_while_the_artifact_is_lost(world: World) -> None:
+    folder = world.service.blobs.root / "artifacts"
+    before = set(folder.rglob("*"))
+    card = world.train(algorithm={"name": "scorecard", "pdo": 30}, name="lost")
+    browser = PlainBrowser(world.service)
+    assert "data-points" in browser.read(f"/console/models/{card}")
+    for path in set(folder.rglob("*")) - before:
+        if path.is_file():
+            path.unlink()
+    world.service.app.state.models.forget(OWNER, card)
+    page = browser.read(f"/console/models/{card}")
+    assert "data-points" not in page
+    assert "data-threshold" in page
 
 
 def many_features(rows: int = 400, features: int = 20) -> str:
