@@ -104,7 +104,7 @@ def submit(
     """Check a request, and create the comparison and its job in the caller's transaction."""
     inputs, windows = check_comparison(session, owner, request, lock=True)
     models, dataset = inputs.models, inputs.dataset
-    seen = {model.id: how_seen(model, dataset) for model in models}
+    seen = {model.id: how_seen(session, model, dataset) for model in models}
     spec: ComparisonSpec = {
         "comparison_id": COMPARISONS.new_id(),
         "dataset": lineage_of(dataset),

@@ -162,7 +162,7 @@ def submit(
     """Check a request, and create the evaluation and its job in the caller's transaction."""
     inputs, windows = check_evaluation(session, owner, request, lock=True)
     (model,), (cutoff,), dataset = inputs.models, inputs.cutoffs, inputs.dataset
-    seen = how_seen(model, dataset)
+    seen = how_seen(session, model, dataset)
     spec: EvaluationSpec = {
         "evaluation_id": EVALUATIONS.new_id(),
         "independent": seen == "new",

@@ -77,7 +77,7 @@ def check(
     name = f"{model.name}:{model.version}"
     if model.kind != DatasetKind.BIPARTITE:
         raise invalid("/dataset_id", f"{name}: {calibrations.why_none(model)}", code="wrong_kind")
-    if was_trained_on(model, dataset):
+    if was_trained_on(session, model, dataset):
         detail = (
             f"{name} was trained on rows of this dataset: a calibration must be fitted on rows that the "
             "model has not seen"

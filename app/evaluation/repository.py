@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Subquery, case, func, insert, null, select, tuple_
-from sqlalchemy.orm import Session, aliased, joinedload, object_session, selectinload, undefer_group
+from sqlalchemy.orm import Session, aliased, joinedload, selectinload, undefer_group
 
 from app.models import repository as model_rows
 from app.platform.documents import DatasetLineage
@@ -202,13 +202,12 @@ def find_comparisons_of_pairs(
     return [((model_id, other_id), comparison) for model_id, other_id, comparison in rows]
 
 
-def replaces(owner: str, known: DatasetLineage | None, dataset: Dataset) -> bool:
+def replaces(session: Session, owner: str, known: DatasetLineage | None, dataset: Dataset) -> bool:
     """Return True if an erasure has replaced the known version by this one, or by the one whose rows it begins with.
 
     The new one has the same name and number, but another id and other content.
     """
-    session = object_session(dataset)
-    if known is None or session is None:
+    if known is None:
         return False
     statement = (
         select(Dataset.id)

@@ -81,27 +81,29 @@ def find_inputs(
         lock_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, {"pointer": "/dataset_id"})
     for model in models:
-        _check_fits(model, dataset)
+        _check_fits(session, model, dataset)
     check_pairs_ready(dataset, "/dataset_id")
     return Inputs(models, [each.cutoff for each in found], dataset)
 
 
-def _check_fits(model: Model, dataset: Dataset) -> None:
+def _check_fits(session: Session, model: Model, dataset: Dataset) -> None:
     """Raise Invalid unless kind, features and label values fit."""
-    if (misfit := _find_misfit(model, dataset)) is not None:
+    if (misfit := _find_misfit(session, model, dataset)) is not None:
         code, words = misfit
         detail = f"dataset {dataset.id} does not fit {model.name}:{model.version}: it {words}"
         raise invalid("/dataset_id", detail, code=code)
 
 
-def _find_misfit(model: Model, dataset: Dataset, use: Use = "evaluation") -> tuple[str, str] | None:
+def _find_misfit(
+    session: Session, model: Model, dataset: Dataset, use: Use = "evaluation"
+) -> tuple[str, str] | None:
     """Return why a dataset cannot be used: a code, and what it must have."""
     if use != "scoring" and dataset.kind != model.kind:
         return "wrong_kind", f"must be of kind {model.kind}, but is of kind {dataset.kind}"
     if use in ("comparison", "calibration") and dataset.kind != DatasetKind.BIPARTITE:
         kinds = f"must be of kind {DatasetKind.BIPARTITE}, but is of kind {dataset.kind}"
         return "wrong_kind", kinds
-    if use == "calibration" and was_trained_on(model, dataset):
+    if use == "calibration" and was_trained_on(session, model, dataset):
         return "rows_seen", "must have rows that the model was not trained on"
     if (missing := missing_features(model.features, dataset)) is not None:
         return "unknown_column", missing
@@ -146,7 +148,7 @@ def find_fits(
             found += [ModelFit(ref, dataset_id, reason) for ref in refs]
             continue
         for ref, model in zip(refs, models, strict=True):
-            misfit = _find_misfit(model, dataset, use)
+            misfit = _find_misfit(session, model, dataset, use)
             found.append(ModelFit(ref, dataset_id, None if misfit is None else misfit[1]))
     return found
 
@@ -195,7 +197,7 @@ def refuse_windows(dataset: Dataset) -> None:
         raise invalid("/windows", "grades have no false positive rate: omit windows")
 
 
-def was_trained_on(model: Model, dataset: Dataset) -> bool:
+def was_trained_on(session: Session, model: Model, dataset: Dataset) -> bool:
     """True for equal content, and for versions that share rows."""
     if model.imported is not None:
         return model.imported["dataset_sha256"] == dataset.sha256
@@ -203,20 +205,20 @@ def was_trained_on(model: Model, dataset: Dataset) -> bool:
     return (
         model.dataset_id == dataset.id
         or shares_rows(model.dataset, lineage_of(dataset))
-        or repository.replaces(model.owner, model.dataset, dataset)
+        or repository.replaces(session, model.owner, model.dataset, dataset)
     )
 
 
-def how_seen(model: Model, dataset: Dataset) -> Seen:
+def how_seen(session: Session, model: Model, dataset: Dataset) -> Seen:
     """Compare content and versions; "new" if nothing is shared."""
-    if was_trained_on(model, dataset):
+    if was_trained_on(session, model, dataset):
         return "trained"
     validated_on = model.validation.get("dataset_id")
     validation = model.validation_dataset
     if (
         validated_on == dataset.id
         or shares_rows(validation, lineage_of(dataset))
-        or repository.replaces(model.owner, validation, dataset)
+        or repository.replaces(session, model.owner, validation, dataset)
     ):
         return "validated"
     return "new"
