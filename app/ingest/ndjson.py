@@ -205,8 +205,10 @@ class NdjsonTable(Source):
         texts = text.split(b"\n")
         if max(map(len, texts)) <= most:
             with suppress(orjson.JSONDecodeError):
-                block = Block(numbers, text)
-                if json_text.are_flat(text, block.records):
+                records = list(map(orjson.loads, texts))
+                if json_text.are_flat(text, records):
+                    block = Block(numbers, text)
+                    block.records = records
                     return block
         own_numbers: list[int] = []
         block = Block(own_numbers, text)
