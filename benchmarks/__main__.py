@@ -79,6 +79,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "monitoring": _of("--trials 1 --designs usual 26,000", in_bench=False, within=True),
     "recurring": _of('--trials 1 --false-only --worlds "26 weeks"', in_bench=False, within=True),
     "very_top": _of("--drawn-rows 400 --repeats 1 --rounds 5", in_bench=False, within=True),
+    "waterfall": _of("--tours 1", in_bench=False),
 }
 LEFT_OUT: Mapping[str, str] = {
     "auto": "takes tables of one's own; tests/test_benchmark_auto.py runs it",
