@@ -191,7 +191,7 @@ def create_app(settings: Settings) -> Service:
     problems.install(app, session.show_problem, protocols=[inference.PATHS], rows=rows)
     app.router.routes.append(scores.score_route(authenticator, served, context))
     for router in (
-        scores.router,  # the first, because a request's route is searched in this order
+        scores.router,  # first: routes are compared with a request in this order
         training.router,
         datasets.router,
         datasets.versions_router,
@@ -329,6 +329,7 @@ def app_factory() -> Service:
     check_files()
     app = create_app(settings)
     spare_collections()
+    trim_heap()
     gc.enable()
     return app
 
@@ -346,5 +347,4 @@ def spare_collections() -> None:
     """
     gc.collect()
     gc.freeze()
-    trim_heap()
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])

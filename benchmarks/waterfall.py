@@ -257,6 +257,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tours", type=at_least_one, default=20)
     tours: int = parser.parse_args().tours
+    if sys.version_info < (3, 12):
+        parser.error("needs Python 3.12 or later, for sys.monitoring")
     with tempfile.TemporaryDirectory(prefix="rankwright-bench-") as folder:
         settings = Settings(state_dir=Path(folder))
         migrate.upgrade(settings.sqlalchemy_url)

@@ -245,8 +245,8 @@ async def read_scorecard(page: PageDep, model: ModelDep) -> Response:
 
 
 async def points_converter(page: Page, model: Model) -> PointsConverter | None:
-    """Return None for another model than a scorecard, without the scope, and while the artifact cannot be read: pages
-    do without points then.
+    """Return None if the model is no scorecard, the key has no scope `read`, or the artifact cannot be read: the page
+    then shows no points.
     """
     if model.algorithm["name"] != "scorecard" or not page.can("read"):
         return None

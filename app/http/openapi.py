@@ -297,7 +297,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
 
 
 def _by_tag(app: FastAPI) -> list[BaseRoute]:
-    """Return the routes in the order of the tags; the service's own order is that in which it looks for a match."""
+    """Return the routes in the order of the tags; `app.routes` has the order in which they are matched."""
     places = {tag["name"]: place for place, tag in enumerate(app.openapi_tags or ())}
 
     def place(route: BaseRoute) -> int:

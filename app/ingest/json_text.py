@@ -31,7 +31,7 @@ _MAX_DIGITS = 300
 
 
 MIN_OBJECTS = 100
-"""Fewer objects are read one by one: a decoder for new keys takes as long to make as about so many objects to read."""
+"""Fewer objects are parsed one by one: creating a decoder for new keys takes as long as parsing about 100 objects."""
 _EXACT_BELOW = 1e18
 """Whole numbers below it have at most 64 bits."""
 

@@ -183,9 +183,9 @@ async def read_scorecard(
     scale: ScaleDep,
 ) -> Scorecard:
     """Return what each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
-    `base_points` plus those of its values; more points mean that it is less likely to be positive. Only for models of
-    the algorithms `logistic`, `scorecard` and `additive`, whose scores are sums of log odds; returns 404 `no_scorecard`
-    for others.
+    `base_points` plus the points of its values; more points mean that it is less likely to be positive. Only for models
+    of the algorithms `logistic`, `scorecard` and `additive`, whose scores are sums of log odds; returns 404
+    `no_scorecard` for others.
     """
 
     def work() -> Scorecard:

@@ -599,7 +599,7 @@ class BatchScore(Resource):
     warnings: list[ScoreWarning] | None = None
     """What may be wrong with the rows. Null until `ready`."""
     drift_verdict: Annotated[str, one_of(VERDICTS)] | None = None
-    """Whether the rows differ from those of the model's validation and training, without labels; `…/drift` has the
+    """Whether the rows differ from the model's validation and training rows, without labels; `…/drift` has the
     tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`: they have not.
     `insufficient`: there are too few rows for either. Null until `ready`, and if nothing could be compared."""
     columns: list[ResultColumn] | None

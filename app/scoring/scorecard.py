@@ -1,9 +1,9 @@
 """A model as a scorecard: the points of each value, their odds ratios, and the usual scale of credit scoring.
 
-The points of a row are `base_points` plus those of its values. They decrease as the log odds of the positives increase.
-A row has `base_score` points where the odds of the negatives are `base_odds` to 1, and `pdo` more points double these
-odds (Siddiqi, *Credit Risk Scorecards*, 2006, chapter 6). This only rescales the model: the order of rows is that of
-the scores.
+A row's points are `base_points` plus the points of its values. They decrease as the log odds of the positives
+increase. A row has `base_score` points where the odds of the negatives are `base_odds` to 1, and `pdo` more points
+double these odds (Siddiqi, *Credit Risk Scorecards*, 2006, chapter 6). This only rescales the model: the order of rows
+is that of the scores.
 """
 
 from __future__ import annotations

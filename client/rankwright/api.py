@@ -1924,7 +1924,7 @@ def read_batch_score(batch_score_id: str, /) -> ApiRequest[types.BatchScore]:
 def read_batch_score_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
     """Read the drift of a batch score.
 
-    Return how the scores and the columns of the rows differ from those of the model's validation and training,
+    Return how the scores and the columns of the rows differ from the model's validation and training rows,
     without labels, with a verdict. Returns 409 until the batch score is ready.
 
     Scope: `read`.
@@ -2903,9 +2903,9 @@ def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[t
     """Read the scorecard.
 
     Return what each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
-    `base_points` plus those of its values; more points mean that it is less likely to be positive. Only for models of
-    the algorithms `logistic`, `scorecard` and `additive`, whose scores are sums of log odds; returns 404 `no_scorecard`
-    for others.
+    `base_points` plus the points of its values; more points mean that it is less likely to be positive. Only for models
+    of the algorithms `logistic`, `scorecard` and `additive`, whose scores are sums of log odds; returns 404
+    `no_scorecard` for others.
 
     Scope: `read`.
 

@@ -651,9 +651,9 @@ class BatchScore(Record):
     warnings: list[ScoreWarning] | None = None
     """What may be wrong with the rows. Null until `ready`."""
     drift_verdict: Literal['stable', 'shifted', 'insufficient'] | None = None
-    """Whether the rows differ from those of the model's validation and training, without labels; `…/drift`
-    has the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`:
-    they have not. `insufficient`: there are too few rows for either. Null until `ready`, and if nothing
+    """Whether the rows differ from the model's validation and training rows, without labels; `…/drift` has
+    the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`: they
+    have not. `insufficient`: there are too few rows for either. Null until `ready`, and if nothing
     could be compared.
     """
     columns: list[ResultColumn] | None

@@ -160,3 +160,13 @@ def test_a_key_that_occurs_twice_is_refused() -> None:
             table_of('{"a":1}\n' + line)
         assert refused.value.code == "duplicate_column"
         assert refused.value.errors[0]["line"] == 2
+
+
+def test_short_lines_keep_their_numbers_across_blocks() -> None:
+    """A block of bytes has more lines than are parsed together."""
+    lines = ['{"a":1}'] * 20_000
+    lines[17_999] = '{"a":[2]}'
+    upload, errors = TableBytes("\n".join(lines).encode(), None, 1 << 20), Errors()
+    table = NdjsonTable(upload, 100, 20_000)
+    assert sum(each.batch.num_rows for each in table.batches(errors, numeric={"a"})) == 19_999
+    assert [error["line"] for error in errors.summarise().errors] == [18_000]
