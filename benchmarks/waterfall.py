@@ -125,7 +125,8 @@ class Stages:
             yield
         finally:
             whole = time.perf_counter() - begun
-            monitoring.clear_tool_id(tool)
+            for code in self._names:
+                monitoring.set_local_events(tool, code, events.NO_EVENTS)
             monitoring.free_tool_id(tool)
         self.seconds["all else"] = whole - sum(self.seconds.values())
         self.seconds["together"] = whole

@@ -10,6 +10,7 @@ import ast
 import builtins
 import dataclasses
 import doctest
+import enum
 import functools
 import importlib
 import inspect
@@ -170,6 +171,8 @@ def class_gaps(kind: type) -> Iterator[str]:
 
 
 def fields_of(kind: type) -> list[str]:
+    if issubclass(kind, enum.Enum):  # its members are no parameters
+        return []
     if dataclasses.is_dataclass(kind):
         return [each.name for each in dataclasses.fields(kind) if not each.name.startswith("_")]
     if hasattr(kind, "_fields"):

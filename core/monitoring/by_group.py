@@ -24,7 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_items
 from core.errors import InvalidData
-from core.metrics.groups import FloatArray, check_rows, check_weights, finite_vector
+from core.metrics.groups import (
+    FloatArray,
+    check_rows,
+    check_weights,
+    finite_vector,
+    sum_by_unit,
+)
 from core.monitoring.calibration import check_calibration_rows, coefficient
 from core.monitoring.measuring import Measurement, check_booleans, entity_numbers
 from core.monitoring.recurrence import sketch_of
@@ -104,7 +110,7 @@ def _influence(
     influence = np.empty(chosen.size)
     for of, rate, sign in ((group, rates[0], 1.0), (~group, rates[1], -1.0)):
         influence[of] = sign * weight[of] * (chosen[of] - rate) / (weight[of].sum() * rate)
-    return np.bincount(unit, influence)
+    return sum_by_unit(influence, unit)
 
 
 def _scarcest(
