@@ -12,13 +12,15 @@ from tools.changed import Definition
 
 
 def found(path: str, name: str | None = None) -> set[str]:
-    """The tests of a changed file, or of what it defines by a name."""
-    lines = None
-    if name is not None:
-        module = changed.module_of(PurePath(path))
-        lines = {changed.statements_of(module)[name][0].lineno}
-    tests = changed.tests_of({PurePath(path): lines})
-    return {str(each.relative_to(changed.ROOT / "tests")) for each in tests}
+    """The files of the tests that see a change of a file, or of what it defines by a name."""
+    module = changed.module_of(PurePath(path))
+    if module is None:
+        reached = set(changed.changed_definitions(PurePath(path)))
+    else:
+        names = [name] if name else changed.known().get(module, {"definitions": {}})["definitions"]
+        reached = {Definition(module, each) for each in names}
+    tests = changed.tests_that_see(reached)
+    return {test.partition("::")[0].removeprefix("tests/") for test in tests}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,25 @@ def test_a_change_has_the_tests_that_can_see_it(
 )
 def test_what_does_not_use_it_is_not_run(path: str, name: str, without: set[str]) -> None:
     assert not without & found(path, name)
+
+
+def test_only_the_tests_that_use_it_are_run() -> None:
+    tests = changed.tests_that_see({Definition("core.monitoring.betting", "monitor_rate")})
+    files = {test.partition("::")[0] for test in tests}
+    assert "tests/core/monitoring/test_betting.py" in files
+    assert not files & set(tests)  # no whole file
+
+
+def test_a_comment_changes_nothing_and_a_docstring_only_what_is_documented() -> None:
+    source = 'def f(x: int) -> int:\n    """Doc."""\n    return x\n'
+    ((docs, trees),) = changed.contents_of(source, exports=False).values()
+    with_comment = source.replace("    return", "    # why\n    return").replace(
+        "int:", "int:  # so"
+    )
+    assert changed.contents_of(with_comment, exports=False) == {"f": (docs, trees)}
+    assert changed.contents_of(source.replace("Doc", "Docs"), exports=False) == {
+        "f": (["Docs."], trees)
+    }
 
 
 def test_an_exported_name_is_that_of_the_module_that_defines_it() -> None:

@@ -1,13 +1,13 @@
-"""Name the tests that can see what has changed: `make check` runs them.
+"""Name the tests that can see what has changed: `make check` runs them, the nearest first.
 
-Changed are the lines that differ from the commit that is shared with BASE (`origin/main`, or HEAD where there is none),
-and files that git does not know yet. They belong to definitions: functions, classes and constants of a module. From
-these, the search follows every use of a name, also in other packages, to the test files that use it:
+Changed are the definitions (functions, classes and constants of a module) whose syntax tree differs from that of the
+commit that is shared with BASE (`origin/main`, or HEAD where there is none): a comment or a line break changes none.
+From these, the search follows every use of a name, also in other packages, to the tests that use it:
 
 - by name, through helpers and fixtures;
-- by path: an endpoint, or a page of the console, is used by the test files that contain its path;
+- by path: an endpoint, or a page of the console, is used by the tests that contain its path;
 - by file: a template, or a file of data, is used by the definition, or the template, that names it;
-- by kind: what a job does is seen by the test files of its domain that do work.
+- by kind: what a job does is seen by the tests of its domain that run jobs.
 
 The search does not continue through the lists that hold everything (`REGISTRIES`), nor beyond `REACH` uses: only
 their own tests are run. So a change of what everything stands on needs `make test`.
@@ -16,17 +16,21 @@ their own tests are run. So a change of what everything stands on needs `make te
 from __future__ import annotations
 
 import ast
-import gc
+import hashlib
+import json
 import os
 import re
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 ROOT = Path(__file__).parents[1]
+CACHE = ROOT / ".pytest_cache" / "definitions.json"
+"""What was read of each module, by the hash of its source."""
 PACKAGES = {
     "core": "core",
     "app": "app",
@@ -50,6 +54,11 @@ REGISTRIES = (
 """Modules that list the parts of the program: whoever uses one of them does not use all parts."""
 REACH = 6
 """The number of uses, one of the other, from a change to a test."""
+DOCUMENTED = "core", "rankwright"
+"""Packages whose docstrings only the tests of docstrings read. Elsewhere they may be descriptions of the API."""
+DOCSTRING_TESTS = "tests.test_public_docstrings", "tests.test_doctests"
+PUBLIC_TESTS = "tests.test_public_api", *DOCSTRING_TESTS
+"""What reads the names that packages export."""
 NAMES = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 """Names with what is read of them."""
 TEXT = re.compile(r'''(?<![fF])(?:"""(?s:.*?)"""|"[^"\n]*")|#.*''')
@@ -67,26 +76,47 @@ class Definition(NamedTuple):
     name: str
 
 
+class Defined(TypedDict):
+    """What is read of a definition.
+
+    spans: its first and last lines. A name may be defined more than once.
+    names: the names in its source.
+    paths: paths of the API or console that it serves, without the router's prefix.
+    """
+
+    spans: list[tuple[int, int]]
+    names: list[str]
+    paths: list[str]
+
+
+class Facts(TypedDict):
+    """What is read of a module.
+
+    imports: of each imported name, the level of the import, its module, and the name there; None for a module.
+    prefix: the prefix of its router.
+    """
+
+    imports: dict[str, tuple[int, str, str | None]]
+    definitions: dict[str, Defined]
+    prefix: str
+
+
 def git(*words: str) -> list[str]:
     """Return the lines of a command of git; none where it fails."""
     done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
-def changed_lines() -> dict[PurePath, set[int] | None]:
-    """Return the changed lines of each file that differs from the shared commit; None for all of a new file."""
-    base = git("merge-base", "HEAD", os.environ.get("BASE", "origin/main"))[:1] or ["HEAD"]
+@cache
+def base() -> str:
+    """Return the commit that changes are relative to."""
+    return next(iter(git("merge-base", "HEAD", os.environ.get("BASE", "origin/main"))), "HEAD")
+
+
+def changed_files() -> list[PurePath]:
+    """Return the files that differ from the shared commit, and those that git does not know yet."""
     new = git("ls-files", "--others", "--exclude-standard")
-    found: dict[PurePath, set[int] | None] = {PurePath(name): None for name in new}
-    lines: set[int] = set()
-    for line in git("diff", "--unified=0", "--no-renames", "--no-color", *base):
-        if line.startswith(("--- a/", "+++ b/")):
-            lines = set()
-            found[PurePath(line[6:])] = lines
-        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
-            begin, count = int(hunk[1]), int(hunk[2] or 1)
-            lines |= set(range(begin, begin + max(count, 1) + (count == 0)))
-    return found
+    return [*map(PurePath, git("diff", "--name-only", "--no-renames", base()) + new)]
 
 
 def module_of(path: PurePath) -> str | None:
@@ -110,16 +140,63 @@ def modules() -> dict[str, Path]:
 
 
 @cache
-def tree_of(module: str) -> ast.Module:
-    """Return the syntax tree of a module.
-
-    Without the collection of garbage, which would go through all trees again and again: they stay.
-    """
-    gc.disable()
+def known() -> dict[str, Facts]:
+    """Return what is read of each module; from the cache where its source has not changed."""
     try:
-        return ast.parse(modules()[module].read_text(encoding="utf-8"))
-    finally:
-        gc.enable()
+        kept = json.loads(CACHE.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        kept = {}
+    tool = hashlib.sha1(Path(__file__).read_bytes()).hexdigest()
+    found, stored = {}, {}
+    for module, path in modules().items():
+        text = path.read_text(encoding="utf-8")
+        key = hashlib.sha1(f"{tool} {module} {sys.version_info[:2]} {text}".encode()).hexdigest()
+        found[module] = stored[key] = kept.get(key) or facts_of(
+            text, module, exports=path.name == "__init__.py"
+        )
+    if stored.keys() != kept.keys():
+        CACHE.parent.mkdir(exist_ok=True)
+        part = CACHE.with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps(stored), encoding="utf-8")
+        part.replace(CACHE)
+    return found
+
+
+def statements_of(tree: ast.Module, *, exports: bool) -> dict[str, list[ast.stmt]]:
+    """Return the statements of a module by the name that they define.
+
+    exports: whether it is a package, of which the imports of type checking define nothing.
+    """
+    statements: defaultdict[str, list[ast.stmt]] = defaultdict(list)
+    for statement in tree.body:
+        if not isinstance(statement, ast.Import | ast.ImportFrom | ast.Expr) and not (
+            exports and isinstance(statement, ast.If)
+        ):
+            for name in names_of(statement) or [WHOLE]:
+                statements[name].append(statement)
+    return statements
+
+
+def facts_of(text: str, module: str, *, exports: bool) -> Facts:
+    """Read a module."""
+    tree, lines = ast.parse(text), text.splitlines(keepends=True)
+    statements = statements_of(tree, exports=exports)
+    prefixes = [
+        str(node.value.value)
+        for statement in statements.get("router", [])
+        for node in ast.walk(statement)
+        if isinstance(node, ast.keyword)
+        and node.arg == "prefix"
+        and isinstance(node.value, ast.Constant)
+    ]
+    return {
+        "imports": dict(imports_of(tree)),
+        "definitions": {
+            name: defined(each, lines, in_test=module.startswith("tests."))
+            for name, each in statements.items()
+        },
+        "prefix": "".join(prefixes),
+    }
 
 
 def names_of(statement: ast.stmt) -> list[str]:
@@ -139,53 +216,81 @@ def names_of(statement: ast.stmt) -> list[str]:
     return []
 
 
-@cache
-def statements_of(module: str) -> dict[str, list[ast.stmt]]:
-    """Return the statements of a module by the name that they define."""
-    found: defaultdict[str, list[ast.stmt]] = defaultdict(list)
-    exports = modules()[module].name == "__init__.py"
-    for statement in tree_of(module).body:
-        if not isinstance(statement, ast.Import | ast.ImportFrom | ast.Expr) and not (
-            exports and isinstance(statement, ast.If)
-        ):
-            for name in names_of(statement) or [WHOLE]:
-                found[name].append(statement)
-    return found
-
-
-def source_of(module: str, node: ast.ImportFrom) -> str:
-    """Return the absolute name of what `from … import` imports from."""
-    if not node.level:
-        return node.module or ""
-    parts = module.split(".")
-    above = len(parts) - node.level + (modules()[module].name == "__init__.py")
-    return ".".join([*parts[:above], *filter(None, [node.module])])
-
-
-def import_statements(module: str) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yield the imports of a module, also those within functions."""
-    waiting: list[ast.AST] = [tree_of(module)]
+def imports_of(tree: ast.Module) -> Iterator[tuple[str, tuple[int, str, str | None]]]:
+    """Yield the imported names of a module, also those within functions."""
+    waiting: list[ast.AST] = [tree]
     for node in waiting:  # expressions hold none
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
+        if isinstance(node, ast.Import):
+            yield from ((each.asname or each.name, (0, each.name, None)) for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            for each in node.names:
+                yield each.asname or each.name, (node.level, node.module or "", each.name)
         elif not isinstance(node, ast.expr):
             waiting += ast.iter_child_nodes(node)
+
+
+def defined(statements: list[ast.stmt], lines: list[str], *, in_test: bool) -> Defined:
+    """Read a definition.
+
+    To look for words takes a tenth of the time of a walk through the syntax tree. In a test, a word in a string may be
+    the name of a fixture.
+    """
+    spans = [(first_line(each), each.end_lineno or each.lineno) for each in statements]
+    source = "".join(line for first, last in spans for line in lines[first - 1 : last])
+    paths = [
+        str(call.args[0].value)
+        for statement in statements
+        for call in getattr(statement, "decorator_list", [])
+        if isinstance(call, ast.Call)
+        and "router." in ast.unparse(call.func)
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+    ]
+    return {
+        "spans": spans,
+        "names": sorted(set(NAMES.findall(source if in_test else TEXT.sub("", source)))),
+        "paths": paths,
+    }
+
+
+def take_docstrings(statement: ast.stmt) -> Iterator[str]:
+    """Take the docstrings, and texts below attributes, out of a statement, and yield them."""
+    for node in ast.walk(statement):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            for each in body:
+                if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+                    yield str(each.value.value)
+                    each.value.value = ""
+
+
+def first_line(statement: ast.stmt) -> int:
+    """Return the line where a statement begins, with its decorators."""
+    above = getattr(statement, "decorator_list", [])
+    return min(statement.lineno, *(int(each.lineno) for each in above), statement.lineno)
+
+
+@cache
+def source_of(module: str, level: int, name: str) -> str:
+    """Return the absolute name of what an import imports from."""
+    if not level:
+        return name
+    parts = module.split(".")
+    above = len(parts) - level + (modules()[module].name == "__init__.py")
+    return ".".join([*parts[:above], *filter(None, [name])])
 
 
 @cache
 def imports(module: str) -> dict[str, Definition]:
     """Return what the imported names of a module are; a module itself has no name."""
-    found: dict[str, Definition] = {}
-    for node in import_statements(module):
-        if isinstance(node, ast.Import):
-            for each in node.names:
-                if each.name in modules():
-                    found[each.asname or each.name] = Definition(each.name, WHOLE)
+    found = {}
+    for own, (level, source, name) in known()[module]["imports"].items():
+        if name is not None:
+            meant = definition(source_of(module, level, source), name)
         else:
-            source = source_of(module, node)
-            for each in node.names:
-                if (meant := definition(source, each.name)) is not None:
-                    found[each.asname or each.name] = meant
+            meant = Definition(source, WHOLE) if source in modules() else None
+        if meant is not None:
+            found[own] = meant
     return found
 
 
@@ -196,12 +301,11 @@ def definition(module: str, name: str) -> Definition | None:
         return Definition(f"{module}.{name}", WHOLE)
     if module not in modules():
         return None
-    if modules()[module].name == "__init__.py" and name not in statements_of(module):
-        for node in import_statements(module):
-            if isinstance(node, ast.ImportFrom):
-                for each in node.names:
-                    if (each.asname or each.name) == name:
-                        return definition(source_of(module, node), each.name)
+    facts = known()[module]
+    if modules()[module].name == "__init__.py" and name not in facts["definitions"]:
+        level, source, there = facts["imports"].get(name, (0, "", None))
+        if there is not None:
+            return definition(source_of(module, level, source), there)
     return Definition(module, name)
 
 
@@ -211,21 +315,17 @@ def fixtures(folder: Path) -> dict[str, Definition]:
     found = dict(fixtures(folder.parent)) if folder != ROOT / "tests" else {}
     module = module_of(PurePath((folder / "conftest.py").relative_to(ROOT)))
     if module in modules():
-        found |= {name: Definition(module, name) for name in statements_of(module) if name}
+        found |= {name: Definition(module, name) for name in known()[module]["definitions"] if name}
     return found
 
 
-def uses(module: str, source: str) -> Iterator[Definition]:
-    """Yield the definitions whose names are in the source of a definition.
-
-    To look for words takes a tenth of the time of a walk through the syntax tree. In a test, a word in a string may be
-    the name of a fixture.
-    """
-    known, own = imports(module), statements_of(module)
+def uses(module: str, names: list[str]) -> Iterator[Definition]:
+    """Yield the definitions that the names in the source of a definition mean."""
+    imported, own = imports(module), known()[module]["definitions"]
     given = fixtures(modules()[module].parent) if module.startswith("tests.") else {}
-    for words in set(NAMES.findall(source if given else TEXT.sub("", source))):
+    for words in names:
         first, *rest = words.split(".")
-        used = known.get(first)
+        used = imported.get(first)
         if used is not None:
             for name in rest:
                 if used is not None and used.name == WHOLE:
@@ -242,100 +342,99 @@ def uses(module: str, source: str) -> Iterator[Definition]:
 def users() -> dict[Definition, set[Definition]]:
     """Return the definitions that use each definition."""
     found: defaultdict[Definition, set[Definition]] = defaultdict(set)
-    for where, source in texts().items():
-        for used in uses(where.module, source):
-            found[used].add(where)
+    for module, facts in known().items():
+        for name, each in facts["definitions"].items():
+            for used in uses(module, each["names"]):
+                found[used].add(Definition(module, name))
     return found
 
 
 @cache
-def texts() -> dict[Definition, str]:
-    """Return the source of each definition."""
-    found = {}
+def text_of(where: Definition) -> str:
+    """Return the source of a definition."""
+    lines = modules()[where.module].read_text(encoding="utf-8").splitlines(keepends=True)
+    spans = known()[where.module]["definitions"][where.name]["spans"]
+    return "".join(line for first, last in spans for line in lines[first - 1 : last])
+
+
+def with_text(pattern: str, within: str) -> Iterator[Definition]:
+    """Yield the definitions below a package, or not below tests, whose source has text of a pattern."""
+    wanted = re.compile(pattern)
     for module, path in modules().items():
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        for name, statements in statements_of(module).items():
-            parts = [lines[first_line(each) - 1 : each.end_lineno] for each in statements]
-            found[Definition(module, name)] = "".join(line for part in parts for line in part)
-    return found
+        tests = module.startswith("tests.")
+        if (module.startswith(within) if within else not tests) and wanted.search(
+            path.read_text(encoding="utf-8")
+        ):
+            names = known()[module]["definitions"]
+            yield from (
+                where for name in names if wanted.search(text_of(where := Definition(module, name)))
+            )
 
 
-def first_line(statement: ast.stmt) -> int:
-    """Return the line where a statement begins, with its decorators."""
-    above = getattr(statement, "decorator_list", [])
-    return min(statement.lineno, *(int(each.lineno) for each in above), statement.lineno)
+def tests_by_path(path: str) -> Iterator[Definition]:
+    """Yield what tests contain the last words of a path, if they are not those of every test."""
+    words = [word for word in path.split("/") if word and not word.startswith("{")]
+    if words and not path.endswith("}"):
+        return with_text("/" + re.escape(words[-1]) + r"\b", "tests.")
+    whole = re.sub(r"\\\{\w+\\\}", r"[^/\\s]+", re.escape(path)) + r"[\"?]"
+    return with_text(whole, "tests.")
 
 
-def naming(file: str) -> set[Definition]:
-    """Return the definitions of the program that name a file of their package."""
+def is_test(where: Definition) -> bool:
+    """Whether a definition is a test that pytest collects."""
+    return (
+        where.module.startswith("tests.")
+        and where.module.rpartition(".")[2].startswith("test_")
+        and where.name.startswith("test_")
+    )
+
+
+def contents_of(text: str, *, exports: bool) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the docstrings of each definition, and its syntax trees without them."""
     return {
-        where
-        for where, text in texts().items()
-        if f'"{file}"' in text and not where.module.startswith("tests.")
+        name: (
+            [doc for each in statements for doc in take_docstrings(each)],
+            [ast.dump(each) for each in statements],
+        )
+        for name, statements in statements_of(ast.parse(text), exports=exports).items()
     }
 
 
-def paths_of(where: Definition) -> list[str]:
-    """Return the paths of an endpoint, with its router's prefix."""
-    found = []
-    prefixes = [
-        str(argument.value)
-        for statement in statements_of(where.module).get("router", [])
-        for node in ast.walk(statement)
-        if isinstance(node, ast.keyword) and node.arg == "prefix"
-        for argument in [node.value]
-        if isinstance(argument, ast.Constant)
-    ]
-    for statement in statements_of(where.module)[where.name]:
-        for each in getattr(statement, "decorator_list", []):
-            if isinstance(each, ast.Call) and "router." in ast.unparse(each.func):
-                first = next(iter(each.args), None)
-                if isinstance(first, ast.Constant):
-                    found.append("".join(prefixes) + str(first.value))
-    return found
+def changed_definitions(path: PurePath) -> Iterator[Definition]:
+    """Yield the definitions of a file that differ from the shared commit; of one that is no Python, those that name it.
 
-
-def tests_by_path(path: str) -> Iterator[str]:
-    """Yield the test modules that contain the last words of a path, if they are not those of every test."""
-    words = [word for word in path.split("/") if word and not word.startswith("{")]
-    last = re.compile("/" + re.escape(words[-1]) + r"\b") if words else None
-    whole = re.compile(re.sub(r"\\\{\w+\\\}", r"[^/\\s]+", re.escape(path)) + r"[\"?]")
-    for module, file in modules().items():
-        if is_test(module):
-            text = file.read_text(encoding="utf-8")
-            ends_in_word = last is not None and not path.endswith("}")
-            if (last if ends_in_word and last else whole).search(text):
-                yield module
-
-
-def tests_of_kind(module: str) -> Iterator[str]:
-    """Yield the test modules of a domain in which jobs are run."""
-    folder = ".".join(["tests", *module.split(".")[:2]]) + "."
-    for each, file in modules().items():
-        if is_test(each) and each.startswith(folder) and WORK.search(file.read_text("utf-8")):
-            yield each
-
-
-def is_test(module: str) -> bool:
-    """Whether a module has tests, and not what tests share."""
-    return module.startswith("tests.") and module.rpartition(".")[2].startswith("test_")
-
-
-def definitions_in(path: PurePath, lines: set[int] | None) -> set[Definition]:
-    """Return the definitions that changed lines belong to; for no lines, all of the file."""
+    An import that differs changes the definitions that use its name.
+    """
     module = module_of(path)
     if module is None:
-        folder = path.parts[0]
-        return naming(path.name) if folder in ("app", "core", "workers", "client") else set()
-    if module not in modules():
-        return set()
-    return {
-        Definition(module, name)
-        for name, statements in statements_of(module).items()
-        for each in statements
-        if lines is None
-        or lines & set(range(first_line(each), (each.end_lineno or each.lineno) + 1))
-    }
+        if path.parts[0] in ("app", "core", "workers", "client"):
+            for file in templates_with(path) if path.suffix == ".html" else [path]:
+                yield from with_text(re.escape(f'"{file.name}"'), "")
+        return
+    exports = path.name == "__init__.py"
+    texts = [
+        "\n".join(git("show", f"{base()}:{path}")),
+        (ROOT / path).read_text(encoding="utf-8") if module in modules() else "",
+    ]
+    before, now = (contents_of(text, exports=exports) for text in texts)
+    facts = [facts_of(text, module, exports=exports) for text in texts]
+    imported = {name for name, _ in facts[0]["imports"].items() ^ facts[1]["imports"].items()}
+    for name in {*before, *now}:
+        same_docs, same = (
+            name in before and name in now and before[name][part] == now[name][part]
+            for part in (0, 1)
+        )
+        words = facts[1]["definitions"][name]["names"] if name in now else []
+        if (
+            not same
+            or (not same_docs and not module.startswith(DOCUMENTED))
+            or any(word.partition(".")[0] in imported for word in words)
+        ):
+            yield Definition(module, name)
+        elif not same_docs:
+            yield from (Definition(each, WHOLE) for each in DOCSTRING_TESTS)
+    if exports and imported:
+        yield from (Definition(each, WHOLE) for each in PUBLIC_TESTS)
 
 
 def templates_with(path: PurePath) -> list[PurePath]:
@@ -349,41 +448,51 @@ def templates_with(path: PurePath) -> list[PurePath]:
     return found
 
 
-def tests_of(changes: dict[PurePath, set[int] | None]) -> list[Path]:
-    """Return the test files that can see the changes, the nearest first."""
+def used_by(where: Definition) -> Iterator[Definition]:
+    """Yield what can see a change of a definition at once."""
+    listed = where.module.startswith(REGISTRIES)
+    for user in users().get(where, ()):
+        if not listed or user.module.startswith("tests."):
+            yield user
+    facts = known().get(where.module)
+    if facts is None or where.module.startswith("tests."):
+        return
+    for path in facts["definitions"].get(where.name, {"paths": []})["paths"]:
+        yield from tests_by_path(facts["prefix"] + path)
+    if where.name == "KIND":
+        domain = ".".join(["tests", *where.module.split(".")[:2]]) + "."
+        yield from with_text(WORK.pattern, domain)
+
+
+def tests_of(changes: list[PurePath]) -> list[str]:
+    """Return the tests that can see changes of files, as pytest names them, the nearest first."""
+    found = tests_that_see({each for path in changes for each in changed_definitions(path)})
+    if any(path.parts[0] == "migrations" for path in changes):
+        found.append(name_of(Definition("tests.app.platform.test_migrations", WHOLE)))
+    return found
+
+
+def tests_that_see(waiting: set[Definition]) -> list[str]:
+    """Return the tests that can see changes of definitions, as pytest names them, the nearest first."""
     found: dict[str, None] = {}
-    waiting: set[Definition] = set()
-    for path, lines in changes.items():
-        for file in templates_with(path) if path.suffix == ".html" else [path]:
-            waiting |= definitions_in(file, lines)
-        if path.name == "__init__.py":
-            found |= dict.fromkeys(tests_named("test_public_"))
-        if path.parts[0] == "migrations":
-            found |= dict.fromkeys(tests_named("test_migrations"))
     seen: set[Definition] = set()
     for _ in range(REACH + 1):
         reached = sorted(waiting - seen)
         seen |= waiting
-        found |= dict.fromkeys(each.module for each in reached if is_test(each.module))
         waiting = set()
         for each in reached:
-            next_ones = users().get(each, set())
-            if each.module.startswith(REGISTRIES):
-                next_ones = {user for user in next_ones if is_test(user.module)}
-            if not is_test(each.module):
-                waiting |= next_ones
-            if each.name and not each.module.startswith("tests."):
-                for path_of_api in paths_of(each):
-                    found |= dict.fromkeys(tests_by_path(path_of_api))
-                if each.name == "KIND":
-                    found |= dict.fromkeys(tests_of_kind(each.module))
-    return [modules()[each] for each in found]
+            if is_test(each) or (each.module in PUBLIC_TESTS and each.name == WHOLE):
+                found[name_of(each)] = None
+            else:
+                waiting.update(used_by(each))
+    return [name for name in found if "::" not in name or name.partition("::")[0] not in found]
 
 
-def tests_named(word: str) -> Iterator[str]:
-    """Yield the test modules with a word in their name."""
-    yield from (each for each in modules() if is_test(each) and word in each)
+def name_of(test: Definition) -> str:
+    """Return a test's name for pytest; that of its file for all of a file."""
+    file = str(modules()[test.module].relative_to(ROOT))
+    return f"{file}::{test.name}" if test.name else file
 
 
 if __name__ == "__main__":
-    print(*(path.relative_to(ROOT) for path in tests_of(changed_lines())))
+    print(*tests_of(changed_files()))
