@@ -7,8 +7,6 @@ PEERS := .venv-peers
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rankwright
 # Processes of the tests: more than there are cores, because many tests wait for other processes.
 WORKERS ?= 3
-# The other Pythons that `make pythons` tries: all, or oldest.
-PYTHONS ?= all
 KILLS ?= 1200
 EACH ?= 20
 
@@ -17,7 +15,7 @@ EACH ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help check changed openapi sentences browser provider demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos buckets clients fuzz lock clean upgrade containers release workflows docs
+.PHONY: help check changed openapi sentences browser provider demo serve secrets test tests kernels pythons oldest lint audit bench smallest peers long chaos buckets clients fuzz lock clean upgrade containers release workflows docs
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,30 +29,34 @@ serve: $(VENV)/.runtime  ## Run the whole service here until Ctrl-C (state in .r
 secrets:  ## Create the secrets of docker-compose.yml once, as files in secrets/.
 	@deploy/make-secrets
 
-# All tests of a file run in one process, so that its fixtures are made once. Their temporary files go with the run, also
-# after Ctrl-C; PostgreSQL, which runs as another user, must be able to enter the folder.
+# All tests of a file run in one process, so that its fixtures are made once, and a process finds its own files only
+# (tests/durations.py). Temporary files go with the run, also after Ctrl-C; PostgreSQL, which runs as another user, must be
+# able to enter the folder. With few arenas, threads return their memory.
 PYTEST = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 130' INT TERM && chmod 755 "$$folder" && \
-    TMPDIR="$$folder" $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --junitxml test-results.xml
+    TMPDIR="$$folder" MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest -n $(WORKERS) --dist each --max-worker-restart 0 --junitxml test-results.xml
 
-check:  ## Style, types, and the tests affected by the changes since origin/main; BASE names another commit.
-	$(MAKE) --no-print-directory --jobs $(WORKERS) lint changed
+check: $(VENV)/.dev  ## Style, types, and the tests that can see the changes since origin/main; BASE names another commit.
+	@$(BIN)/python -m tools.steps --stop lint changed
 
 changed: $(VENV)/.dev
-	@found=$$($(BIN)/python -m tools.changed); test -z "$$found" || { echo "$$found"; $(PYTEST) $$found $(PYTEST_ARGS); }
+	@found=$$($(BIN)/python -m tools.changed); test -z "$$found" || { \
+	    echo "$$(echo $$found | wc -w) tests and files of tests can see the changes"; $(PYTEST) --failed-first $$found $(PYTEST_ARGS); }
 
-# Independent steps run at the same time: types beside the tests, other Pythons beside both.
-test:  ## Style, types, import rules, and all tests with a real PostgreSQL and Valkey (and Chromium, if installed: `make browser`).
-	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=oldest $(if $(CI),browser provider) lint tests $(if $(CI),pythons docs)
+# Independent steps run at the same time: kernels are compiled beside the tests, which compile for themselves what is missing.
+test: $(VENV)/.dev  ## Style, types, import rules, and all tests with a real PostgreSQL and Valkey (and Chromium, if installed: `make browser`).
+	@$(BIN)/python -m tools.steps kernels lint tests $(if $(CI),oldest docs)
 
-tests: $(VENV)/.dev kernels $(if $(CI),browser provider)
+tests: $(VENV)/.dev $(if $(CI),browser provider)
 	$(PYTEST) $(PYTEST_ARGS)
 
-# Without this, each process of the tests would compile all kernels for itself.
 kernels: $(VENV)/.dev
 	$(BIN)/python -m workers.compile
 
 pythons: $(VENV)/bin/pip  ## Train, save, load, score and serve on each other supported Python of this machine, each in its own environment.
-	$(BIN)/python -m tools.pythons $(PYTHONS)
+	$(BIN)/python -m tools.pythons all
+
+oldest: $(VENV)/.dev  ## The same on the oldest supported Python, with types, the tests of the docs and the quickest tests.
+	$(BIN)/python -m tools.pythons oldest
 
 browser:  ## Install headless Chromium, nginx, Prometheus and kubectl from Debian for the tests; asks for root if needed.
 	@missing=; command -v chromium-headless-shell chromium chromium-browser google-chrome > /dev/null || missing=chromium-headless-shell; \

@@ -31,8 +31,9 @@ from app.platform import database as sessions
 from app.platform import migrate
 from app.platform.database import Database
 from app.platform.logging import LineHandler
+from app.platform.processes import trim_heap
 from app.platform.sql import Base
-from tests.durations import Durations
+from tests.durations import Durations, share
 from tests.long_form import DATABASES, LONG_FORM, leave_one_database
 from tests.sentences import Snapshot, sentences
 from tests.servers import PostgresServer, ValkeyServer
@@ -73,6 +74,12 @@ _of_tests = pytest.fixture(autouse=True, name="log_handlers")(_log_handlers)
 _of_modules = pytest.fixture(autouse=True, scope="module", name="log_handlers_of_module")(
     _log_handlers
 )
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Give free memory back after each file: of what a process holds at its end, a tenth would be free otherwise."""
+    if nextitem is None or nextitem.path != item.path:
+        trim_heap()
 
 
 class _Fearless(sqlite3.Connection):
@@ -116,7 +123,7 @@ ssl.create_default_context = _context
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options that write files of the tests anew."""
     parser.addoption("--sentences", action="store_true", help="write tests/sentences.txt")
-    parser.addoption("--record-durations", action="store_true", help="write tests/slowest.txt")
+    parser.addoption("--record-durations", action="store_true", help="write tests/durations.txt")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -152,10 +159,8 @@ gc.disable()
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Refuse a disk that is full before hundreds of tests fail for it.
 
-    Collect garbage as always in a process that hands its tests to others: it never finds them itself.
-
-    Of several processes that find all tests, each begins at another file: pytest compiles a file anew for its asserts,
-    which takes as long as all the rest, and a process finds what another has compiled.
+    Collect garbage as always in a process that hands its tests to others: it never finds them itself. Each of the
+    others finds its own only.
     """
     config = session.config
     free = shutil.disk_usage(tempfile.gettempdir()).free >> 20
@@ -165,10 +170,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if config.getoption("numprocesses", None):
         gc.enable()
     name, processes = (os.environ.get(f"PYTEST_XDIST_WORKER{end}", "") for end in ("", "_COUNT"))
-    if name and config.args == config.getini("testpaths"):
-        files = sorted(map(str, config.rootpath.glob("tests/**/test_*.py")))
-        begin = int(name.removeprefix("gw")) * len(files) // int(processes)
-        config.args = files[begin:] + files[:begin]
+    if name and config.workerinput["dist"] == "each":  # type: ignore[attr-defined]  # of xdist
+        process = int(name.removeprefix("gw"))
+        config.args = share(config.args, config.rootpath, process, int(processes))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of xdist how the tests are divided, which it does not know."""
+    node.workerinput["dist"] = node.config.getoption("dist")
 
 
 def pytest_collection_finish() -> None:

@@ -375,7 +375,7 @@ def tests_by_path(path: str) -> Iterator[Definition]:
     """Yield what tests contain the last words of a path, if they are not those of every test."""
     words = [word for word in path.split("/") if word and not word.startswith("{")]
     if words and not path.endswith("}"):
-        return with_text("/" + re.escape(words[-1]) + r"\b", "tests.")
+        return with_text("/" + re.escape(words[-1]) + r"(?![\w/{-])", "tests.")
     whole = re.sub(r"\\\{\w+\\\}", r"[^/\\s]+", re.escape(path)) + r"[\"?]"
     return with_text(whole, "tests.")
 

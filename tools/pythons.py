@@ -1,10 +1,13 @@
 """The Pythons that pyproject.toml declares: whether the service works on each.
 
 The Python of `.venv` runs all tests. `make pythons` trains, saves, loads and scores on each other declared version of
-this machine (on PATH, of pyenv, or fetched by CI), by the library and over HTTP; `make test` does so in CI on the
-oldest, which lacks what the code may use of later ones. Each has an environment of its own, with the pinned
-dependencies, in `.venv-pythons`. A version that this machine lacks is fetched in CI: Debian's packages are unpacked
-into the user's cache folder, with their own C library, since a stable Debian has one Python only.
+this machine (on PATH, of pyenv, or fetched by CI), by the library and over HTTP. In CI, `make test` does so on the
+oldest, which lacks what the code may use of later ones, and has other releases of numpy and scipy. There it also checks
+the types, and runs the tests of the docs and some hundred quick tests. Each Python has a separate environment, with the
+pinned dependencies, in `.venv-pythons`.
+
+A version that this machine lacks is fetched in CI: Debian's packages are unpacked into the user's cache folder, with
+their own C library, since a stable Debian has one Python only.
 """
 
 from __future__ import annotations
@@ -23,7 +26,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = ROOT / ".venv-pythons"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rankwright-pythons"
+CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+CACHE = CACHES / "rankwright-pythons"
+DOCS_TESTS = ("docs_*", "doctests", "public_docstrings", "readme")
+QUICK_TESTS = 300
+"""How many of the quickest tests run on the oldest Python, at least."""
 CLASSIFIER = "Programming Language :: Python :: "
 
 Version = tuple[int, int]
@@ -145,10 +152,10 @@ def fetch(version: Version) -> Path | None:
     return folder / "usr" / "bin" / name
 
 
-def environment_of(version: Version, python: Path) -> Path:
-    """Make the environment of a Python, unless it is there and of these locks; return its interpreter."""
-    folder = ENVIRONMENTS / spelled(version)
-    lock, stamp = (ROOT / "requirements/runtime.lock").read_text(), folder / "installed.lock"
+def environment_of(version: Version, python: Path, lock_file: Path) -> Path:
+    """Make the environment of a Python, unless it is there and of this lock; return its interpreter."""
+    folder = ENVIRONMENTS / f"{spelled(version)}-{lock_file.stem}"
+    lock, stamp = lock_file.read_text(), folder / "installed.lock"
     own = folder / "bin" / "python"
     if not stamp.is_file() or stamp.read_text() != lock:
         shutil.rmtree(folder, ignore_errors=True)
@@ -160,13 +167,13 @@ def environment_of(version: Version, python: Path) -> Path:
             pip = [uv, "pip", "install", "--python", own]
             venv.append("--without-pip")  # which takes longer than all the rest
         subprocess.run(venv, check=True)
-        install = [*pip, "--quiet", "--require-hashes", "-r", ROOT / "requirements/runtime.lock"]
+        install = [*pip, "--quiet", "--require-hashes", "-r", lock_file]
         log = folder / "pip.log"
         with log.open("w") as file:
             done = subprocess.run(install, stderr=file, check=False)
         if done.returncode:
             sys.exit(
-                f"{log.read_text()}\nPython {spelled(version)}: requirements/runtime.lock cannot be installed"
+                f"{log.read_text()}\nPython {spelled(version)}: {lock_file.name} cannot be installed"
             )
         stamp.write_text(lock)
     return own
@@ -187,7 +194,9 @@ def image() -> Path:
 
 def main(which: str) -> None:
     """Run the smoke on all Pythons that are found, or on the oldest; exit with 1 where one fails."""
-    wanted = {min(declared())} if which == "oldest" else declared()
+    oldest = which == "oldest"
+    wanted = {min(declared())} if oldest else declared()
+    lock = ROOT / "requirements" / ("dev.lock" if oldest else "runtime.lock")
     found = find_pythons()
     if os.environ.get("CI"):
         for version in sorted(wanted - set(found) - {sys.version_info[:2]}):
@@ -199,12 +208,12 @@ def main(which: str) -> None:
     failed = []
     for version, python in found.items():
         print(f"Python {spelled(version)} ({python}):", flush=True)
-        own = environment_of(version, python)
-        smoke = [str(own), "-m", "tools.pythons", "smoke"]
+        own = environment_of(version, python, lock)
         environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}
-        ran = subprocess.run(smoke, cwd=ROOT, env=environment, check=False)
-        if ran.returncode:
-            failed.append(spelled(version))
+        for words in (["tools.pythons", "smoke"], *(checks(version) if oldest else ())):
+            ran = subprocess.run([own, "-m", *words], cwd=ROOT, env=environment, check=False)
+            if ran.returncode:
+                failed.append(f"{spelled(version)} ({words[0]})")
     tried = {*found, sys.version_info[:2]}
     for version in sorted(wanted - tried):
         print(f"Python {spelled(version)}: not tried", flush=True)
@@ -212,6 +221,15 @@ def main(which: str) -> None:
         sys.exit(f"FAILED on Python {', '.join(failed)}")
     here = spelled(sys.version_info[:2])
     print(f"passed on Python {', '.join(map(spelled, found)) or 'none'}; {here} runs the tests")
+
+
+def checks(version: Version) -> Iterator[list[str]]:
+    """Yield what is checked on the oldest Python: types, the tests of the docs, and the quickest tests."""
+    from tests.durations import quickest  # which needs pytest
+
+    yield ["mypy", f"--cache-dir={CACHES}/rankwright/mypy-{spelled(version)}"]
+    docs = [path for name in DOCS_TESTS for path in ROOT.glob(f"tests/test_{name}.py")]
+    yield ["pytest", "-q", "-p", "no:cacheprovider", *map(str, docs), *quickest(QUICK_TESTS)]
 
 
 def smoke() -> None:
