@@ -18,6 +18,7 @@ from tests.app.erasure.test_erasure_of_tables import MARK, as_csv, rows_of
 from tests.app.feedback.recording import record as record_decisions
 from tests.app.feedback.test_upkeep import keeper, settle
 from tests.app.live_service import Service
+from tests.app.reports.alias_request_steps import REQUESTS, tag
 from tests.long_form import DATABASES
 
 
@@ -116,10 +117,11 @@ def test_nothing_has_the_id_any_more(service_on_both: Service) -> None:
 
 
 def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
-    """Archives with evidence, errors of decisions that were refused, metrics by group: none has the id afterwards, and
-    what people wrote themselves is listed.
+    """Archives with evidence (of revisions, and of requests that made none), errors of decisions that were refused,
+    metrics by group: none has the id afterwards, and what people wrote themselves is listed.
     """
     client = service.client(service.key())
+    approver = service.client(service.key(scopes=["read", "approve"]))
     three = [[("a", "b", MARK)[i % 3], *row[1:]] for i, row in enumerate(rows_of(300))]
     fields = {"label": "left", "positive": "yes", "protected": "customer"}
     dataset = service.upload(client, as_csv(three), **fields)
@@ -131,6 +133,17 @@ def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
     alias = "/v1/models/churn/aliases/live"
     done = client.put(alias, json={"model_id": model})
     assert done.status_code == 201, done.text
+    done = client.put(f"{alias}/protection", json={"protected": True}, headers=tag(1))
+    assert done.status_code == 200, done.text
+    asked = {"kind": "set", "name": "churn", "alias": "live", "model_id": model, "reason": "Fewer"}
+    requests = {}
+    for state, flagged in ("open", 0.1), ("rejected", 0.2):
+        made = client.post(REQUESTS, json=asked | {"guarantee": {"flagged": flagged}})
+        assert made.status_code == 201, made.text
+        requests[state] = made.json()["id"]
+    rejected = f"{REQUESTS}/{requests['rejected']}"
+    done = approver.post(f"{rejected}/reject", json={"reason": "Not yet"})
+    assert done.status_code == 200, done.text
     record_decisions(client, days=3650)
     comment = client.post(f"/v1/models/{model}/comments", json={"text": f"Ask {MARK} about it"})
     sent = client.post(
@@ -154,12 +167,14 @@ def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
     assert (found["state"], found["problem"]) == ("done", None)
     assert set(places_with(service, MARK)) == {"model_comments"}
     report = found["report"]
-    assert report["evidence"] == ["churn@live, revision 1"]
+    revisions = {f"churn@live, revision {number}" for number in (1, 2)}
+    assert set(report["evidence"]) == revisions | set(requests.values())
     remains = [(each["what"], each["resource"]) for each in report["remains"]]
     assert ("text", f"model_comments {comment.json()['id']}") in remains
     assert ("values_in_models", model) in remains
-    gone = client.get(f"{alias}/revisions/1/evidence")
-    assert (gone.status_code, gone.json()["code"]) == (404, "no_evidence")
+    for address in f"{alias}/revisions/1", *(f"{REQUESTS}/{each}" for each in requests.values()):
+        gone = client.get(f"{address}/evidence")
+        assert (gone.status_code, gone.json()["code"]) == (404, "no_evidence")
     assert client.get(alias).json()["history"][0]["evidence"] != []
     # What is left of the table is still known as rows of the training, and so is a table that begins with it.
     (new,) = (each["replaced_by"] for each in report["datasets"])
