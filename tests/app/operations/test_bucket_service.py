@@ -73,12 +73,23 @@ def test_a_bucket_that_is_away_refuses_new_data_and_serves_what_is_here(
         assert int(refused.headers["Retry-After"]) > 0
         assert bucket_server.url not in refused.text
         assert api.get("/v1/datasets").status_code == 200
-        ready = api.get("/health/ready")
-        assert ready.status_code == 200
-        found = ready.json()["parts"]["blob_store"]
-        assert (found["ok"], "does not respond" in found["detail"]) == (False, True)
     assert api.post("/v1/datasets", **upload).status_code == 202
     assert set(staging.iterdir()) == before
+
+
+def test_an_api_whose_bucket_is_away_is_ready_and_says_so(
+    in_bucket: Service, bucket_server: BucketServer
+) -> None:
+    api = in_bucket.client()
+
+    def ready() -> tuple[int, bool]:
+        answer = api.get("/health/ready")
+        return answer.status_code, answer.json()["parts"]["blob_store"]["ok"]
+
+    assert ready() == (200, True)
+    with bucket_server.away():
+        assert ready() == (200, False)
+        assert api.get("/oip/v2/health/ready").json() == {"ready": True}
 
 
 # --- the doctor ------------------------------------------------------------------------------------
