@@ -152,6 +152,18 @@ def test_categories_are_ordered_by_their_share_of_positives(n_words: int) -> Non
     assert scores[::2].max() < unseen[0] < scores[1::2].min()
 
 
+@pytest.mark.parametrize("splitter", ["best", "random"])
+@pytest.mark.parametrize("n_rows", [40, 160])  # few rows are sorted, many are summed by code
+def test_a_value_that_was_never_missing_goes_with_most_rows(splitter: str, n_rows: int) -> None:
+    y = np.arange(n_rows) < n_rows // 4
+    for X in (y[:, None] * 1.0, ~y[:, None] * 1.0):  # the greater side is below, and above
+        forest = RandomForest(n_trees=3, splitter=splitter, min_samples_leaf=1).fit(X, y)
+        negative, positive, missing = forest.decision_function(
+            np.array([X[-1], X[0], [np.nan]])
+        ).tolist()
+        assert missing == negative < positive
+
+
 def test_rows_that_cannot_be_divided_have_a_constant_score() -> None:
     y = np.arange(50) < 20
     forest = RandomForest(n_trees=5).fit(np.zeros((50, 3)), y)
