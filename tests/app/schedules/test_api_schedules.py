@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,17 @@ CRON = "0 5 * * 1-5"
 @pytest.fixture
 def client(service: Service) -> httpx.Client:
     return service.client(service.key())
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The process is 14 hours ahead of UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Pacific/Kiritimati")
+        time.tzset()
+        assert time.timezone == -14 * 3600
+        yield
+    time.tzset()
 
 
 @pytest.fixture
@@ -68,6 +81,13 @@ def test_a_schedule_is_created_read_changed_and_deleted(
     assert client.get(path).status_code == 404
     assert client.get("/v1/schedules").json()["data"] == []
     assert len(summaries(service)) == 7
+
+
+@pytest.mark.usefixtures("far_east")
+def test_a_schedule_is_due_in_utc_wherever_the_service_runs(
+    client: httpx.Client, dataset_id: str
+) -> None:
+    assert create(client, dataset_id, "0 5 * * *")["next_run_at"][10:] == "T05:00:00.000Z"
 
 
 def test_a_schedule_is_paused_and_resumed_and_then_acts_as_who_resumed_it(
