@@ -82,6 +82,33 @@ def test_estimated_shapley_values_see_what_counts_as_missing() -> None:
     np.testing.assert_allclose(found[0].values, found[1].values, atol=1e-12)
 
 
+MARGINS = {
+    0.25: "binary:hinge binary:logitraw rank:map rank:ndcg rank:pairwise reg:absoluteerror reg:pseudohubererror "
+    "reg:squarederror reg:squaredlogerror",
+    math.log(0.25): "count:poisson reg:gamma reg:tweedie",
+    math.log(0.25 / 0.75): "binary:logistic reg:logistic",
+}
+"""What a base score of 0.25 adds to each score, and the objectives of XGBoost for which it does."""
+
+
+@pytest.mark.parametrize(
+    ("objective", "margin"),
+    [(objective, margin) for margin, names in MARGINS.items() for objective in names.split()],
+)
+def test_each_objective_has_its_link(objective: str, margin: float) -> None:
+    _, rows, _ = stored("xgboost-3.2.0-logistic.json")
+
+    def scores(objective: str, base_score: str) -> np.ndarray:
+        def change(learner: dict[str, Any], _: object) -> None:
+            learner["objective"]["name"] = objective
+            learner["learner_model_param"]["base_score"] = base_score
+
+        return import_model(edit_json(change), missing=math.nan).decision_function(rows)
+
+    added = scores(objective, "2.5E-1") - scores("reg:squarederror", "0")
+    np.testing.assert_allclose(added, margin, atol=1e-6)
+
+
 def test_unknown_words_count_as_missing() -> None:
     ranker = read("xgboost-3.2.0-logistic.json")
     _, rows, _ = stored("xgboost-3.2.0-logistic.json")
