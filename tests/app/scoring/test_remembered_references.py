@@ -180,6 +180,27 @@ def test_requests_at_the_same_time_share_a_look_up(bench: Workbench) -> None:
     assert looks.count == 1
 
 
+def test_a_change_during_a_look_up_is_seen_by_the_next_request(bench: Workbench) -> None:
+    db = bench.db
+    with db.read() as session:
+        bench.submit(session.scalars(select(Dataset.id)).one())
+    bench.work()
+    looks = Looks(bench, db.tokens.models)
+    first, second = (looks.find(f"rankboost:{version}") for version in (1, 2))
+    key = {"owner": OWNER, "name": "rankboost", "alias": "live"}
+    alias = ModelAlias(**key, model_id=first, revision=1, updated_at=0.0)
+    db.writing(lambda session: session.add(alias))
+
+    def change_when_read(*given: Any) -> Any:
+        found = db.reading(*given)
+        db.writing(lambda session: session.execute(update(ModelAlias).values(model_id=second)))
+        return found
+
+    looks.reading = change_when_read
+    assert looks.find("rankboost@live") == first
+    assert looks.find("rankboost@live") == second
+
+
 def test_without_the_file_each_request_looks_up(bench: Workbench, tmp_path: Path) -> None:
     token = HostTokens.of(tmp_path / "missing").models
     token.create()
