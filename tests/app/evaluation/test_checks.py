@@ -152,7 +152,8 @@ def test_older_rows_do_not_show_that_a_model_is_stable(
         client, dataset_id, name="m", algorithm={"name": "logistic"}, validation=validation
     )
     model = job["output"]["id"]
-    client.put("/v1/models/m/aliases/live", json={"model_id": model})
+    done = client.put("/v1/models/m/aliases/live", json={"model_id": model})
+    assert done.status_code == 201, done.text
 
     def last_checked() -> str | None:
         (live,) = client.get("/v1/overview").json()["live"]
@@ -211,7 +212,8 @@ def test_a_recalibration_handles_the_findings_on_probabilities(
     service: Service, client: httpx.Client
 ) -> None:
     model = service.train(client, service.upload(client, table(3_000)))["output"]["id"]
-    client.put("/v1/models/churn/aliases/live", json={"model_id": model})
+    done = client.put("/v1/models/churn/aliases/live", json={"model_id": model})
+    assert done.status_code == 201, done.text
     tested = evaluated(service, client, model, with_fewer_negatives(6_000, 5))
     drift = client.get(f"/v1/evaluations/{tested}").json()["drift"]
     assert any(test["changed"] for test in drift["probabilities"])
@@ -231,7 +233,8 @@ def test_a_recalibration_handles_the_findings_on_probabilities(
     assert live["recalibrated_at"] is None
 
     newer = service.upload(client, with_fewer_negatives(6_000, 6), name="for the calibration")
-    client.put(f"/v1/models/{model}/calibration", json={"dataset_id": newer})
+    done = client.put(f"/v1/models/{model}/calibration", json={"dataset_id": newer})
+    assert done.status_code == 202, done.text
     service.work()
     told = checks(client, model)
     assert told["probabilities"]["passed"] is not False

@@ -283,11 +283,25 @@ def test_few_rows_of_groups_decide_nothing() -> None:
     assert "rows" in lacking.words
 
 
+def check_areas(**areas: dict[str, Any]) -> ModelCheck:
+    """Check groups by their AUC alone, and no test has found a difference."""
+    others = dict.fromkeys(("tpr", "fpr", "calibration"))
+    rows = [{"value": name or None, "auc": auc, **others} for name, auc in areas.items()]
+    grouping = {"column": "region", "tests": [], "groups": rows}
+    return check_groups(ComparedGroups([grouping], 0.95, None, None), "Here", 1_000, None)
+
+
+def test_a_drop_is_as_far_as_a_rise() -> None:
+    """The interval of the difference must exclude the margin on both sides, whichever group comes first."""
+    high = {"value": 0.80, "low": 0.78, "high": 0.82, "reason": None}
+    low = {"value": 0.72, "low": 0.68, "high": 0.76, "reason": None}
+    assert check_areas(north=high, south=high).more_rows is None
+    for north, south in (high, low), (low, high):
+        assert check_areas(north=north, south=south).more_rows is not None
+
+
 def test_the_group_of_rows_without_a_value_is_named() -> None:
     known = {"value": 0.8, "low": 0.79, "high": 0.81, "reason": None}
     few = {"value": None, "low": None, "high": None, "reason": "6 positives"}
-    others = {"tpr": None, "fpr": None, "calibration": None}
-    rows = [{"value": "north", "auc": known, **others}, {"value": None, "auc": few, **others}]
-    grouping = {"column": "region", "tests": [], "groups": rows}
-    found = check_groups(ComparedGroups([grouping], 0.95, None, None), "Here", 100, None)
+    found = check_areas(**{"north": known, "": few})
     assert "AUC of region no value (6 positives)" in found.words
