@@ -178,3 +178,47 @@ def test_limits_that_are_none(sentences: Sentences) -> None:
     for limits in ((0.0, math.nan, 1.0), (0.0, 1.0, -1.0)):
         with sentences.raises(InvalidData):
             calibration_reference(limits, None, level=0.95, positives=10, negatives=10)
+
+
+def test_the_variance_of_the_level_by_its_formula() -> None:
+    rng = np.random.default_rng(11)
+    z = rng.normal(-2.0, 1.0, 2000)
+    y = rng.random(2000) < sigmoid(z + 0.7)
+    level = measure_calibration(sigmoid(z), y, first=1, last=1).level
+    expected, by_null = sigmoid(z + level.value), sigmoid(z)
+    own, of_null = ((each * (1 - each)).sum() for each in (expected, by_null))
+    units = min(y.sum(), (~y).sum())
+    by_row = ((y - expected) ** 2).sum() / own**2 * units / (units - 1)
+    assert own > of_null
+    assert level.variance == pytest.approx(by_row * own / of_null, rel=1e-6)
+
+
+def test_rows_of_weight_0_change_nothing() -> None:
+    rng = np.random.default_rng(12)
+    p = rng.uniform(0.1, 0.5, 600)
+    y, weight = rng.random(600) < p, rng.integers(0, 3, 600).astype(float)
+    kept = weight > 0
+    entity = np.arange(600) % 200
+    assert measure_calibration(
+        p, y, first=1, last=1, sample_weight=weight, entity=entity
+    ) == measure_calibration(
+        p[kept], y[kept], first=1, last=1, sample_weight=weight[kept], entity=entity[kept]
+    )
+
+
+def test_level_and_slope_share_the_probability_of_a_false_alarm() -> None:
+    tests = year(np.random.default_rng(13), 500, 4)
+    alone = calibration_reference(
+        (0.0, -0.02, 0.02), None, level=0.95, positives=1e5, negatives=1e6
+    )
+    both = monitor_calibration(EXACT, tests, planned=PERIODS, alpha=0.02)
+    assert both.slope is not None
+    assert both.level == monitor_calibration(alone, tests, planned=PERIODS, alpha=0.01).level
+    assert both.slope.tests[-1].alpha_spent == both.level.tests[-1].alpha_spent
+
+
+def test_the_detectable_shift_is_beyond_the_tolerance() -> None:
+    plan = {"planned": 6, "alpha": 0.01}
+    least = smallest_detectable_shift(EXACT.level, **plan)
+    assert smallest_detectable_shift(EXACT.level, **plan, tolerance=0.25) == least + 0.25
+    assert smallest_detectable_shift(EXACT.level, planned=1, alpha=0.01) > 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from core.errors import InvalidData, InvalidParameter
+from core.metrics.estimates import wilson_interval
 from core.monitoring import outcome_incidence
 from core.monitoring.incidence import _Steps
 from tests.long_form import LONG_FORM
@@ -113,3 +114,19 @@ def test_bad_outcomes(
     assert message in str(caught.value)
     with sentences.raises(InvalidParameter):
         outcome_incidence([1.0], [1], [1.0], 2.0)
+
+
+def test_limits_without_pending_decisions_are_those_of_a_proportion() -> None:
+    delay, outcome = np.arange(1.0, 41.0), np.arange(40) % 4 == 0
+    (point,) = outcome_incidence(delay, outcome.astype(int), [20.0], level=0.9)
+    assert (point.positive, point.positive_low, point.positive_high) == pytest.approx(
+        wilson_interval(5 / 40, 40, 0.9)
+    )
+    assert (point.negative, point.negative_low, point.negative_high) == pytest.approx(
+        wilson_interval(15 / 40, 40, 0.9)
+    )
+
+
+def test_nothing_is_pending_after_the_last_of_several_outcomes() -> None:
+    (late,) = outcome_incidence([5.0, 5.0, 10.0], [1, 0, 1], [99.0])
+    assert (late.positive, late.negative, late.pending) == pytest.approx((2 / 3, 1 / 3, 0.0))

@@ -131,3 +131,22 @@ def test_without_ids_the_same_customers_make_winners() -> None:
         tests = compare_by_period(*rows, group=stream.customer)
         assert not tests or tests[-1].winner is None
     assert false >= 1
+
+
+def test_a_rate_needs_50_expected_events_other_rows_and_entities() -> None:
+    def measured(n: int, bound: float, entities: int) -> bool:
+        event, entity = np.arange(n) % 20 == 0, np.arange(n) % entities
+        return measure_rate(event, bound, first=1, last=1, entity=entity) is not None
+
+    assert measured(200, 0.25, 50)
+    assert not measured(199, 0.25, 50)
+    assert measured(200, 0.75, 50)
+    assert not measured(199, 0.75, 50)
+    assert not measured(200, 0.25, 49)
+
+
+def test_the_variance_of_an_area_of_1_is_that_of_a_rate_above_its_trials() -> None:
+    y, entity = np.arange(120) < 60, np.arange(120)
+    found = measure_auc(y, y * 2.0, first=1, last=1, entity=entity)
+    middle = 60.5 / 61
+    assert (found.value, found.variance) == (1.0, pytest.approx(middle * (1 - middle) / 60))

@@ -372,3 +372,33 @@ def test_bad_questions_of_power(plan: dict[str, float], message: str, sentences:
     with sentences.raises(InvalidParameter) as caught:
         smallest_detectable_drop(VALIDATION, **{**usual, **plan})
     assert message in str(caught.value)
+
+
+def test_what_is_left_of_a_plan_is_a_plan() -> None:
+    values = [0.8, 0.79, 0.76, 0.74]
+    left = monitor_windows(VALIDATION, weeks_of(values), planned=26, alpha=ALPHA / 2)
+    later = [measured(value, week) for week, value in enumerate(values, start=27)]
+    after = monitor_windows(VALIDATION, later, **PLAN, since=26)
+    assert [t.critical_value for t in after.tests] == [t.critical_value for t in left.tests]
+    assert [test.first for test in after.tests] == [test.first + 26 for test in left.tests]
+
+
+def test_windows_have_a_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "MAX_WINDOW", 3)
+    periods = [measured(0.75, week, variance=3.01e-4) for week in range(1, 7)]
+    found = monitor_windows(VALIDATION, periods, **PLAN)
+    assert [test.first for test in found.tests] == [1, 1, 1, 2, 3, 4]
+
+
+def test_a_plan_of_scarce_rows_is_one_of_merged_periods() -> None:
+    scarce = smallest_detectable_drop(VALIDATION, rows=300, prevalence=0.1, planned=12)
+    merged = smallest_detectable_drop(VALIDATION, rows=600, prevalence=0.1, planned=6)
+    assert (scarce.periods_per_test, merged.periods_per_test) == (2, 1)
+    assert (scarce.drop, scarce.floor) == (merged.drop, merged.floor)
+
+
+def test_a_plan_of_one_period() -> None:
+    found = smallest_detectable_drop(VALIDATION, rows=2000, prevalence=0.1, planned=1)
+    assert (found.within, found.periods_per_test) == (1, 1)
+    year = smallest_detectable_drop(VALIDATION, rows=2000, prevalence=0.1, planned=52)
+    assert found.drop > year.drop > found.floor
