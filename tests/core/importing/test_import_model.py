@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from core import ImportedTrees, import_model, load, save
 from core.errors import ArtifactError, CoreError, InvalidModelFile, InvalidParameter
 from core.explain import shapley_estimate
+from core.importing import linked, ubjson, xgboost
 from core.importing.ubjson import read_ubjson
 from tests.core.artifact_bytes import load_or_refuse, put_together, take_apart
 from tests.long_form import LONG_FORM
@@ -390,3 +391,95 @@ def test_any_number_in_a_tree_scores_or_is_refused(data: st.DataObject) -> None:
         return
     _, rows, _ = stored("xgboost-3.2.0-logistic.json")
     assert np.isfinite(load(save(ranker)).decision_function(rows)).all()
+
+
+LINKS: dict[str, Callable[[float], float]] = {
+    **dict.fromkeys(("binary:hinge", "binary:logitraw", "reg:squaredlogerror"), lambda p: p),
+    **dict.fromkeys(("rank:map", "rank:ndcg", "rank:pairwise"), lambda p: p),
+    **dict.fromkeys(("reg:absoluteerror", "reg:pseudohubererror"), lambda p: p),
+    "reg:squarederror": lambda p: p,
+    **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), math.log),
+    **dict.fromkeys(("binary:logistic", "reg:logistic"), lambda p: math.log(p / (1 - p))),
+}
+
+
+def test_the_base_score_of_each_objective() -> None:
+    for objective, link in LINKS.items():
+        data = edit_json(
+            lambda of, _, name=objective: (
+                of["objective"].update(name=name),
+                of["learner_model_param"].update(base_score="2.5E-1"),
+            )
+        )
+        assert import_model(data, missing=math.nan).intercept_ == pytest.approx(link(0.25), 1e-6)
+    assert set(LINKS) == xgboost.OBJECTIVES
+
+
+def test_a_model_of_one_tree() -> None:
+    end = "end of trees" + LIGHTGBM.partition("end of trees")[2]
+    first = LIGHTGBM.partition("Tree=1")[0] + end
+    _, rows, _ = stored("lightgbm-4.7.0-binary.txt")
+    rows = rows.rename(columns={"amount paid": "amount_paid"})
+    one = import_model(first.encode())
+    of_all = import_model(LIGHTGBM.encode(), n_trees=1)
+    assert len(one.structure()["trees"]) == len(of_all.structure()["trees"]) == 1
+    np.testing.assert_array_equal(one.decision_function(rows), of_all.decision_function(rows))
+
+
+def test_unknown_kinds_of_missing_values_are_refused() -> None:
+    for decision in (12, 14, 16, -1):
+        with pytest.raises(InvalidModelFile):
+            import_model(edit_text(r"^decision_type=8", f"decision_type={decision}"))
+
+
+def test_category_sets_belong_to_the_splits_by_category() -> None:
+    def edited(nodes: Callable[[list[int]], list[int]]) -> bytes:
+        def change(_: Any, trees: list[dict[str, Any]]) -> None:
+            tree = next(each for each in trees if len(each["categories_nodes"]) > 1)
+            tree["categories_nodes"] = nodes(tree["categories_nodes"])
+
+        return edit_json(change)
+
+    import_model(edited(lambda nodes: nodes), missing=math.nan)
+    for wrong in (
+        lambda nodes: nodes[::-1],
+        lambda nodes: [nodes[0], *nodes[:-1]],
+        lambda nodes: [*nodes[:-1], nodes[-1] + 1],
+    ):
+        with pytest.raises(InvalidModelFile):
+            import_model(edited(wrong), missing=math.nan)
+
+
+def test_category_sets_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linked, "MAX_SET_WORDS", 0)
+    with pytest.raises(InvalidModelFile):
+        import_model(XGBOOST, missing=math.nan)
+
+
+def test_values_are_nested_as_deep_as_the_limit() -> None:
+    def nested(depth: int) -> bytes:
+        return b"{U\x01a" + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+    found = read_ubjson(nested(ubjson.MAX_DEPTH))["a"]
+    for _ in range(ubjson.MAX_DEPTH - 2):
+        (found,) = found
+    assert found == []
+    with pytest.raises(InvalidModelFile):
+        read_ubjson(nested(ubjson.MAX_DEPTH + 1))
+
+
+def test_a_missing_value_is_what_rounds_to_it() -> None:
+    name, value = "xgboost-2.1.4-numbers.json", np.float32(0.5)
+    ranker, without = read(name, missing=0.5), read(name, missing=math.nan)
+    n = ranker.n_features_in_
+    up, down = (float(np.nextafter(value, np.float32(to))) for to in (1, 0))
+    high, low = (0.5 + up) / 2, (0.5 + down) / 2  # ties round to the even one, 0.5
+
+    def scores(ranker: ImportedTrees, x: float) -> np.ndarray:
+        return ranker.decision_function(np.full((1, n), x))
+
+    assert scores(without, math.nan) != scores(without, 0.5)
+    for missing in (0.5, high, low):
+        assert scores(ranker, missing) == scores(without, math.nan)
+    for number in (math.nextafter(high, 1), math.nextafter(low, 0)):
+        assert scores(ranker, number) == scores(without, number)
