@@ -483,3 +483,88 @@ def test_a_missing_value_is_what_rounds_to_it() -> None:
         assert scores(ranker, missing) == scores(without, math.nan)
     for number in (math.nextafter(high, 1), math.nextafter(low, 0)):
         assert scores(ranker, number) == scores(without, number)
+
+
+BY_CATEGORY = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+max_feature_idx=0
+objective=regression
+feature_names=town
+feature_infos=0:1
+Tree=0
+num_leaves=2
+num_cat=1
+cat_boundaries=0 3
+cat_threshold=2 0 8
+split_feature=0
+threshold=0
+decision_type=1
+left_child=-1
+right_child=-2
+leaf_value=0.5 0.25
+leaf_count=30 10
+end of trees
+"""
+
+
+def test_a_category_set_of_several_words() -> None:
+    towns = [f"t{number:02}" for number in range(70)]
+    ranker = import_model(BY_CATEGORY.encode(), categories={"town": towns})
+    found = ranker.decision_function(pd.DataFrame({"town": towns}))
+    assert np.flatnonzero(found == 0.5).tolist() == [1, 67]  # bits 1 and 3 of words 0 and 2
+
+
+@pytest.mark.parametrize(
+    ("line", "by"),
+    [
+        ("cat_threshold=2 0 8", "cat_threshold=2 0 4294967296"),
+        ("cat_threshold=2 0 8", "cat_threshold=2 -1 8"),
+        ("cat_boundaries=0 3", "cat_boundaries=1 3"),
+        ("cat_boundaries=0 3", "cat_boundaries=0 0"),
+        ("threshold=0\n", "threshold=0.5\n"),
+        ("threshold=0\n", "threshold=1\n"),
+        ("threshold=0\n", "threshold=-1\n"),
+    ],
+)
+def test_wrong_category_sets_are_refused(line: str, by: str) -> None:
+    with pytest.raises(InvalidModelFile):
+        import_model(
+            BY_CATEGORY.replace(line, by).encode(), categories={"town": list(map(str, range(70)))}
+        )
+
+
+def test_what_missing_values_may_be() -> None:
+    for wrong in (math.inf, 1e38, -1e38, "none", True, [0.0]):
+        with pytest.raises(InvalidParameter):
+            import_model(XGBOOST, missing=wrong)
+
+
+def test_two_classes_or_targets_are_several_outputs() -> None:
+    for key in ("num_class", "num_target"):
+        data = edit_json(lambda of, _, key=key: of["learner_model_param"].update({key: "2"}))
+        with pytest.raises(InvalidModelFile):
+            import_model(data, missing=math.nan)
+
+
+def test_a_best_iteration_of_rounds_of_one_tree() -> None:
+    def stopped(best: int) -> bytes:
+        def change(learner: dict[str, Any], _: Any) -> None:
+            learner["attributes"] = {"best_iteration": str(best)}
+            sizes = learner["gradient_booster"]["model"]["gbtree_model_param"]
+            sizes["num_parallel_tree"] = "0"  # as older versions write it
+
+        return edit_json(change)
+
+    n_trees = len(json.loads(XGBOOST)["learner"]["gradient_booster"]["model"]["trees"])
+    ranker = import_model(stopped(n_trees - 1), missing=math.nan)
+    assert len(ranker.structure()["trees"]) == n_trees
+    with pytest.raises(InvalidParameter):
+        import_model(stopped(n_trees - 2), missing=math.nan)
+
+
+def test_bytes_behind_a_value_are_refused() -> None:
+    assert read_ubjson(b"{}") == {}
+    with pytest.raises(InvalidModelFile):
+        read_ubjson(b"{}{")
