@@ -257,7 +257,9 @@ def run_onnx(file: bytes, table: pd.DataFrame) -> list[np.ndarray]:
         name: table[name].fillna(np.nan if kind == np.float64 else "?!").to_numpy()[:, None]
         for name, kind in table.dtypes.items()
     }
-    return [found[:, 0] for found in session.run(None, columns)]
+    results = session.run(None, columns)
+    assert {found.shape for found in results} == {(len(table), 1)}
+    return [found[:, 0] for found in results]
 
 
 @pytest.mark.parametrize("name", [*EXPORTED, *IMPORTS])
