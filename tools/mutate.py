@@ -65,6 +65,8 @@ OTHER: dict[type[ast.AST], str] = {
     ast.Or: "and",
 }
 """What an operator becomes."""
+PROVIDER = "tests/identity_provider/node_modules"
+"""What `make provider` installs; without it, tests of signing in are skipped."""
 PYTEST = "-q", "-n0", "-p", "no:cacheprovider", "--timeout=0"
 
 
@@ -429,6 +431,8 @@ def run(words: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory(prefix="rankwright-mutate-") as folder:
             root = Path(folder) / "copy"
             subprocess.run(["git", "clone", "--quiet", ROOT, root], check=True)
+            if (ROOT / PROVIDER).exists():
+                (root / PROVIDER).symlink_to(ROOT / PROVIDER)
             paths = {str(path): str(path.absolute()) for path in (words.file, *words.reach)}
             again = [
                 sys.executable,
