@@ -35,7 +35,6 @@ from tests.identity_provider import (
     running,
     sign,
 )
-from tests.long_form import long_form
 from tests.waiting import eventually, patience
 
 OTHER = "https://ci.example"
@@ -242,7 +241,6 @@ def test_every_forged_token_is_refused(
     assert me(service, idp.token()).status_code == 200
 
 
-@long_form
 def test_what_is_good_at_the_edge(service: Service, idp: IdentityProvider) -> None:
     """Clocks differ by a minute, audiences are listed, and headers that are not read change nothing."""
     now = int(time.time())
