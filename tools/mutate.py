@@ -221,9 +221,12 @@ class Trial:
     """A plugin of pytest that tries places instead of running the tests once."""
 
     def __init__(
-        self, file: Path, places: list[tuple[str, Place]], reach: dict[str, Reach], budget: float
+        self,
+        words: argparse.Namespace,
+        places: list[tuple[str, Place]],
+        reach: dict[str, Reach],
     ) -> None:
-        self._file, self._places, self._reach, self._budget = file, places, reach, budget
+        self._words, self._places, self._reach = words, places, reach
         self._items: dict[str, pytest.Item] = {}
         self._functions: defaultdict[str, list[FunctionType]] = defaultdict(list)
         self._is_sound: dict[str, bool] = {}
@@ -236,6 +239,9 @@ class Trial:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try all places."""
         self._items = {item.nodeid: item for item in session.items}
+        for item in (self._items[name] for name in self._words.before):
+            other = next(each for each in session.items if each.path != item.path)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=other)
         gc.unfreeze()
         for each in gc.get_objects():
             if isinstance(each, FunctionType):
@@ -251,7 +257,7 @@ class Trial:
                 "was": was.decode(),
                 "seconds": round(time.monotonic() - began, 1),
             }
-            found = results(self._file)
+            found = results(self._words.file)
             key = f"{place.path}:{place.start}:{place.text}"
             at_first = found.get(key, {}).get("at first", verdict.status)
             found[key] = {
@@ -261,7 +267,7 @@ class Trial:
                 **words,
                 **asdict(place),
             }
-            self._file.write_text(json.dumps(found, indent=1))
+            self._words.file.write_text(json.dumps(found, indent=1))
             print(
                 package,
                 f"{place.path}:{line}",
@@ -321,7 +327,7 @@ class Trial:
 
         chosen: list[Reach] = []
         for test in sorted(tests, key=rank):
-            if chosen and sum(each.seconds for each in chosen) + test.cost > self._budget:
+            if chosen and sum(each.seconds for each in chosen) + test.cost > self._words.budget:
                 break
             chosen.append(test)
         return chosen
@@ -465,7 +471,7 @@ def run(words: argparse.Namespace) -> int:
     short = {name: test for name, test in reach.items() if test.cost < words.longest}
     files = sorted({name.partition("::")[0] for name in short} - {IMPORT})
     with tempfile.TemporaryDirectory(prefix="rankwright-mutate-") as folder:
-        trial = Trial(words.file, places, short, words.budget)
+        trial = Trial(words, places, short)
         return pytest.main([*PYTEST, f"--basetemp={folder}/tests", *files], plugins=[trial])
 
 
@@ -512,6 +518,12 @@ def main() -> int:
     )
     trying.add_argument(
         "--longest", type=float, default=20.0, help="seconds of the longest test that is run"
+    )
+    trying.add_argument(
+        "--before",
+        nargs="+",
+        default=[],
+        help="tests whose fixtures of the session all places share",
     )
     trying.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     reporting = commands.add_parser("report", help="print how many are killed")

@@ -69,7 +69,8 @@ class Recorder:
         sys.monitoring.restart_events()
 
     def _write(self, reach: Reach) -> None:
-        lines = {str(Path(name).relative_to(ROOT)): hex(n) for name, n in reach.lines.items()}
+        reached = list(reach.lines.items())  # threads of a service may go on
+        lines = {str(Path(name).relative_to(ROOT)): hex(n) for name, n in reached}
         with self._file.open("a") as file:
             print(json.dumps({**vars(reach), "lines": lines}), file=file)
 
@@ -103,7 +104,7 @@ class Recorder:
         if self._passed:
             shared = [self._shared[each] for each in self._used if each in self._shared]
             for lines in [each.lines for each in shared]:
-                for name, bits in lines.items():
+                for name, bits in list(lines.items()):
                     self._lines[name] |= bits
             own = max(self._seconds - self._seconds_shared, 0.0)
             taken = sum(each.seconds for each in shared)
