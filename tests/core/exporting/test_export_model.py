@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from core import RandomForest, RankBoost, Scorecard, export_model, import_model
+from core import Additive, RandomForest, RankBoost, Scorecard, export_model, import_model
 from core.artifact import algorithm_of
 from core.errors import InvalidParameter, NotExportable
 from core.exporting.program import Tree, program_of
@@ -257,6 +257,7 @@ def run_onnx(file: bytes, table: pd.DataFrame) -> list[np.ndarray]:
         name: table[name].fillna(np.nan if kind == np.float64 else "?!").to_numpy()[:, None]
         for name, kind in table.dtypes.items()
     }
+    assert {output.shape[1] for output in session.get_outputs()} == {1}
     results = session.run(None, columns)
     assert {found.shape for found in results} == {(len(table), 1)}
     return [found[:, 0] for found in results]
@@ -387,3 +388,21 @@ def test_wrong_arguments_are_named() -> None:
         export_model("logistic", "sql")
     with pytest.raises(NotFittedError):
         export_model(RandomForest(), "sql")
+
+
+def test_tables_of_pairs_are_exported(tmp_path: Path, run_query: Run) -> None:
+    rng = np.random.default_rng(7)
+    x, word = rng.normal(size=(2000, 3)), rng.integers(0, 3, 2000)
+    table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(word=np.array(["u", "v", "w"])[word])
+    odds = 3 * np.sign(x[:, 0] * x[:, 1]) + 2 * np.where(word == 1, x[:, 2], -x[:, 2])
+    table = table.mask(rng.random(table.shape) < 0.1)
+    y = rng.random(2000) < 1 / (1 + np.exp(-odds))
+    ranker = Additive(n_bags=1, n_pairs=4, max_rounds=400, learning_rate=0.5).fit(table, y)
+    pairs = [pair["features"] for pair in ranker.structure()["pairs"]]
+    assert pairs == [["a", "b"], ["c", "word"]]
+    rows = rows_for(ranker, table[:300])
+    expected = ranker.decision_function(rows)
+    found = run_python(export_model(ranker, "python"), rows, tmp_path)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    found = run_query(export_model(ranker, "sql"), rows)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
