@@ -78,6 +78,10 @@ class Recorder:
         """Write what importing the program reaches."""
         self._write(Reach(IMPORT, 0.0, lines=self._lines))
 
+    def pytest_unconfigure(self) -> None:
+        """Watch no longer."""
+        sys.monitoring.free_tool_id(sys.monitoring.COVERAGE_ID)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any]
