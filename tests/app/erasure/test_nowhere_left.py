@@ -194,3 +194,41 @@ def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
         assert (shown["status"], shown["seen"], shown["drift"]) == ("ready", "trained", None)
         refused = client.put(f"/v1/models/{model}/calibration", json={"dataset_id": dataset_id})
         assert (refused.status_code, refused.json()["code"]) == (409, "rows_seen")
+
+
+def test_archives_of_requests_that_move_no_alias_are_searched(service: Service) -> None:
+    client = service.client(service.key())
+    approver = service.client(service.key(scopes=["read", "approve"], name="Bob"))
+    three = [[("a", "b", MARK)[i % 3], *row[1:]] for i, row in enumerate(rows_of(300))]
+    fields = {"label": "left", "positive": "yes", "protected": "customer"}
+    dataset = service.upload(client, as_csv(three), **fields)
+    first, second = (service.train(client, dataset, seed=seed)["output"]["id"] for seed in (0, 1))
+    asked = {"model": second, "dataset_id": dataset, "group_by": "customer"}
+    assert client.post("/v1/evaluations", json=asked).status_code == 202
+    service.work()
+    alias = "/v1/models/churn/aliases/live"
+    assert client.put(alias, json={"model_id": first}).status_code == 201
+    protected = client.put(f"{alias}/protection", json={"protected": True}, headers=tag(1))
+    assert protected.status_code == 200, protected.text
+    body = {"kind": "set", "name": "churn", "alias": "live", "reason": "Better"}
+    requests = []
+    for decision in ("reject", None):
+        made = client.post(REQUESTS, json=body | {"model_id": second})
+        assert made.status_code == 201, made.text
+        requests.append(made.json()["id"])
+        if decision:
+            done = approver.post(f"{REQUESTS}/{made.json()['id']}/reject", json={"reason": "No"})
+            assert done.is_success, done.text
+    addresses = [f"{REQUESTS}/{each}/evidence" for each in requests]
+    assert [client.get(each).status_code for each in addresses] == [200, 200]
+    assert sum(place.startswith("evidence/") for place in places_with(service, MARK)) == 3
+    asked_for = client.post("/v1/erasures", json={"id": MARK, "key_columns": ["customer"]})
+    assert asked_for.status_code == 202, asked_for.text
+    settle(service)
+    with service.setting(blob_grace_seconds=0.0):
+        keeper(service).round()
+    found = client.get(asked_for.headers["Location"]).json()
+    assert (found["state"], found["problem"]) == ("done", None)
+    assert sorted(places_with(service, MARK)) == []
+    assert {*requests, "churn@live, revision 1"} <= set(found["report"]["evidence"])
+    assert [client.get(each).json()["code"] for each in addresses] == ["no_evidence"] * 2
