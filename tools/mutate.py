@@ -236,6 +236,10 @@ class Trial:
         """Note that a test has failed."""
         self._failed |= report.failed
 
+    def pytest_internalerror(self, excrepr: object) -> None:
+        """Print an error of this file, too: the output of pytest is not shown."""
+        print(excrepr, file=sys.stderr)
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try all places."""
         self._items = {item.nodeid: item for item in session.items}
