@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from core.base.parameters import check_values, list_parameters
 from core.errors import MAX_VALUE, InvalidParameter, shorten
 from core.registry import ALGORITHMS
+from tests.raising import raises
 
 
 class Sample:
@@ -93,7 +94,7 @@ def test_a_parameter_without_annotation_or_default_is_a_mistake(
     initialiser: Callable[..., Any],
 ) -> None:
     broken = type("Broken", (), {"__init__": initialiser})
-    with pytest.raises(TypeError, match=r"Broken\.count needs"):
+    with raises(TypeError, "Broken.count"):
         list_parameters(broken)
 
 
@@ -144,43 +145,47 @@ def test_what_the_schema_forbids_is_refused_by_name_at_fit_and_in_an_artifact(
     arrays, meta = algorithm().fit(X, y).get_state()
     n_refused = 0
     for parameter in list_parameters(algorithm):
-        for wrong in (*beyond(parameter.annotation), "not a value", float("nan"), ()):
-            with pytest.raises(InvalidParameter, match=rf"^{parameter.name} must be .*got "):
+        for wrong in (*beyond(parameter.annotation), "nonsense", float("nan"), ()):
+            with raises(InvalidParameter, parameter.name, repr(wrong)):
                 algorithm(**{parameter.name: wrong}).fit(X, y)
-            with pytest.raises(InvalidParameter, match=rf"^{parameter.name} must be "):
+            with raises(InvalidParameter, parameter.name):
                 algorithm.from_state({parameter.name: wrong}, arrays, meta)
             n_refused += 1
     assert n_refused > 3 * len(algorithm().get_params(deep=False))
-    with pytest.raises(InvalidParameter, match="no parameter 'depth'"):
+    with raises(InvalidParameter, "'depth'"):
         algorithm.from_state({"depth": 3}, arrays, meta)
 
 
 # Rules across parameters.
-EMPTY_WINDOW = r"fpr_max must be greater than fpr_min \(0.2\), got 0.1"
+EMPTY_WINDOW = ("fpr_max", "fpr_min", 0.2, 0.1)
 WINDOWED = (
     *("komori_eguchi_boost", "greedy_pairs", "asymmetric_svm"),
     *("pauc_svm", "pauc_svm_dc", "top_push", "p_norm_push"),
 )
 LEVELS = {"weak_ranker": "tree", "max_depth": 11, "max_leaves": None}
-NEEDS_CV = "leafrank_pruning='cv' requires pruning='cv'"
-HOLDS_OUT = "unless pruning holds out rows"
+NEEDS_CV = ("leafrank_pruning='cv'", "splitter='leafrank'")
+HOLDS_OUT = ("order", "'validation'")
 TOGETHER = [
     *((name, {"fpr_min": 0.2, "fpr_max": 0.1}, EMPTY_WINDOW) for name in WINDOWED),
-    ("rankboost", LEVELS, "max_depth is required and must be at most 10 if max_leaves is None"),
-    ("rankboost", {"smoothing": 2.0}, "smoothing must be at most 1 unless .*, got 2.0"),
-    ("coordinate_rankboost", {"weak_ranker": "tree"}, "must be one of 'stump', 'column'"),
+    ("rankboost", LEVELS, ("max_depth", "max_leaves", 10)),
+    ("rankboost", {"smoothing": 2.0}, ("smoothing", 2.0)),
+    ("coordinate_rankboost", {"weak_ranker": "tree"}, ("weak_ranker", "'tree'")),
     ("treerank", {"order": "validation"}, HOLDS_OUT),
     ("treerank", {"pruning": "structural", "order": "validation"}, HOLDS_OUT),
-    ("treerank", {"pruning": "structural", "splitter": "random_forest"}, "'random_forest'$"),
+    (
+        "treerank",
+        {"pruning": "structural", "splitter": "random_forest"},
+        ("'structural'", "'random_forest'"),
+    ),
     ("treerank", {"leafrank_pruning": "cv"}, NEEDS_CV),
     ("treerank", {"leafrank_pruning": "cv", "pruning": "cv", "splitter": "axis"}, NEEDS_CV),
-    ("treerank", {"pruning": "cv", "leaf_penalty": 0.1}, "must be 0 unless pruning is None"),
+    ("treerank", {"pruning": "cv", "leaf_penalty": 0.1}, ("leaf_penalty", 0.1)),
 ]
 
 
-@pytest.mark.parametrize(("name", "values", "message"), TOGETHER)
+@pytest.mark.parametrize(("name", "values", "named"), TOGETHER)
 def test_parameters_that_do_not_go_together_are_refused(
-    name: str, values: Any, message: str
+    name: str, values: Any, named: tuple[object, ...]
 ) -> None:
-    with pytest.raises(InvalidParameter, match=message):
+    with raises(InvalidParameter, *named):
         ALGORITHMS[name](**values).fit(np.eye(4), [0, 1, 0, 1])

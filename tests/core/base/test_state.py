@@ -24,6 +24,7 @@ from core.base.state import (
     write_state,
 )
 from core.errors import ArtifactError
+from tests.raising import raises
 from tests.sentences import Sentences
 
 CUT = np.dtype([("feature", np.int64), ("threshold", np.float64)])
@@ -103,69 +104,71 @@ def test_an_optional_array_is_read_where_it_is_there(sentences: Sentences) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "array", "message"),
+    ("name", "array"),
     [
-        ("cut_feature", [0, 1, 3], r"cut_feature must be from -1 to 2, got 3"),
-        ("cut_feature", [0, -2, 0], r"from -1 to 2, got -2"),
-        ("cut_feature", [0.0, 0.0, 0.0], r"cut_feature must be int64 of shape \(3,\), got float64"),
-        ("cut_threshold", [0.0, 1.0, np.nan], r"cut_threshold must be below inf, got nan"),
-        ("sign", np.array([1, 0, 1], dtype=np.int8), r"sign must be 1 or -1, got 0"),
-        ("log_path", np.zeros(3), r"log_path must be float64 of shape \(4,\), got .*\(3,\)"),
-        ("log_path", np.zeros((4, 1)), r"log_path must be float64 of shape \(n_rounds \+ 1,\)"),
-        ("n_values", [1, 0, 3], r"n_values must be at least 1 and a count.*, got 0"),
-        ("n_values", [1, 2, 2], r"values must be float64 of shape \(5, 2\)"),
-        ("n_values", [1, 2**62, 2**62], r"n_values must be .*a count.*, got 4611686018427387904"),
-        ("values", np.full((4, 2), 1.5), r"values must be at least 0 and at most 1, got 1.5"),
-        ("values", np.full((4, 2), np.nan), r"got nan"),
-        ("scale", [1.0, 0.0, 1.0], r"scale must be finite and above 0, got 0.0"),
-        ("scale", [1.0, 1.0], r"scale must be float64 of shape \(3,\)"),
+        ("cut_feature", [0, 1, 3]),
+        ("cut_feature", [0, -2, 0]),
+        ("cut_feature", [0.0, 0.0, 0.0]),
+        ("cut_threshold", [0.0, 1.0, np.nan]),
+        ("sign", np.array([1, 0, 1], dtype=np.int8)),
+        ("log_path", np.zeros(3)),
+        ("log_path", np.zeros((4, 1))),
+        ("n_values", [1, 0, 3]),
+        ("n_values", [1, 2**62, 2**62]),
+        ("values", np.full((4, 2), 1.5)),
+        ("values", np.full((4, 2), np.nan)),
+        ("scale", [1.0, 0.0, 1.0]),
+        ("scale", [1.0, 1.0]),
     ],
 )
-def test_an_array_that_breaks_its_declaration_is_refused(
-    name: str, array: Any, message: str
-) -> None:
+def test_an_array_that_breaks_its_declaration_is_refused(name: str, array: Any) -> None:
     arrays, meta = write_state(make())
-    with pytest.raises(ArtifactError, match=message):
+    with raises(ArtifactError, name):
         Kept.from_arrays(arrays | {name: np.asarray(array)}, KNOWN, meta)
 
 
+def test_counts_that_do_not_add_up_to_an_array_are_refused() -> None:
+    arrays, meta = write_state(make())
+    with raises(ArtifactError, "values", (5, 2)):
+        Kept.from_arrays(arrays | {"n_values": np.asarray([1, 2, 2])}, KNOWN, meta)
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"step": 0}, r"step must be at least 1, got 0"),
-        ({"step": True}, r"step must be int \| None, got True"),
-        ({"step": 1.0}, r"step must be"),
-        ({"step": 2**90}, None),
-        ({"auc": 2.0}, r"auc must be at most 1, got 2.0"),
-        ({"auc": 1}, r"auc must be float, got 1"),
-        ({"fpr_window": [0.0]}, r"fpr_window must be tuple"),
-        ({"fpr_window": [0.0, "1"]}, r"fpr_window must be"),
-        ({"fpr_window": [-1.0, 0.0]}, r"fpr_window must be at least 0, got -1.0"),
-        ({"fpr_window": [0.5, 0.25]}, r"fpr_window must ascend"),
-        ({"kind": "cube"}, r"kind must be Literal\['line', 'wave'\], got 'cube'"),
-        ({"kind": ["line"]}, r"kind must be"),
+        {"step": 0},
+        {"step": True},
+        {"step": 1.0},
+        {"auc": 2.0},
+        {"auc": 1},
+        {"fpr_window": [0.0]},
+        {"fpr_window": [0.0, "1"]},
+        {"fpr_window": [-1.0, 0.0]},
+        {"fpr_window": [0.5, 0.25]},
+        {"kind": "cube"},
+        {"kind": ["line"]},
     ],
 )
-def test_a_value_that_breaks_its_declaration_is_refused(
-    change: dict[str, Any], message: str | None
-) -> None:
+def test_a_value_that_breaks_its_declaration_is_refused(change: dict[str, Any]) -> None:
     arrays, meta = write_state(make())
-    if message is None:
-        assert Kept.from_arrays(arrays, KNOWN, meta | change).step == 2**90
-        return
-    with pytest.raises(ArtifactError, match=message):
+    with raises(ArtifactError, *change):
         Kept.from_arrays(arrays, KNOWN, meta | change)
+
+
+def test_a_whole_number_has_any_size() -> None:
+    arrays, meta = write_state(make())
+    assert Kept.from_arrays(arrays, KNOWN, meta | {"step": 2**90}).step == 2**90
 
 
 def test_what_is_missing_is_refused_by_name() -> None:
     arrays, meta = write_state(make())
     for name in arrays:
         rest = {other: array for other, array in arrays.items() if other != name}
-        with pytest.raises(ArtifactError, match=f"array {name} is missing"):
+        with raises(ArtifactError, name):
             Kept.from_arrays(rest, KNOWN, meta)
     for name in meta:
         rest_of_meta = {other: value for other, value in meta.items() if other != name}
-        with pytest.raises(ArtifactError, match=f"{name} is missing"):
+        with raises(ArtifactError, name):
             Kept.from_arrays(arrays, KNOWN, rest_of_meta)
 
 

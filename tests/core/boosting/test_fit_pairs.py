@@ -15,6 +15,7 @@ from core.metrics import pair_order
 from tests.core.boosting.test_pairs import follow
 from tests.core.oracles import PairBoosting, Stump, pairs_of_classes
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 from tests.sentences import Sentences
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
@@ -213,7 +214,9 @@ def test_many_pairs_in_memory_linear_in_them() -> None:
     assert pair_order(sampled.decision_function(X), pairs) > 0.8
 
 
-def test_progress_is_the_share_of_pairs_in_order_and_no_label_is_predicted() -> None:
+def test_progress_is_the_share_of_pairs_in_order_and_no_label_is_predicted(
+    sentences: Sentences,
+) -> None:
     X, pairs, weight = random_pairs(8, missing=0.2)
     told = []
     ranker = RankBoost(n_rounds=12).fit_pairs(
@@ -223,29 +226,29 @@ def test_progress_is_the_share_of_pairs_in_order_and_no_label_is_predicted() -> 
     in_order = pair_order(ranker.decision_function(X), pairs, weight)
     assert told[-1][2] == {"loss": ranker.loss_[-1], "training_auc": pytest.approx(in_order)}
     assert not hasattr(ranker, "classes_")
-    with pytest.raises(InvalidData, match="predict requires labels"):
+    with sentences.raises(InvalidData):
         ranker.predict(X)
 
 
 def test_bad_input_is_named(sentences: Sentences) -> None:
     X = np.arange(6.0).reshape(3, 2)
-    for pairs, weight, words in [
-        ([], None, "must not be empty"),
-        ([(0, 1, 2)], None, "shape"),
-        ([(0, 3)], None, "from 0 to 2, got 3 in pair 0"),
-        ([(0, -1)], None, "got -1"),
-        ([(1, 1)], None, "two different rows"),
-        ([(0.5, 1.0)], None, "integers"),
-        ([(0, 1)], [-1.0], "0 or between .* got -1 for pair 0"),
-        ([(0, 1)], [np.nan], "nan for pair 0"),
-        ([(0, 1)], [0.0], "must be above 0 for some pair"),
-        ([(0, 1)], [1.0, 1.0], "one weight per pair"),
+    for pairs, weight, *named in [
+        ([], None, "pairs", (0,)),
+        ([(0, 1, 2)], None, "pairs", (1, 3)),
+        ([(0, 3)], None, "pairs", 3),
+        ([(0, -1)], None, "pairs", -1),
+        ([(1, 1)], None, (1, 1)),
+        ([(0.5, 1.0)], None, "pairs", "float64"),
+        ([(0, 1)], [-1.0], "pair_weight", -1),
+        ([(0, 1)], [np.nan], "pair_weight", "nan"),
+        ([(0, 1)], [0.0], "pair_weight"),
+        ([(0, 1)], [1.0, 1.0], "pair_weight", (2,)),
     ]:
-        with pytest.raises(InvalidData, match=words):
+        with raises(InvalidData, *named):
             RankBoost().fit_pairs(X, pairs, weight)
-    with pytest.raises(InvalidData, match="infinity"):
+    with raises(InvalidData, "X"):
         RankBoost().fit_pairs([[np.inf], [0.0]], [(0, 1)])
-    with pytest.raises(InvalidParameter, match="n_rounds"):
+    with raises(InvalidParameter, "n_rounds"):
         RankBoost(n_rounds=0).fit_pairs(X, [(0, 1)])
     with sentences.raises(InvalidParameter):
         CoordinateRankBoost(weak_ranker="tree").fit_pairs(X, [(0, 1)])

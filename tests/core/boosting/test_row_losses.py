@@ -19,6 +19,7 @@ from tests.core.boosting.row_losses import (
 )
 from tests.core.coding.test_stored import make_rows
 from tests.core.column_sources import ArrayColumns, LocalHosts
+from tests.raising import raises
 
 STUMPS: dict[str, Any] = {"n_rounds": 12, "max_depth": 1, "max_leaves": None}
 TREES: dict[str, Any] = {"n_rounds": 8, "max_leaves": 6, "subsample": 0.8}
@@ -100,7 +101,7 @@ def test_a_second_derivative_below_0_is_an_error_that_names_the_loss(
         source = ArrayColumns(X.astype(float), ("a", "b"), (None, None), b"rows")
         placement = LocalHosts(hosts, tmp_path) if hosts else None
         table = ColumnTable(source, tmp_path, placement=placement)
-    with pytest.raises(ValueError, match="ExactFocalLoss"):
+    with raises(ValueError, "ExactFocalLoss"):
         ExactFocalBoost(**FAST, subsample=subsample).fit(table, y, weight)
 
 
@@ -120,5 +121,5 @@ def test_a_derivative_that_is_not_finite_is_an_error(
     boost: type[FocalBoost], subsample: float
 ) -> None:
     X, y, weight = noisy_table()
-    with pytest.raises(ValueError, match=boost.loss_class.__name__):
+    with raises(ValueError, boost.loss_class.__name__):
         boost(**FAST, subsample=subsample).fit(X, y, weight)

@@ -17,6 +17,7 @@ from core.boosting import loop
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
+from tests.raising import raises
 from tests.sentences import Sentences
 
 BOOSTERS = {
@@ -150,7 +151,7 @@ def test_what_is_told_is_a_mapping_that_becomes_plain_figures() -> None:
         assert type(plain) is dict
         assert plain == info == dict(info) == json.loads(json.dumps(dict(info)))
         assert repr(info) == repr(plain)
-        with pytest.raises(KeyError, match="gain"):
+        with raises(KeyError, "gain"):
             info["gain"]
 
 
@@ -192,13 +193,13 @@ def test_groups_are_checked_and_say_nothing_where_nothing_is_held_out(sentences:
     plain = RankBoost(n_rounds=5).fit(X, y)
     grouped = RankBoost(n_rounds=5).fit(X, y, groups=np.arange(len(y)) // 3)
     assert (plain.decision_function(X) == grouped.decision_function(X)).all()
-    for wrong, said in (
-        (np.zeros(3), "groups must have one value for each of the 400 rows"),
-        (np.full(len(y), np.nan), "groups must not contain NaN"),
-        (np.zeros((len(y), 1)), "groups must be one-dimensional"),
-        ([None] * len(y), "groups must contain numbers, booleans or strings"),
+    for wrong in (
+        np.zeros(3),
+        np.full(len(y), np.nan),
+        np.zeros((len(y), 1)),
+        [None] * len(y),
     ):
-        with pytest.raises(InvalidData, match=said):
+        with raises(InvalidData, "groups"):
             RankBoost(n_rounds=5).fit(X, y, groups=wrong)
     booster = RankBoost(n_rounds=5, early_stopping_rounds=2)
     with sentences.raises(InvalidData):
@@ -313,5 +314,5 @@ def test_bad_steps_of_a_watched_fit_are_refused(name: str, bad: Any, sentences: 
 
 def test_rows_to_be_watched_that_do_not_fit_are_refused() -> None:
     X, y = noisy_table()
-    with pytest.raises(InvalidData, match="features"):
+    with raises(InvalidData, 4, 5):
         RankBoost().fit_watched(X, y, X_valid=X[:, 1:], metric=auc_of(y))

@@ -23,6 +23,7 @@ from core.bounds.game import MAX_CELLS, BestMargin
 from core.errors import InvalidData
 from core.metrics.margins import max_tied_mass
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 from tests.sentences import Sentences
 
 # Rudin, Daubechies & Schapire 2004: AdaBoost and RankBoost stall at 1/3, the best margin is 3/8.
@@ -162,16 +163,16 @@ def test_too_many_stumps_are_not_tabulated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("M", "message"),
+    ("M", "named"),
     [
-        ([], r"M must be a non-empty matrix, got shape \(0,\)"),
-        (np.zeros((0, 3)), r"M must be a non-empty matrix, got shape \(0, 3\)"),
-        ([[np.nan]], "M must contain only finite numbers"),
-        (np.zeros((1001, 1000)), f"rows × weak rankers must be at most {MAX_CELLS}"),
+        ([], (0,)),
+        (np.zeros((0, 3)), (0, 3)),
+        ([[np.nan]], "M"),
+        (np.zeros((1001, 1000)), MAX_CELLS),
     ],
 )
-def test_bad_matrices_are_refused(M: Any, message: str) -> None:
-    with pytest.raises(InvalidData, match=message):
+def test_bad_matrices_are_refused(M: Any, named: object) -> None:
+    with raises(InvalidData, named):
         best_margin(M)
 
 

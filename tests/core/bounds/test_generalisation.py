@@ -30,6 +30,7 @@ from core.bounds.generalisation import (
 from core.errors import InvalidParameter
 from core.metrics import roc_curve
 from core.metrics.margins import margin_distribution
+from tests.raising import raises
 from tests.sentences import Sentences
 
 sizes = st.integers(1, 10**6)
@@ -211,18 +212,12 @@ def test_the_held_out_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "message"),
-    [
-        ({"theta": 0.0}, "theta must be from 1e-06 to 1, got 0.0"),
-        ({"theta": 1.5}, "theta must be from 1e-06 to 1, got 1.5"),
-        ({"theta": math.nan}, "theta must be from 1e-06 to 1, got nan"),
-        ({"delta": 0.0}, "delta must be between 0 and 1, got 0.0"),
-        ({"delta": 1.0}, "delta must be between 0 and 1, got 1.0"),
-    ],
+    "given_",
+    [{"theta": 0.0}, {"theta": 1.5}, {"theta": math.nan}, {"delta": 0.0}, {"delta": 1.0}],
 )
-def test_parameters_out_of_range_are_refused(given_: dict[str, float], message: str) -> None:
+def test_parameters_out_of_range_are_refused(given_: dict[str, float]) -> None:
     asked = {"theta": 0.5, "delta": 0.05} | given_
-    with pytest.raises(InvalidParameter, match=message):
+    with raises(InvalidParameter, *given_, *given_.values()):
         bound_misranking(SPREAD, two_classes(5, 5), column_rankers(2), **asked)
 
 

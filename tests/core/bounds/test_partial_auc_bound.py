@@ -12,6 +12,7 @@ from core.bounds.partial_auc import dkw_deviation, vc_deviation
 from core.errors import InvalidParameter
 from core.metrics import roc_curve
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -115,18 +116,18 @@ def test_a_known_population_breaks_it_no_more_often_than_it_may() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"risk": 1.1}, r"risk must be in \[0, 1\], got 1.1"),
-        ({"risk": math.nan}, "risk must be"),
-        ({"n_positive": 0}, "n_positive must be at least 1, got 0"),
-        ({"n_negative": -1}, "n_negative must be at least 1, got -1"),
-        ({"fpr_max": 0.0}, "fpr_max must be greater than fpr_min"),
-        ({"delta": 1.0}, "delta must be strictly between 0 and 1, got 1.0"),
-        ({"vc_dimension": 0}, "vc_dimension must be at least 1, got 0"),
+        {"risk": 1.1},
+        {"risk": math.nan},
+        {"n_positive": 0},
+        {"n_negative": -1},
+        {"fpr_max": 0.0},
+        {"delta": 1.0},
+        {"vc_dimension": 0},
     ],
 )
-def test_bad_values(change: dict[str, Any], message: str) -> None:
+def test_bad_values(change: dict[str, Any]) -> None:
     good = {"risk": 0.1, "n_positive": 10, "n_negative": 10, "fpr_min": 0.0, "fpr_max": 0.1}
-    with pytest.raises(InvalidParameter, match=message):
+    with raises(InvalidParameter, *change, *change.values()):
         bound_partial_auc(**good | change)

@@ -1,5 +1,6 @@
 """Fits of a table that is read column by column: the bits of the fit in memory, and files that were changed."""
 
+import errno
 import resource
 import shutil
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from core.errors import InvalidData
 from core.registry import ALGORITHMS
 from tests.core.column_sources import ArrayColumns
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 from tests.sentences import Sentences
 
 RANKERS: list[Ranker] = [
@@ -265,10 +267,10 @@ def small_files() -> Iterator[None]:
 def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path: Path, identity: bytes | None) -> None:
     X, y, names, categories = make_rows(5)
     table = ColumnTable(ArrayColumns(X, names, categories, identity), tmp_path)
-    with pytest.raises(OSError, match="File too large"), small_files():
+    with raises(OSError, errno.EFBIG), small_files():
         RankBoost(n_rounds=2).fit(table, y)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(OSError, match="File too large"), small_files():
+    with raises(OSError, errno.EFBIG), small_files():
         stored.mapped(tmp_path, (201,), np.uint8)  # the room is taken before it is used
 
 
@@ -333,29 +335,28 @@ def test_bad_tables_are_refused_by_name(tmp_path: Path, sentences: Sentences) ->
             fit(RankBoost(n_rounds=1), unknown)
     with sentences.raises(InvalidData):
         ColumnTable(ArrayColumns(X[:0]), tmp_path)
-    with pytest.raises(InvalidData, match="unique"):
+    with raises(InvalidData, ["a", "a"]):
         ColumnTable(ArrayColumns(X[:, :2], ("a", "a")), tmp_path)
     table = ColumnTable(ArrayColumns(X, names, categories), tmp_path)
-    with pytest.raises(InvalidData, match="one label per row"):
+    with raises(InvalidData, "y", 90, 89):
         RankBoost().fit(table, y[1:])
     fitted = RankBoost(n_rounds=1).fit(table, y)
     for refused in (fitted.decision_function, lambda X: RankBoost().fit_pairs(X, [[0, 1]])):
-        with pytest.raises(InvalidData, match="must be in memory"):
+        with sentences.raises(InvalidData):
             refused(table)
     for extra in ({"query": y}, {"graded": True}):
-        with pytest.raises(InvalidData, match="must be in memory"):
+        with sentences.raises(InvalidData):
             RankBoost(n_rounds=1).fit(table, y, **extra)
     many = (tuple(f"w{k:04}" for k in range(300)),)
     words = np.arange(90.0)[:, None] * 3
     words = ArrayColumns(np.repeat(words, 2, axis=1), None, (*many, None))
     with sentences.raises(InvalidData):
         LogitBoost(target_encoding=10).fit(ColumnTable(words, tmp_path), y)
-    with pytest.raises(InvalidData, match="crosses read the rows"):
+    with raises(InvalidData, "LogitBoost", "crosses"):
         LogitBoost(crosses=3).fit(table, y)
     with sentences.raises(InvalidData):
         RankBoost(weak_ranker="column").fit(table, y)
-    refusal = "for this TreeRankForest, got a table that is read by columns: it reads the rows"
-    with pytest.raises(InvalidData, match=refusal):
+    with raises(InvalidData, "TreeRankForest"):
         TreeRankForest().fit(table, y)
     with sentences.raises(InvalidData):
         TreeRank(splitter="grid").fit(table, y)
@@ -371,8 +372,9 @@ def test_an_algorithm_reads_columns_or_says_why_not(tmp_path: Path) -> None:
         ranker = algorithm()
         table = ColumnTable(ArrayColumns(X), tmp_path)
         if (reason := ranker.reads_columns()) is not None:
-            with pytest.raises(InvalidData, match=reason):
+            with pytest.raises(InvalidData) as refused:
                 ranker.fit(table, y)
+            assert reason in str(refused.value)
             continue
         read.add(name)
         whole = algorithm().fit(CodedTable(X, table.names, table.categories), y)

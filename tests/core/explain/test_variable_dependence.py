@@ -9,6 +9,7 @@ import pytest
 from core import AdaBoostMH, RankBoost
 from core.errors import InvalidData, InvalidParameter
 from core.explain import variable_dependence
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -87,7 +88,7 @@ def test_other_input_is_refused(sentences: Sentences) -> None:
         variable_dependence(ranker, balanced(), [1, 0, 1])
     with sentences.raises(InvalidParameter):
         variable_dependence(ranker, balanced(), ["a"])
-    with pytest.raises(InvalidData, match="sample_weight"):
+    with raises(InvalidData, "sample_weight"):
         variable_dependence(ranker, balanced(), sample_weight=np.zeros(40))
     X = np.random.default_rng(0).normal(size=(50, 2))
     many = AdaBoostMH(n_rounds=2).fit(X, (X > 0).astype(int))

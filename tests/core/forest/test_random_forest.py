@@ -13,6 +13,7 @@ from core.errors import ArtifactError
 from core.forest.growth import MISSING, ForestShape, grow_tree
 from core.metrics import auc
 from core.trees.sampling import uniform
+from tests.raising import raises
 
 
 def make_table(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -176,5 +177,5 @@ def test_a_state_with_too_many_trees_is_refused() -> None:
     X, y = make_table(100)
     forest = RandomForest(n_trees=3).fit(X, y)
     arrays, meta = forest.get_state()
-    with pytest.raises(ArtifactError, match="at most 2"):
+    with raises(ArtifactError, "n_leaves", 2, 3):
         RandomForest.from_state({**forest.get_parameters(), "n_trees": 2}, arrays, meta)
