@@ -20,6 +20,7 @@ from tests.core.artifact_bytes import (
     training_table,
 )
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -36,63 +37,65 @@ def test_what_is_not_bytes_is_refused(data: Any, sentences: Sentences) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "named"),
     [
-        (b"", "truncated"),
-        (b"PK\x03\x04", "truncated"),
-        (b"a,b,c\n1,2,3\n" * 50, "truncated or not a safetensors file"),
-        (raw_safetensors(b"[]"), "must be a JSON object"),
-        (raw_safetensors(b"{"), "the safetensors header must be valid JSON"),
-        (raw_safetensors(b"\xff\xfe"), "the safetensors header must be valid JSON"),
-        (raw_safetensors(b"[" * 100_000), "must be valid JSON"),
-        (raw_safetensors({"a": 1}), "a in the safetensors header must be an object"),
-        (raw_safetensors({}), "metadata must contain only the key 'rankwright'"),
-        (raw_safetensors({"__metadata__": []}), "__metadata__ in the safetensors header must be"),
+        (b"", (0,)),
+        (b"PK\x03\x04", (4,)),
+        (b"a,b,c\n1,2,3\n" * 50, (600,)),
+        (raw_safetensors(b"[]"), ("safetensors", "[]")),
+        (raw_safetensors(b"{"), ("safetensors", "JSON", 2)),
+        (raw_safetensors(b"\xff\xfe"), ("safetensors", "JSON", 0)),
+        (raw_safetensors(b"[" * 100_000), ("safetensors", "JSON")),
+        (raw_safetensors({"a": 1}), ("a",)),
+        (raw_safetensors({}), ("'rankwright'",)),
+        (raw_safetensors({"__metadata__": []}), ("__metadata__",)),
         (
             raw_safetensors({"__metadata__": {"format": "pt"}}),
-            "must contain only the key 'rankwright'",
+            ("'rankwright'",),
         ),
-        (raw_safetensors({"__metadata__": {"rankwright": 1}}), "as a string"),
-        (raw_safetensors({"__metadata__": {"rankwright": "x"}}), "header must be valid JSON"),
-        (raw_safetensors({"__metadata__": {"rankwright": "NaN"}}), "NaN is not valid JSON"),
-        (raw_safetensors({"__metadata__": {"rankwright": "3"}}), "must be a JSON object, got 3"),
-        (raw_safetensors({"a": {"x": 2**64}}), "'18446744073709551616' is too large"),
-        (raw_safetensors(b'{"a": {"x": 1e999}}'), "'1e999' is too large"),
-        (raw_safetensors(b'{"a": {}, "b": {}, "a": {}}'), "'a' occurs twice"),
+        (raw_safetensors({"__metadata__": {"rankwright": 1}}), ("'rankwright'",)),
+        (raw_safetensors({"__metadata__": {"rankwright": "x"}}), ("JSON", 0)),
+        (raw_safetensors({"__metadata__": {"rankwright": "NaN"}}), ("NaN",)),
+        (raw_safetensors({"__metadata__": {"rankwright": "3"}}), ("JSON", 3)),
+        (raw_safetensors({"a": {"x": 2**64}}), ("'18446744073709551616'",)),
+        (raw_safetensors(b'{"a": {"x": 1e999}}'), ("'1e999'",)),
+        (raw_safetensors(b'{"a": {}, "b": {}, "a": {}}'), ("'a'",)),
         (
             raw_safetensors({"__metadata__": {"rankwright": '{"x": {"y": 1, "y": 1}}'}}),
-            "'y' occurs",
+            ("'y'",),
         ),
-        (raw_safetensors(b" " * (MAX_HEADER_BYTES + 1)), "header must be at most"),
+        (raw_safetensors(b" " * (MAX_HEADER_BYTES + 1)), (MAX_HEADER_BYTES, MAX_HEADER_BYTES + 1)),
     ],
 )
-def test_what_is_no_artifact_is_refused(data: bytes, message: str) -> None:
-    with pytest.raises(ArtifactError, match=message):
+def test_what_is_no_artifact_is_refused(data: bytes, named: tuple[object, ...]) -> None:
+    with raises(ArtifactError, *named):
         load(data)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        ({"format": "onnx"}, "format must be 'rankwright-ranker', got 'onnx'"),
-        ({"schema_version": 2, "library_version": "9.1"}, "at most 1, got 2: .* version '9.1'"),
-        ({"library_version": "9.1" * 20}, "library_version must be a version"),
-        ({"library_version": "<b>"}, "library_version must be a version"),
-        ({"schema_version": 0}, "schema_version must be 1, got 0"),
-        ({"schema_version": "1"}, "schema_version .* has the wrong type"),
-        ({"schema_version": True}, "schema_version .* has the wrong type"),
-        ({"algorithm": "xgboost"}, "algorithm must be one of rankboost, .*, got 'xgboost'"),
-        ({"algorithm": None}, "algorithm .* has the wrong type"),
-        ({"parameters": []}, "parameters .* has the wrong type"),
-        ({"parameters": {"n_trees": 5}}, "has no parameter 'n_trees'"),
-        ({"parameters": {"n_rounds": 0}}, "n_rounds must be at least 1"),
-        ({"state": {}}, "state of RankBoost is not readable"),
-        ({"signature": "x"}, r"header must not contain \['signature'\]"),
+        ({"format": "onnx"}, ("format", "'onnx'")),
+        ({"schema_version": 2, "library_version": "9.1"}, ("schema_version", 2, "'9.1'")),
+        ({"library_version": "9.1" * 20}, ("library_version",)),
+        ({"library_version": "<b>"}, ("library_version", "'<b>'")),
+        ({"schema_version": 0}, ("schema_version", 0)),
+        ({"schema_version": "1"}, ("schema_version",)),
+        ({"schema_version": True}, ("schema_version",)),
+        ({"algorithm": "xgboost"}, ("algorithm", "'xgboost'")),
+        ({"algorithm": None}, ("algorithm",)),
+        ({"parameters": []}, ("parameters",)),
+        ({"parameters": {"n_trees": 5}}, ("'n_trees'",)),
+        ({"parameters": {"n_rounds": 0}}, ("n_rounds", 0)),
+        ({"state": {}}, ("RankBoost",)),
+        ({"signature": "x"}, (["signature"],)),
     ],
 )
-def test_a_header_that_breaks_a_rule_is_refused(small: bytes, change: Any, message: str) -> None:
+def test_a_header_that_breaks_a_rule_is_refused(
+    small: bytes, change: Any, named: tuple[object, ...]
+) -> None:
     header, arrays = take_apart(small)
-    with pytest.raises(ArtifactError, match=message):
+    with raises(ArtifactError, *named):
         load(put_together(header | change, arrays))
 
 
@@ -102,20 +105,20 @@ def test_a_header_that_breaks_a_rule_is_refused(small: bytes, change: Any, messa
 def test_a_header_that_lacks_something_is_refused(small: bytes, key: str) -> None:
     header, arrays = take_apart(small)
     del header[key]
-    with pytest.raises(ArtifactError, match=key):
+    with raises(ArtifactError, key):
         load(put_together(header, arrays))
 
 
 @pytest.mark.parametrize("sha256", [None, 1, "", "a" * 63, "A" * 64, ["a" * 64]])
 def test_what_is_no_digest_of_training_data_is_refused(small: bytes, sha256: Any) -> None:
     header, arrays = take_apart(small)
-    with pytest.raises(ArtifactError, match="data_sha256"):
+    with raises(ArtifactError, "data_sha256"):
         load(put_together(header | {"state": header["state"] | {"data_sha256": sha256}}, arrays))
 
 
 def test_an_extra_array_is_refused_by_name(small: bytes) -> None:
     header, arrays = take_apart(small)
-    with pytest.raises(ArtifactError, match=r"missing \[\], extra \['surprise'\]"):
+    with raises(ArtifactError, "['surprise']"):
         load(put_together(header, arrays | {"surprise": np.zeros(2)}))
 
 
@@ -162,8 +165,8 @@ def test_every_truncation_is_refused(small: bytes) -> None:
             load(small[:length])
 
 
-def test_trailing_bytes_are_refused(small: bytes) -> None:
-    with pytest.raises(ArtifactError, match="incomplete"):
+def test_trailing_bytes_are_refused(small: bytes, sentences: Sentences) -> None:
+    with sentences.raises(ArtifactError):
         load(small + b"\x00")
 
 

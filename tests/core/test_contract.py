@@ -18,6 +18,7 @@ from core.metrics import auc
 from core.registry import ALGORITHMS, name_of
 from tests.core.threads import on_one_thread_and_on_all
 from tests.long_form import LONG_FORM, long_form
+from tests.raising import raises, warns
 
 BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
 
@@ -100,7 +101,7 @@ def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm: type[Any]) -
         with pytest.raises(StopFit):
             ranker.fit(X, y, callback=stop_at_two)
         return
-    with pytest.warns(UserWarning, match="^stopped after [02] of"):
+    with warns(UserWarning, 2):
         ranker.fit(X, y, callback=stop_at_two)
     assert [step for step, _ in seen] == [1, 2]
     arrays, meta = ranker.get_state()
@@ -356,12 +357,12 @@ def test_other_columns_than_at_fit_are_refused(algorithm: type[Any]) -> None:
     with pytest.raises(InvalidData):
         ranker.decision_function(X[:, :3])
     if hasattr(ranker, "contributions"):
-        with pytest.raises(InvalidData, match="X has 3 features"):
+        with raises(InvalidData, 3, 5):
             ranker.contributions(X[:, :3])
-    with pytest.raises(InvalidData, match="infinity"):
+    with raises(InvalidData, "X"):
         ranker.predict(np.full((1, 5), np.inf))
     named = make(algorithm, n_rounds=5, **FEW).fit(pd.DataFrame(X, columns=list("abcde")), y)
-    with pytest.raises(InvalidData, match="feature names"):
+    with raises(InvalidData, "f", "e"):
         named.decision_function(pd.DataFrame(X, columns=list("abcdf")))
 
 

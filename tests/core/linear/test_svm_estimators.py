@@ -17,6 +17,7 @@ from core.errors import InvalidData
 from core.linear import SupportWarning
 from core.metrics import auc, partial_auc
 from tests.long_form import LONG_FORM
+from tests.raising import names, raises, warns
 from tests.sentences import Sentences
 
 pytestmark = [
@@ -87,9 +88,9 @@ def test_sparse_input_is_not_made_dense() -> None:
             patch.setattr(sparse.csr_array, name, None)
         ranker = AUCSVM().fit(X, y)
         assert auc(y, ranker.decision_function(X)) > 0.95
-    with pytest.raises(InvalidData, match="infinity"):
+    with raises(InvalidData, "X"):
         AUCSVM().fit(sparse.csr_array(np.where(np.eye(4), np.inf, 0.0)), [0, 1, 0, 1])
-    with pytest.raises(InvalidData, match="X has 3 features"):
+    with raises(InvalidData, 3, 50000):
         ranker.decision_function(sparse.csr_array((2, 3)))
 
 
@@ -186,7 +187,7 @@ def test_small_and_odd_tables(seed: int, algorithm: type[Any]) -> None:
 @pytest.mark.parametrize("algorithm", SVMS)
 def test_classes_with_the_same_mean_give_constant_scores(algorithm: type[Any]) -> None:
     X, y = np.array([[1.0], [1.0], [1.0], [1.0]]), np.array([0, 1, 0, 1])
-    with pytest.warns(SupportWarning, match="all rows have the same score"):
+    with pytest.warns(SupportWarning):
         ranker = algorithm(C=1.0).fit(X, y)
     assert ranker.collapsed_
     assert ranker.critical_fpr_ is None
@@ -275,11 +276,11 @@ def test_a_choice_of_C_collapses_where_each_C_does(surrogate: str) -> None:
 
 def test_a_solver_that_is_stopped_has_not_collapsed() -> None:
     X, y = table()
-    with pytest.warns(SupportWarning, match="max_iter = 1 iterations") as told:
+    with warns(SupportWarning, "max_iter", 1) as told:
         ranker = PAUCSVM(C=1e4, fpr_max=0.2, max_iter=1).fit(X, y)
     assert not ranker.collapsed_
     assert np.ptp(ranker.decision_function(X)) > 0.0
-    assert not any("constant" in str(one.message) for one in told)
+    assert all(names(str(one.message), "max_iter") for one in told)
 
 
 def test_an_anchor_may_hold_scores_at_constant_though_the_window_does_not_collapse(
@@ -295,7 +296,7 @@ def test_an_anchor_may_hold_scores_at_constant_though_the_window_does_not_collap
 
 def test_without_an_anchor_a_collapse_is_constant() -> None:
     X, y = deep_table()
-    with pytest.warns(SupportWarning, match="all rows have the same score"):
+    with pytest.warns(SupportWarning):
         ranker = PAUCSVM(C=1.0, fpr_max=0.05, anchor=None).fit(X, y)
     assert ranker.collapsed_
     assert not ranker.coef_.any()

@@ -9,6 +9,7 @@ import pytest
 from core import AUCSVM, PAUCSVM, TopPush, load, save
 from core.errors import InvalidData
 from core.linear import SupportWarning
+from tests.raising import raises
 from tests.sentences import Sentences
 
 Floats = np.ndarray
@@ -92,7 +93,7 @@ def test_positives_inside_the_hull_of_the_negatives_collapse_and_are_anchored(
 def test_one_positive_and_one_negative_and_one_class() -> None:
     ranker = TopPush().fit([[0.0], [1.0]], [0, 1])
     assert ranker.predict([[0.0], [1.0]]).tolist() == [0, 1]
-    with pytest.raises(InvalidData, match="class"):
+    with raises(InvalidData, "y", [1]):
         TopPush().fit([[0.0], [1.0]], [1, 1])
     with pytest.raises(InvalidData):
         TopPush().fit([[0.0], [1.0]], [0, 1], [0.0, 1.0])

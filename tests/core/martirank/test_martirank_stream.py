@@ -12,6 +12,7 @@ from core import SampledMartiRank
 from core.errors import InvalidData
 from core.martirank.sampled import Demand, Stream, draws_needed, guess_and_halve
 from core.metrics import auc
+from tests.raising import raises, warns
 from tests.sentences import Sentences
 
 
@@ -94,28 +95,28 @@ def test_a_weight_of_k_in_a_batch_is_k_rows_of_a_category_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("later", "message"),
+    ("later", "named"),
     [
-        (lambda X, y: (X[:, :3], y), "X has 3 features"),
-        (lambda X, y: (X, y + 1), r"y must contain"),
-        (lambda X, y: (X, y[:-1]), "one label per row"),
-        (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "missing values"),
-        (lambda X, y: (X, y, None, -np.ones(len(y))), "0 or between"),
-        (lambda X, y: (X, y, None, np.ones(3)), "one weight per row"),
+        (lambda X, y: (X[:, :3], y), (3, 4)),
+        (lambda X, y: (X, y + 1), ("y",)),
+        (lambda X, y: (X, y[:-1]), ("y", 3002, 3001)),
+        (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), ("y", "NaN")),
+        (lambda X, y: (X, y, None, -np.ones(len(y))), ("sample_weight", -1)),
+        (lambda X, y: (X, y, None, np.ones(3)), ("sample_weight", 3002)),
     ],
 )
 def test_wrong_batches_are_refused_and_change_nothing(
-    later: Callable[..., Any], message: str
+    later: Callable[..., Any], named: tuple[object, ...]
 ) -> None:
     ranker = stream(2)
     before = ranker.nodes_.tobytes()
-    with pytest.raises(InvalidData, match=message):
+    with raises(InvalidData, *named):
         ranker.partial_fit(*later(*batch(7)))
     assert ranker.nodes_.tobytes() == before
 
 
 def test_a_rate_to_be_guessed_is_taken_for_none_and_said() -> None:
-    with pytest.warns(UserWarning, match="noise_rate is None"):
+    with warns(UserWarning, "noise_rate"):
         ranker = SampledMartiRank().partial_fit(*batch(0))
     assert ranker.noise_rate_ == 0.0
 
@@ -127,7 +128,7 @@ def test_classes_may_be_told_before_both_are_seen(sentences: Sentences) -> None:
     assert ranker.classes_.tolist() == [0, 1]
     with sentences.raises(InvalidData):
         SampledMartiRank(noise_rate=0.0).partial_fit(X, y, classes=[1])
-    with pytest.raises(InvalidData, match="y must contain"):
+    with raises(InvalidData, "y", "'a'"):
         SampledMartiRank(noise_rate=0.0).partial_fit(X, y, classes=["a", "b"])
 
 

@@ -12,6 +12,7 @@ from core import MartiRank, SampledMartiRank, save
 from core.errors import ArtifactError, InvalidParameter
 from core.martirank import any_ranker
 from core.metrics import auc
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -104,7 +105,7 @@ def test_each_cut_errs_alike_on_both_classes() -> None:
 def test_estimators_cannot_be_saved() -> None:
     X, y, _ = table()
     ranker = MartiRank(n_rounds=1, weak_ranker=LogisticRegression()).fit(X, y)
-    with pytest.raises(ArtifactError, match="LogisticRegression"):
+    with raises(ArtifactError, "LogisticRegression"):
         save(ranker)
 
 
@@ -120,7 +121,7 @@ class Mute(BaseEstimator):
 @pytest.mark.parametrize("weak_ranker", [Mute(), "forest", 3])
 def test_wrong_weak_rankers_are_named(algorithm: type[Any], weak_ranker: Any) -> None:
     X, y, _ = table()
-    with pytest.raises(InvalidParameter, match="weak_ranker"):
+    with raises(InvalidParameter, "weak_ranker"):
         algorithm(n_rounds=1, weak_ranker=weak_ranker).fit(X, y)
 
 

@@ -11,6 +11,7 @@ from core.metrics import Interval, auc_interval, roc_curve, wilson_interval
 from core.metrics.comparison import ScoreSample, change, score_shift
 from core.metrics.drift import bin_edges, population_stability
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -100,19 +101,19 @@ def test_refusals(sentences: Sentences) -> None:
     fine, inf = Interval(0.5, 0.4, 0.6), np.inf
     with sentences.raises(InvalidData):
         change(fine, Interval(0.5, 0.6, 0.7))
-    with pytest.raises(InvalidParameter, match="level"):
+    with raises(InvalidParameter, "level", 1.0):
         change(fine, fine, 1.0)
     sound = ScoreSample([inf, 1.0], [0.0, 1.0], 3)
-    for thresholds, shares, rows, message in (
-        ([inf], [0.0], 3, "at least 2"),
-        ([inf, 1.0], [0.0, 0.5, 1.0], 3, "vectors of the same length"),
-        ([2.0, 1.0], [0.0, 1.0], 3, "starting at"),
-        ([inf, 1.0, 1.0], [0.0, 0.5, 1.0], 3, "strictly decreasing"),
-        ([inf, 1.0], [0.0, 0.5], 3, "from 0 to 1"),
-        ([inf, 1.0], [0.0, 1.0], 0, "rows of after"),
-        ([inf, 1.0], [0.0, 1.0], float("nan"), "rows of after"),
+    for thresholds, shares, rows, *named in (
+        ([inf], [0.0], 3, 2, (1,)),
+        ([inf, 1.0], [0.0, 0.5, 1.0], 3, (2,), (3,)),
+        ([2.0, 1.0], [0.0, 1.0], 3, "thresholds", "+inf"),
+        ([inf, 1.0, 1.0], [0.0, 0.5, 1.0], 3, "thresholds", "+inf"),
+        ([inf, 1.0], [0.0, 0.5], 3, "shares", 0, 1),
+        ([inf, 1.0], [0.0, 1.0], 0, "rows", 0),
+        ([inf, 1.0], [0.0, 1.0], float("nan"), "rows", "nan"),
     ):
-        with pytest.raises(InvalidData, match=message):
+        with raises(InvalidData, *named):
             score_shift(sound, ScoreSample(thresholds, shares, rows))
 
 

@@ -10,6 +10,7 @@ from core.errors import InvalidParameter
 from core.metrics import Gini, auc, auc_interval, compare_metrics, measure, metric_named
 from core.metrics import compare as compare_areas
 from tests.core.metrics.square_area import WITH_SQUARE_AREA, SquareArea
+from tests.raising import raises
 
 
 @pytest.fixture
@@ -52,9 +53,9 @@ def test_its_interval_is_simulated_by_name() -> None:
 
 def test_a_number_out_of_range_is_refused_with_the_name() -> None:
     for name in ("precision@0", "precision@1.5", "pauc:0.5,0.1"):
-        with pytest.raises(InvalidParameter, match=name):
+        with raises(InvalidParameter, name):
             metric_named(name)
-    with pytest.raises(InvalidParameter, match="square_area"):
+    with raises(InvalidParameter, "'square_area:0.5'"):
         metric_named("square_area:0.5")
 
 

@@ -211,29 +211,30 @@ def test_thinning_needs_two_points(value: int, sentences: Sentences) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fpr", "tpr", "thresholds", "message"),
+    ("fpr", "tpr", "thresholds"),
     [
-        ([0, 1], [0, 1, 1], [np.inf, 0], "the same length"),
-        ([[0, 1]], [[0, 1]], [[np.inf, 0]], "the same length"),
-        ([0], [0], [np.inf], "at least 2 points"),
-        ([0.1, 1], [0, 1], [np.inf, 0], "fpr must be non-decreasing from 0 to 1"),
-        ([0, 1], [0, 0.9], [np.inf, 0], "tpr must be non-decreasing from 0 to 1"),
-        ([0, 0.6, 0.5, 1], [0, 0.1, 0.2, 1], [np.inf, 3, 2, 1], "fpr must be non-decreasing"),
-        ([0, np.nan, 1], [0, 0.1, 1], [np.inf, 1, 0], "fpr must be non-decreasing"),
-        ([0, 0, 1], [0, 0, 1], [np.inf, 1, 0], "differ from the previous one"),
-        ([0, 0.5, 1], [0, 0.5, 1], [np.inf, 1, 1], "thresholds must be strictly decreasing"),
-        ([0, 0.5, 1], [0, 0.5, 1], [9.0, 1, 0], "thresholds must be strictly decreasing"),
-        ([0, 0.5, 1], [0, 0.5, 1], [np.inf, np.nan, 0], "thresholds must be strictly decreasing"),
+        ([0, 1], [0, 1, 1], [np.inf, 0]),
+        ([[0, 1]], [[0, 1]], [[np.inf, 0]]),
+        ([0], [0], [np.inf]),
+        ([0.1, 1], [0, 1], [np.inf, 0]),
+        ([0, 1], [0, 0.9], [np.inf, 0]),
+        ([0, 0.6, 0.5, 1], [0, 0.1, 0.2, 1], [np.inf, 3, 2, 1]),
+        ([0, np.nan, 1], [0, 0.1, 1], [np.inf, 1, 0]),
+        ([0, 0, 1], [0, 0, 1], [np.inf, 1, 0]),
+        ([0, 0.5, 1], [0, 0.5, 1], [np.inf, 1, 1]),
+        ([0, 0.5, 1], [0, 0.5, 1], [9.0, 1, 0]),
+        ([0, 0.5, 1], [0, 0.5, 1], [np.inf, np.nan, 0]),
     ],
 )
-def test_a_broken_curve_is_refused(fpr: Any, tpr: Any, thresholds: Any, message: str) -> None:
-    with pytest.raises(InvalidData, match=message):
+def test_a_broken_curve_is_refused(
+    fpr: Any, tpr: Any, thresholds: Any, sentences: Sentences
+) -> None:
+    with sentences.raises(InvalidData):
         RocCurve(np.array(fpr), np.array(tpr), np.array(thresholds))
 
 
 def test_a_curve_is_read_only_and_leaves_the_callers_arrays_alone() -> None:
     fpr = np.array([0.0, 1.0])
     curve = RocCurve(fpr, [0, 1], [np.inf, 0])
-    with pytest.raises(ValueError, match="read-only"):
-        curve.fpr[0] = 1.0
+    assert not curve.fpr.flags.writeable
     assert fpr.flags.writeable

@@ -29,6 +29,7 @@ from core.metrics.runs import (
     sorted_run,
 )
 from tests.core.metrics.naive import pair_auc, rankings
+from tests.raising import raises
 from tests.sentences import Sentences
 
 WINDOWS = [(0.0, 0.05), (0.1, 0.4), (0.25, 1.0)]
@@ -252,7 +253,7 @@ def test_bad_rows_are_refused(tmp_path: Path, sentences: Sentences) -> None:
         sorted_run([True, False], [1.0, np.nan])
     with sentences.raises(InvalidData):
         sorted_run([True, False], [1.0])
-    with pytest.raises(InvalidData, match="sample_weight"):
+    with raises(InvalidData, "sample_weight"):
         sorted_run([True, False], [1.0, 2.0], [1.0, -1.0])
     runs = ScoreRuns(tmp_path, rows_at_once=2)
     with sentences.raises(InvalidData):
@@ -269,5 +270,5 @@ def test_bad_rows_are_refused(tmp_path: Path, sentences: Sentences) -> None:
 @pytest.mark.parametrize(("max_points", "n_first"), [(10, 9), (10, -1), (1, 0), (10, True)])
 def test_a_curve_is_not_thinned_to_less_than_its_ends(max_points: int, n_first: int) -> None:
     curve = roc_curve(*table(100, 11))
-    with pytest.raises(InvalidParameter, match=r"max_points|n_first"):
+    with raises(InvalidParameter, max_points if max_points < 2 else n_first):
         curve.thin(max_points, n_first=n_first)

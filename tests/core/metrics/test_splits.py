@@ -10,6 +10,7 @@ import pytest
 from core.errors import InvalidData
 from core.metrics.splits import rate_inflation
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 
 REPEATS, FOLDS = 4, 5
 
@@ -68,11 +69,11 @@ def test_weights_count_copies_and_copies_in_a_group_count_once() -> None:
 
 
 def test_a_repeat_must_have_every_row() -> None:
-    with pytest.raises(InvalidData, match="row must have each row once in each repeat"):
+    with raises(InvalidData, "row"):
         rate_inflation([1.0, 2.0, 3.0], [0, 1, 0], [0, 0, 1], 2, 2)
-    with pytest.raises(InvalidData, match="row must have each row once"):
+    with raises(InvalidData, "row"):
         rate_inflation([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 0], [0, 0, 1, 1], 2, 2)
-    with pytest.raises(InvalidData, match="sample_weight must have 4 values"):
+    with raises(InvalidData, "sample_weight", 4, 1):
         rate_inflation([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1], [0, 0, 1, 1], 2, 2, sample_weight=[1.0])
     with pytest.raises(InvalidData):
         rate_inflation([1.0, np.nan], [0, 1], [0, 0], 2, 2)

@@ -18,6 +18,7 @@ from core.monitoring import (
     monitor_differences,
 )
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 
 AT = {"first": 1, "last": 1}
 
@@ -128,15 +129,15 @@ def test_a_ratio_below_four_fifths_is_found_in_both_directions() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(InvalidData, match="selected must be 0 or 1, got 2"):
+    with raises(InvalidData, "selected", 2, 0):
         measure_selection_ratio([2, 0], [1, 0], **AT)
-    with pytest.raises(InvalidData, match="in_group"):
+    with raises(InvalidData, "in_group"):
         measure_selection_ratio([1, 0], [1, 0, 1], **AT)
-    with pytest.raises(InvalidData, match="entity"):
+    with raises(InvalidData, "entity"):
         measure_selection_ratio([1, 0], [1, 0], **AT, entity=[0.5, 1.0])
-    with pytest.raises(InvalidData, match="probability"):
+    with raises(InvalidData, "probability"):
         measure_calibration_difference([0.5, 1.5], [1, 0], [1, 0], **AT)
-    with pytest.raises(InvalidData, match="periods"):
+    with raises(InvalidData, "periods"):
         monitor_differences([Measurement(0.0, 1.0, 99, 99)], planned=52, alpha=0.01)
-    with pytest.raises(InvalidParameter, match="alpha"):
+    with raises(InvalidParameter, "alpha"):
         monitor_differences([], planned=52, alpha=0.9)

@@ -57,9 +57,11 @@ from core.selection.candidates import (
     others,
     portfolio,
 )
+from core.selection.leaderboard import BEST_SINGLE
 from core.selection.planner import NoteKind, Searched
 from core.selection.trial import Trial
 from tests.long_form import long_form, one_in
+from tests.raising import raises, warns
 from tests.sentences import Sentences
 
 OF_THE_CLOCK = {NoteKind.ENDED, NoteKind.HURRIED}
@@ -255,7 +257,6 @@ def test_without_a_note_of_the_clock_the_model_is_the_same_however_fast_the_mach
     assert fast.members == slow.members
     hurried = choose(1e-6, 20.0)
     (note,) = [note for note in hurried.notes if note.kind is NoteKind.ENDED]
-    assert "may give another model" in note.text
     assert set(note.phases) <= {phase.name for phase in PHASES}
 
 
@@ -508,7 +509,7 @@ def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
     assert (average.algorithm, average.state) == ("rank_average", "chosen")
     singles = [row.value for row in chosen.candidates[1:] if row.rows == 1.0]
     assert average.value > max(singles)  # their noise is their own
-    assert "the best single candidate" in rows
+    assert BEST_SINGLE in rows
     beaten = [row for row in chosen.candidates if row.algorithm == "auc_svm"]
     assert beaten[0].state == "left"
     assert isinstance(make_ranker(chosen), RankAverage)
@@ -542,7 +543,7 @@ def test_a_count_is_no_objective_where_rows_are_held_out(sentences: Sentences) -
         planner(metric=PrecisionAt(count=20))
     X, y = np.arange(40.0)[:, None], np.arange(40) % 3 == 0
     search = GridSearch("logistic", {"C": [0.1, 1.0]})
-    with pytest.raises(InvalidParameter, match="ndcg@5 requires a share"):
+    with raises(InvalidParameter, "ndcg@5"):
         search_ranker(X, y, search, metric=Ndcg(5))
     for metric in (AveragePrecision(), Ndcg(share=0.2)):
         searched = search_ranker(X, y, search, metric=metric)
@@ -601,7 +602,7 @@ def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
         monkeypatch.setattr(ALGORITHMS[name], "fit", refuse)
     X = RNG.normal(size=(60, 1))
     ticks = count()
-    with pytest.warns(UserWarning, match="boosted trees failed"):
+    with warns(UserWarning) as warned:
         searched = auto_ranker(
             X,
             (X[:, 0] > 0).astype(int),
@@ -609,6 +610,7 @@ def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
             clock=lambda: 0.001 * next(ticks),
         )
     assert kinds_of(searched.chosen)[0] is NoteKind.NO_TREES
+    assert searched.chosen.notes[0].text in [str(one.message) for one in warned]
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 2**33, 1.0, True, "0", None])
@@ -744,11 +746,11 @@ def test_compiling_takes_nothing_of_the_budget() -> None:
 
 def test_bad_rows_are_refused_before_anything_is_fitted(sentences: Sentences) -> None:
     X, y = np.zeros((40, 2)), np.arange(40) % 2
-    with pytest.raises(InvalidData, match="two classes"):
+    with raises(InvalidData, "y", [0.0]):
         auto_ranker(X, np.zeros(40))
-    with pytest.raises(InvalidData, match="one label per row"):
+    with raises(InvalidData, "y", 40, 39):
         auto_ranker(X, y[:-1])
-    with pytest.raises(InvalidData, match="two dimensions, got 1"):
+    with raises(InvalidData, "X", 1):
         auto_ranker(X[:, 0], y)
     for words in ([["a"], ["b"]], [[1.0], [2.0, 3.0]], [[{}], [1.0]]):
         with sentences.raises(InvalidData):
@@ -763,24 +765,24 @@ DEGENERATE = np.random.default_rng(5)
 ROWS = DEGENERATE.normal(size=(120, 3))
 HALF = np.arange(120) % 2
 PLAIN = {
-    "1 positive": (ROWS, np.arange(120) == 7, None, "has only 1 row"),
-    "4 positives": (ROWS, np.arange(120) % 30 == 7, None, "has only 4 rows"),
-    "two rows": (ROWS[:2], [0, 1], None, "has only 1 row"),
-    "constant columns": (np.ones((120, 3)), HALF, None, "all rows are equal"),
-    "nothing but missing values": (np.full((120, 2), np.nan), HALF, None, "all rows are equal"),
-    "one group": (ROWS, HALF, np.zeros(120), "no group is divided"),
-    "a group for each class": (ROWS, HALF, HALF, "no group is divided"),
+    "1 positive": (ROWS, np.arange(120) == 7, None),
+    "4 positives": (ROWS, np.arange(120) % 30 == 7, None),
+    "two rows": (ROWS[:2], [0, 1], None),
+    "constant columns": (np.ones((120, 3)), HALF, None),
+    "nothing but missing values": (np.full((120, 2), np.nan), HALF, None),
+    "one group": (ROWS, HALF, np.zeros(120)),
+    "a group for each class": (ROWS, HALF, HALF),
 }
 
 
-@pytest.mark.parametrize(("X", "y", "group", "said"), PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize(("X", "y", "group"), PLAIN.values(), ids=PLAIN)
 def test_where_no_rows_can_judge_the_plainest_ranker_is_fitted_with_a_warning(
-    X: Any, y: Any, group: Any, said: str
+    X: Any, y: Any, group: Any, sentences: Sentences
 ) -> None:
-    with pytest.warns(UserWarning, match=said):
+    with sentences.warns():
         searched = auto_ranker(X, y, group=group, budget_seconds=2.0)
     assert [member.algorithm for member in searched.chosen.members] == ["logistic"]
-    assert said in searched.chosen.notes[0].text
+    sentences(searched.chosen.notes[0].text)
     assert not searched.tried
     assert np.isfinite(searched.ranker.decision_function(X)).all()
 
@@ -795,7 +797,9 @@ def test_few_groups_make_fewer_folds(n_groups: int, n_splits: int) -> None:
     assert planned.n_splits == n_splits
 
 
-def test_what_keeps_nothing_when_it_is_stopped_has_the_time_that_it_needs() -> None:
+def test_what_keeps_nothing_when_it_is_stopped_has_the_time_that_it_needs(
+    sentences: Sentences,
+) -> None:
     X, y = DEGENERATE.normal(size=(200, 2)), np.arange(200) % 2
     ticks = count()
 
@@ -810,7 +814,7 @@ def test_what_keeps_nothing_when_it_is_stopped_has_the_time_that_it_needs() -> N
         return ranker
 
     assert np.isfinite(fit(["greedy_pairs"]).decision_function(X)).all()
-    with pytest.warns(UserWarning, match="could not be stopped halfway"):
+    with sentences.warns():
         both = fit(["greedy_pairs", "martirank"])
     assert len(both.members_) == 2
 

@@ -10,6 +10,7 @@ from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
 from core.selection import path_parameter, walk_path
+from tests.raising import raises
 from tests.sentences import Sentences
 
 ROUNDS = [1, 4, 9, 25]
@@ -142,11 +143,8 @@ def test_a_fit_that_ends_early_is_worth_what_it_ended_with() -> None:
 def test_values_on_a_path_are_distinct_numbers_of_steps() -> None:
     X, y = noisy_table("binary")
     ranker = ALGORITHMS["rankboost"](n_rounds=5).fit(X, y)
-    for values, message in (
-        ([2, 5, 2], r"values must be distinct, got \[2, 5, 2\]"),
-        ([0, 2], "values must be numbers of steps, at least 1, got 0"),
-    ):
-        with pytest.raises(InvalidParameter, match=message):
+    for values, got in (([2, 5, 2], [2, 5, 2]), ([0, 2], 0)):
+        with raises(InvalidParameter, "values", got):
             walk_path(ranker, X, values, lambda scores: auc(y, scores))
 
 

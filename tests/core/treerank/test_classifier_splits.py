@@ -20,6 +20,7 @@ from core.treerank.classifiers import (
 )
 from core.treerank.growth import Cell, CellDivision, TreeRows
 from core.treerank.tree import RankingTree
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -134,7 +135,7 @@ def test_an_estimator_is_fitted_to_the_weighted_error() -> None:
 def test_foreign_estimators_cannot_be_saved() -> None:
     sample = oblique()
     tree, _ = two_levels(EstimatorSplitter(LogisticRegression(), sample), sample)
-    with pytest.raises(ArtifactError, match="object of class LogisticRegression"):
+    with raises(ArtifactError, "LogisticRegression"):
         tree.arrays()
     with pytest.raises(ArtifactError):
         type(tree.rules).from_arrays({}, {"n_rules": 2, "n_categories": sample.n_categories})
@@ -142,9 +143,9 @@ def test_foreign_estimators_cannot_be_saved() -> None:
 
 def test_what_cannot_split_is_refused(sentences: Sentences) -> None:
     sample = oblique()
-    with pytest.raises(InvalidParameter, match="KNeighborsClassifier"):
+    with raises(InvalidParameter, "KNeighborsClassifier"):
         EstimatorSplitter(KNeighborsClassifier(), sample)
-    with pytest.raises(InvalidParameter, match="LinearDiscriminantAnalysis"):
+    with raises(InvalidParameter, "LinearDiscriminantAnalysis"):
         EstimatorSplitter(LinearDiscriminantAnalysis(), sample)
     coded = replace(sample, n_categories=np.array([0, 0, 2]))
     with sentences.raises(InvalidData):

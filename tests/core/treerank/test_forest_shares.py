@@ -10,6 +10,7 @@ import pytest
 from core import TreeRankForest, load, save
 from core.base.checkpoint import SharedRanker
 from core.errors import ArtifactError, InvalidParameter
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -74,20 +75,20 @@ def test_the_shares_must_be_all_pieces_once(
     table: tuple[pd.DataFrame, pd.Series, np.ndarray], shares: list[bytes]
 ) -> None:
     forest = TreeRankForest(n_trees=5)
-    for given, message in (
-        ([], "must contain 5 pieces, got 0"),
-        (shares[:1], "must contain 5 pieces, got 2"),
-        (shares[1:], "each piece once, 0 is missing"),
-        ([*shares, shares[0]], "each piece once, 0 is there twice"),
-        (divide(forest, table, 0, 3) + shares[1:], "each piece once, 2 is there twice"),
+    for given, *named in (
+        ([], 5, 0),
+        (shares[:1], 5, 2),
+        (shares[1:], 0),
+        ([*shares, shares[0]], 0),
+        (divide(forest, table, 0, 3) + shares[1:], 2),
     ):
-        with pytest.raises(ArtifactError, match=message):
+        with raises(ArtifactError, "shares", *named):
             forest.join_shares(given, *table)
     assert not hasattr(forest, "trees_")
 
 
 def test_shares_of_another_fit_are_refused(
-    table: tuple[pd.DataFrame, pd.Series, np.ndarray], shares: list[bytes]
+    table: tuple[pd.DataFrame, pd.Series, np.ndarray], shares: list[bytes], sentences: Sentences
 ) -> None:
     X, y, weight = table
     forest = TreeRankForest(n_trees=5)
@@ -99,16 +100,16 @@ def test_shares_of_another_fit_are_refused(
         (TreeRankForest(n_trees=5, random_state=1), table),
         (TreeRankForest(n_trees=5, max_depth=3), table),
     ):
-        with pytest.raises(ArtifactError, match="belong to this fit"):
+        with sentences.raises(ArtifactError):
             ranker.join_shares(shares, *rows)
 
 
 def test_damaged_shares_are_refused(
-    table: tuple[pd.DataFrame, pd.Series, np.ndarray], shares: list[bytes]
+    table: tuple[pd.DataFrame, pd.Series, np.ndarray], shares: list[bytes], sentences: Sentences
 ) -> None:
     first, second = shares
     flipped = bytearray(first)
     flipped[-1] ^= 1
     for damaged in (b"", first[:40], first + b"\0", bytes(flipped)):
-        with pytest.raises(ArtifactError, match="must be complete"):
+        with sentences.raises(ArtifactError):
             TreeRankForest(n_trees=5).join_shares([damaged, second], *table)

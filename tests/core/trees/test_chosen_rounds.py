@@ -13,6 +13,7 @@ from core.boosting import booster
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.trees import grower
 from tests.long_form import long_form
+from tests.raising import raises
 from tests.sentences import Sentences
 
 BOOSTERS = {
@@ -241,10 +242,10 @@ def test_trees_have_as_many_leaves_as_histograms_have_room_for(
     assert ranker.rounds_["n_leaves"].max() > 8
     assert ranker.rounds_["n_leaves"].max() <= ranker.max_leaves_ <= 13
     assert ranker.get_params() == make().get_params()
-    with pytest.raises(InvalidParameter, match="histograms of 32 leaves"):  # as it was asked for
+    with raises(InvalidParameter, 32):  # as it was asked for
         make(n_rounds=5, max_leaves=32).fit(X, y)
     monkeypatch.setattr(grower, "MAX_BYTES", n_bytes)
-    with pytest.raises(InvalidParameter, match="histograms of 2 leaves"):
+    with raises(InvalidParameter, 2):
         make().fit(X, y)
 
 

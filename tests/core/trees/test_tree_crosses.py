@@ -35,6 +35,7 @@ from core.coding.folds import PRIOR_ROWS, Folds
 from core.metrics import auc
 from tests.core.artifact_bytes import put_together, take_apart
 from tests.long_form import LONG_FORM
+from tests.raising import raises, warns
 from tests.sentences import Sentences
 
 FEW: dict[str, Any] = {"n_rounds": 8, "max_leaves": 4, "min_samples_leaf": 1, "crosses": 3}
@@ -351,10 +352,9 @@ def test_a_clock_ends_the_search_for_crosses_and_no_checkpoint_mixes_two() -> No
         steps.clear()
         with (
             Checkpoints(resume) as checkpoints,
-            pytest.warns(UserWarning, match="stopped after") as warned,
+            warns(UserWarning, 1, n_whole),
         ):
             cut = LogitBoost(**FEW).fit(table, y, callback=stop)
-        assert f"after 1 of {n_whole}" in str(warned[0].message)
         assert cut.structure()["crosses"] == whole.structure()["crosses"][:1]
         assert (len(cut.rounds_), checkpoints.resumed) == (1, False)
         assert np.isfinite(load(save(cut)).decision_function(table)).all()
@@ -388,35 +388,35 @@ def test_one_table_has_one_ranker_whatever_the_order_of_its_columns_name_them() 
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "message"),
+    ("name", "change", "named"),
     [
-        ("cross_feature", lambda a: a[:, ::-1], "pairs of ascending features"),
-        ("cross_feature", lambda a: a * 0 + [0, 1], "cross_n_edges must be above 0"),
-        ("cross_n_edges", lambda a: a + 60, "at most 49"),
-        ("cross_edges", lambda a: np.append(a, 0.0), "cross_edges must be"),
-        ("cross_feature", lambda a: a + 9, "from 0 to 3"),
-        ("cross_feature", lambda a: np.repeat(a, 2, axis=0), "cross_n_pairs must be"),
-        ("cross_n_pairs", lambda a: a - 1, "cross_keys must be"),
-        ("cross_n_pairs", lambda a: a * -1, "a count"),
-        ("cross_n_pairs", lambda a: a + 20_001, "at most 20000"),
-        ("cross_keys", lambda a: a[::-1], "must ascend"),
-        ("cross_keys", lambda a: np.append(a[:-1], 2**32 - 1), "codes of both"),
-        ("cross_keys", lambda a: a.astype(np.int64), "must be uint32"),
-        ("cross_share", lambda a: a * np.nan, "at least 0"),
-        ("cross_share", lambda a: a + 1, "at most 1"),
-        ("cross_mass", lambda a: a + np.inf, "at most"),
-        ("cross_base", lambda a: a * np.nan, "at least"),
-        ("cross_effect", lambda a: a[1:], "cross_effect must contain 18 values"),
-        ("cross_effect", lambda a: a - np.inf, "at least"),
-        ("split_feature", lambda a: a + 6, "from 0 to 5"),
+        ("cross_feature", lambda a: a[:, ::-1], "cross_feature"),
+        ("cross_feature", lambda a: a * 0 + [0, 1], "cross_n_edges"),
+        ("cross_n_edges", lambda a: a + 60, "cross_n_edges"),
+        ("cross_edges", lambda a: np.append(a, 0.0), "cross_edges"),
+        ("cross_feature", lambda a: a + 9, "cross_feature"),
+        ("cross_feature", lambda a: np.repeat(a, 2, axis=0), "cross_n_pairs"),
+        ("cross_n_pairs", lambda a: a - 1, "cross_keys"),
+        ("cross_n_pairs", lambda a: a * -1, "cross_n_pairs"),
+        ("cross_n_pairs", lambda a: a + 20_001, "cross_n_pairs"),
+        ("cross_keys", lambda a: a[::-1], "cross_keys"),
+        ("cross_keys", lambda a: np.append(a[:-1], 2**32 - 1), "cross_keys"),
+        ("cross_keys", lambda a: a.astype(np.int64), "uint32"),
+        ("cross_share", lambda a: a * np.nan, "cross_share"),
+        ("cross_share", lambda a: a + 1, "cross_share"),
+        ("cross_mass", lambda a: a + np.inf, "cross_mass"),
+        ("cross_base", lambda a: a * np.nan, "cross_base"),
+        ("cross_effect", lambda a: a[1:], "cross_effect"),
+        ("cross_effect", lambda a: a - np.inf, "cross_effect"),
+        ("split_feature", lambda a: a + 6, "split_feature"),
     ],
 )
-def test_an_artifact_with_other_crosses_is_refused(name: str, change: Any, message: str) -> None:
+def test_an_artifact_with_other_crosses_is_refused(name: str, change: Any, named: str) -> None:
     header, arrays = take_apart(make_artifact())
     changed = np.ascontiguousarray(change(arrays[name])).astype(
-        arrays[name].dtype if "int64" not in message and "uint32" not in message else None
+        None if named == "uint32" else arrays[name].dtype
     )
-    with pytest.raises(ArtifactError, match=message):
+    with raises(ArtifactError, named):
         load(put_together(header, arrays | {name: changed}))
 
 
