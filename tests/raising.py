@@ -12,15 +12,13 @@ import pytest
 E = TypeVar("E", bound=BaseException)
 
 
-def names(message: str, value: object) -> bool:
-    """Say whether a message names a value: a parameter, a column, an id, a number. A sentence is no value: see
-    tests/sentences.py.
+def mentions(message: str, value: object) -> bool:
+    """Return True if a message names a value: a parameter, a column, an id, a number. Raises ValueError for a text of
+    several words: sentences go to the fixture `sentences`.
     """
     text = str(value)
     if isinstance(value, str) and re.search(r"[^\W\d_]\s+[^\W\d_]", text):
-        raise ValueError(
-            f"a test must not assert wording, got {text!r}; use the fixture `sentences`"
-        )
+        raise ValueError(f"a value must not be a text of several words, got {text!r}")
     return re.search(rf"(?<!\w)(?<!\d\.){re.escape(text)}(?!\w)(?!\.\d)", message) is not None
 
 
@@ -32,7 +30,7 @@ def raises(
     with pytest.raises(error) as raised:
         yield raised
     message = str(raised.value)
-    assert [value for value in values if not names(message, value)] == [], message
+    assert [value for value in values if not mentions(message, value)] == [], message
 
 
 @contextmanager
@@ -41,4 +39,4 @@ def warns(warning: type[Warning], *values: object) -> Iterator[pytest.WarningsRe
     with pytest.warns(warning) as warned:
         yield warned
     messages = [str(one.message) for one in warned if issubclass(one.category, warning)]
-    assert any(all(names(message, value) for value in values) for message in messages), messages
+    assert any(all(mentions(message, value) for value in values) for message in messages), messages

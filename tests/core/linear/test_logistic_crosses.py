@@ -16,7 +16,7 @@ from core.base.ranker import StopFit
 from core.metrics import auc
 from tests.core.artifact_bytes import put_together, take_apart
 from tests.core.trees.test_tree_crosses import draw_towns
-from tests.raising import names, raises, warns
+from tests.raising import mentions, raises, warns
 from tests.sentences import Sentences
 
 
@@ -170,7 +170,7 @@ def test_a_clock_ends_the_search_for_crosses(sentences: Sentences) -> None:
             ranker = Logistic(crosses=5).fit(table, y, callback=stop)
         told = [str(each.message) for each in warned]
         sentences(told[-1])
-        assert [names(each, kept) for each in told[:-1]] == [True] * (kept < n_whole)
+        assert [mentions(each, kept) for each in told[:-1]] == [True] * (kept < n_whole)
         crosses = ranker.structure()["crosses"]
         assert crosses == whole.structure()["crosses"][:kept]
         rows = load(save(ranker)).decision_function(table)

@@ -17,7 +17,7 @@ from core.errors import InvalidData
 from core.linear import SupportWarning
 from core.metrics import auc, partial_auc
 from tests.long_form import LONG_FORM
-from tests.raising import names, raises, warns
+from tests.raising import mentions, raises, warns
 from tests.sentences import Sentences
 
 pytestmark = [
@@ -280,7 +280,7 @@ def test_a_solver_that_is_stopped_has_not_collapsed() -> None:
         ranker = PAUCSVM(C=1e4, fpr_max=0.2, max_iter=1).fit(X, y)
     assert not ranker.collapsed_
     assert np.ptp(ranker.decision_function(X)) > 0.0
-    assert all(names(str(one.message), "max_iter") for one in told)
+    assert all(mentions(str(one.message), "max_iter") for one in told)
 
 
 def test_an_anchor_may_hold_scores_at_constant_though_the_window_does_not_collapse(
