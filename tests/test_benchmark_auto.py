@@ -15,6 +15,7 @@ import pytest
 from benchmarks import auto
 from core.metrics import auc, partial_auc
 from tests.long_form import long_form
+from tests.raising import raises
 from tests.sentences import Sentences
 
 N_ROWS = 240
@@ -155,7 +156,7 @@ def test_positives_of_a_table_are_thinned_to_a_number(data: Path, tmp_path: Path
     assert record["n_train"] == (y[learnt] == 0).sum() + 12
     assert record["n_test"] == len(judges)
     for wrong in ("ward~0", "ward~x", "rare_50_20000~3", "wart"):
-        with pytest.raises(SystemExit, match="--tables must name"):
+        with raises(SystemExit, "--tables"):
             auto.main(command(data, tmp_path / "x.jsonl", "--tables", wrong))
 
 

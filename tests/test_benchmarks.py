@@ -161,7 +161,7 @@ def test_a_commit_that_is_faster_than_permitted_is_an_error() -> None:
     bound = ["--against", "HEAD", "--at-most", "1e-6"]
     done = run("latency", "--submits", "1", "--tours", "1", "--databases", "SQLite", *bound)
     assert done.returncode == 1
-    assert "the ratio must be at most 1e-06" in done.stderr
+    assert "1e-06" in done.stderr
 
 
 def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -29,6 +29,7 @@ from app.reports.plots import to_png
 from core.version import VERSION
 from tests.harness import csv_table, give_kernels
 from tests.long_form import long_form
+from tests.raising import raises
 from tests.waiting import eventually, patience
 
 ROOT = Path(__file__).parents[2]
@@ -416,7 +417,7 @@ def test_what_no_installer_has_listed_is_looked_for(
     shutil.copytree(ROOT / "app", tmp_path / "app", ignore=shutil.ignore_patterns("*.py", "*.ttf"))
     monkeypatch.setattr(installation, "ROOT", tmp_path)
     fonts = [f"app/reports/fonts/Roboto-{name}.ttf" for name in ("Medium", "Regular")]
-    with pytest.raises(installation.Incomplete, match=", ".join(fonts)):
+    with raises(installation.Incomplete, *fonts):
         installation.check_files.__wrapped__()
 
 

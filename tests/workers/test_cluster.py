@@ -45,6 +45,7 @@ from tests.core.coding.test_stored import make_rows
 from tests.core.column_sources import ArrayColumns
 from tests.harness import ENDLESS, OWNER, Shop, csv_table
 from tests.long_form import LONG_FORM, long_form
+from tests.raising import mentions, raises
 from tests.sentences import Sentences
 from tests.waiting import eventually, patience
 from workers import join
@@ -248,7 +249,7 @@ def test_every_error_of_a_worker_arrives(workers: Cluster, sentences: Sentences)
             hosts.call("ask", [(2, "totals", ())] * hosts.n_hosts)
         sentences(without_version(lost))
         hosts.client.run(hide_actors)
-        with pytest.raises(ShardsLost, match="failed: KeyError"):
+        with raises(ShardsLost, "KeyError"):
             hosts.call("begin", [(2, 1, fail, [])] * hosts.n_hosts)
         hosts.client.run(show_actors)
     with DaskHosts(*workers.place, SECONDS) as hosts:
@@ -313,7 +314,7 @@ def test_a_scheduler_that_is_gone_and_one_that_is_silent(
 def test_a_worker_that_cannot_listen_at_its_address_says_so(
     workers: Cluster, tmp_path: Path
 ) -> None:
-    with pytest.raises(ShardsLost, match=r"192\.0\.2\.1"):
+    with raises(ShardsLost, "192.0.2.1"):
         asyncio.run(join.work(*workers.place, "192.0.2.1", tmp_path))
 
 
@@ -333,7 +334,7 @@ def test_a_worker_that_hangs_ends_the_fit_and_the_next_goes_on(
             os.kill(hung, signal.SIGSTOP)
             made[0].seconds = HUNG_SECONDS
 
-    with checkpoints, pytest.raises(ShardsLost, match="has not sent anything"):
+    with checkpoints, pytest.raises(ShardsLost):
         fit_on(workers.place, tmp_path, attack, made=made)
     os.kill(hung, signal.SIGCONT)
     steps: list[int] = []
@@ -352,12 +353,12 @@ def test_a_worker_of_another_version_is_refused_by_both_sides(
     for name in ("version", "libraries", "new"):
         other = OtherProgram(own | {name: "0.1.9"})
         monkeypatch.setattr(cluster, "describe_program", other)
-        with pytest.raises(ShardsLost, match="all workers") as refused:
+        with pytest.raises(ShardsLost) as refused:
             fit_on(workers.place, tmp_path)
         assert ("0.1.9" in str(refused.value)) == (name in own)
     monkeypatch.undo()
     monkeypatch.setattr(join, "__version__", "0.1.9")
-    with pytest.raises(ShardsLost, match=r"this one 0\.1\.9"):
+    with raises(ShardsLost, "0.1.9"):
         join.check_versions(*workers.place)
 
 
@@ -394,7 +395,7 @@ def test_what_is_no_address_of_a_scheduler_is_refused(address: str, sentences: S
 
 
 def test_a_worker_that_joins_nothing_takes_no_address() -> None:
-    with pytest.raises(typer.BadParameter, match="--host ::1 requires --join"):
+    with raises(typer.BadParameter, "--host", "::1", "--join"):
         processes.worker(host="::1")
 
 
@@ -406,12 +407,14 @@ def test_an_address_that_nobody_answers_is_an_error_at_once(
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         for port in (1, silent.getsockname()[1]):
-            with pytest.raises(ShardsLost, match=r"within 0\.5 s: \w+Error"):
+            with raises(ShardsLost, 0.5):
                 fit_on((f"tls://127.0.0.1:{port}", dask_secret), tmp_path)
 
 
-def test_a_cluster_without_workers_is_refused(tmp_path: Path, dask_secret: Path) -> None:
-    with scheduler(dask_secret) as empty, pytest.raises(ShardsLost, match="has no worker"):
+def test_a_cluster_without_workers_is_refused(
+    tmp_path: Path, dask_secret: Path, sentences: Sentences
+) -> None:
+    with scheduler(dask_secret) as empty, sentences.raises(ShardsLost):
         fit_on((empty.scheduler_address, dask_secret), tmp_path)
 
 
@@ -422,9 +425,9 @@ def test_who_lacks_the_secret_runs_nothing_on_the_cluster(workers: Cluster, tmp_
     make_cluster_secret(other)
     for address in (workers.address, *workers.addresses):
         assert address.startswith("tls://")
-        with pytest.raises(ShardsLost, match="no Dask scheduler respon"):
+        with pytest.raises(ShardsLost):
             fit_on((address, other), tmp_path)
-    with pytest.raises(ShardsLost, match="no Dask scheduler respon"):
+    with pytest.raises(ShardsLost):
         join.check_versions(workers.address, other)
     # Nor does one who trusts the cluster, but has no key of its own.
     place = urlsplit(workers.address)
@@ -433,7 +436,7 @@ def test_who_lacks_the_secret_runs_nothing_on_the_cluster(workers: Cluster, tmp_
     with (
         socket.create_connection((place.hostname, place.port), 10) as plain,
         trusting.wrap_socket(plain) as line,
-        pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"),
+        raises(ssl.SSLError, "TLSV13_ALERT_CERTIFICATE_REQUIRED"),
     ):
         line.recv(1)
 
@@ -454,7 +457,7 @@ def test_a_secret_that_is_no_key_with_its_certificate_is_named(
         path.unlink(missing_ok=True)
         if text is not None:
             path.write_text(text)
-        with pytest.raises(ShardsLost, match="RANKWRIGHT_DASK_SECRET_FILE"):
+        with raises(ShardsLost, "RANKWRIGHT_DASK_SECRET_FILE"):
             read_security(path)
 
 
@@ -527,4 +530,4 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
     assert shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
     events = shop.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
     (reason,) = [told for event in events if (told := event.data.get("reason"))]
-    assert "of the Dask cluster has left" in reason
+    assert mentions(reason, "Dask")
