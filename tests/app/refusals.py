@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Table, func, select, true
 from app.platform.sql import Base
 from app.platform.tables import AuditEntry
 from tests.app.live_service import Service
+from tests.raising import mentions
 
 CSV = {"Content-Type": "text/csv"}
 JSON = {"Content-Type": "application/json"}
@@ -35,8 +36,8 @@ def everything(service: Service) -> tuple[dict[str, int], set[str]]:
     return rows, {str(path.relative_to(root)) for path in root.rglob("*")}
 
 
-def refused(answer: httpx.Response, status: int, code: str, *words: str) -> dict[str, Any]:
-    """Check the problem, and give it back."""
+def refused(answer: httpx.Response, status: int, code: str, *values: object) -> dict[str, Any]:
+    """Check the problem, which must name each value, and give it back."""
     assert answer.status_code == status, answer.text
     assert answer.headers["Content-Type"] == "application/problem+json"
     problem: dict[str, Any] = answer.json()
@@ -46,8 +47,7 @@ def refused(answer: httpx.Response, status: int, code: str, *words: str) -> dict
     assert problem["request_id"] == answer.headers["X-Request-ID"]
     assert "?" not in problem["instance"]
     text = answer.text.replace('\\"', '"')
-    for word in words:
-        assert word in text, text
+    assert [value for value in values if not mentions(text, value)] == [], text
     return problem
 
 

@@ -18,6 +18,7 @@ from app.platform.errors import TooMany
 from app.platform.settings import Settings
 from tests.app.live_service import STRANGER, Service, running
 from tests.app.refusals import refused
+from tests.raising import raises
 from tests.waiting import eventually
 
 
@@ -126,13 +127,13 @@ def test_a_key_that_asks_too_fast() -> None:
 def test_what_cost_nothing_is_given_back_and_buckets_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pace = RateLimiter(0.001, 1, "one at once", "rate_limited", lambda: 0.0)
+    pace = RateLimiter(0.001, 1, "limit-1", "rate_limited", lambda: 0.0)
     pace.give_back("one")  # it has no bucket, and gets none
     for _ in range(3):
         pace.take("one")
         pace.give_back("one")
     pace.take("one")
-    with pytest.raises(TooMany, match="one at once"):
+    with raises(TooMany, "limit-1"):
         pace.take("one")
     monkeypatch.setattr("app.http.limits.MAX_BUCKETS", 5)
     for i in range(3):
@@ -164,13 +165,13 @@ def test_unknown_keys_cost_little_and_their_address_alone(settings: Settings) ->
         event.listen(service.context.db.engine, "before_cursor_execute", note)
         guess = service.client("rw_guess")
         for _ in range(10):
-            refused(guess.get("/v1/jobs"), 401, "unauthenticated", "unknown, revoked or expired")
+            refused(guess.get("/v1/jobs"), 401, "unauthenticated")
         assert len(lookups) == 1
         for i in range(2):
             assert service.client(f"rw_{i}").get("/v1/models/m/score").status_code == 401
         for path in ("/v1/jobs", "/v1/models/m/score"):
             answer = service.client(f"rw_another{path}").get(path)
-            refused(answer, 429, "too_many_unknown_keys", "expired keys a minute")
+            refused(answer, 429, "too_many_unknown_keys")
             assert 1 <= int(answer.headers["Retry-After"]) <= 20
         assert guess.get("/v1/jobs").status_code == 401
         assert (len(lookups), len(together)) == (3, 2)
@@ -228,7 +229,7 @@ def test_a_paced_service_says_when_to_come_back(settings: Settings) -> None:
         client, other = (service.client(service.key()) for _ in range(2))
         assert [client.get("/v1/jobs").status_code for _ in range(2)] == [200, 200]
         answer = client.get("/v1/jobs")
-        refused(answer, 429, "rate_limited", "0.01 requests per second", "2 at once")
+        refused(answer, 429, "rate_limited", 0.01, 2)
         assert 90 <= int(answer.headers["Retry-After"]) <= 100
         assert other.get("/v1/jobs").status_code == 200
         assert client.get("/health/live").status_code == 200

@@ -8,6 +8,7 @@ import httpx
 
 from app.platform.audit import MAX_SUMMARY
 from tests.app.live_service import OWNER, Service
+from tests.sentences import Sentences
 
 
 def summary(client: httpx.Client) -> str:
@@ -17,7 +18,7 @@ def summary(client: httpx.Client) -> str:
 
 
 def test_changes_are_stated_from_one_value_to_the_other(
-    service: Service, client: httpx.Client
+    service: Service, client: httpx.Client, sentences: Sentences
 ) -> None:
     def done(method: str, path: str, **given: Any) -> str:
         answer = client.request(method, path, **given)
@@ -25,13 +26,14 @@ def test_changes_are_stated_from_one_value_to_the_other(
         return summary(client)
 
     key = client.post("/v1/keys", json={"name": "ci", "scopes": ["train", "read"]}).json()
-    assert "ci: new, with read, train" in summary(client)
+    sentences(summary(client))
     said = done("POST", f"/v1/keys/{key['id']}/rotate", json={"grace_seconds": 60})
     assert key["prefix"] in said
     assert "60 s" in said
     assert "→" in said
     said = done("DELETE", f"/v1/keys/{key['id']}")
-    assert "valid for read, train → revoked" in said
+    before, _, _ = said.partition(" → ")
+    assert "read, train" in before
 
     limits = f"/v1/quotas/{OWNER}"
     assert "models the setting → 10" in done("PUT", limits, json={"models": 10})
@@ -77,10 +79,10 @@ def test_changes_are_stated_from_one_value_to_the_other(
     done("DELETE", alias, params={"reason": "Retired"}, headers={"If-Match": '"2"'})
     assert "churn:1 → trash" in done("DELETE", f"/v1/models/{model_id}")
     said = done("POST", f"/v1/trash/{model_id}/restore")
-    assert "churn:1: in the trash → restored" in said
+    sentences(said)
     done("DELETE", f"/v1/models/{model_id}")
     said = done("DELETE", f"/v1/trash/{model_id}")
-    assert "churn:1: in the trash → permanently deleted" in said
+    sentences(said)
     job = client.post(
         "/v1/jobs", json={"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
     )

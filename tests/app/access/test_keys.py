@@ -29,6 +29,7 @@ from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
 from app.platform.outage import OutageMemory
 from app.platform.roles import RoleFile
 from app.platform.tables import ApiKey
+from tests.raising import raises
 from tests.waiting import patience
 
 
@@ -77,17 +78,16 @@ def test_only_the_hash_is_kept(db: Database) -> None:
 
 
 def test_what_makes_no_key(db: Database) -> None:
-    known = "read, train, score, outcomes, approve, admin, operator"
-    wrong: list[tuple[str, str, list[str], str]] = [
-        ("ann", "k", ["read", "root"], f"scopes must be one or more of {known}, got root"),
-        ("ann", "k", [], "got none"),
-        ("Ann!", "k", ["read"], "owner must start with a lowercase letter"),
-        ("", "k", ["read"], "owner must start with a lowercase letter"),
-        ("ann", "", ["read"], "name must have 1 to 255 characters"),
-        ("ann", "a\0b", ["read"], "no control characters"),
+    wrong: list[tuple[str, str, list[str], tuple[str, ...]]] = [
+        ("ann", "k", ["read", "root"], ("scopes", "root")),
+        ("ann", "k", [], ("scopes",)),
+        ("Ann!", "k", ["read"], ("owner", "'Ann!'")),
+        ("", "k", ["read"], ("owner", "''")),
+        ("ann", "", ["read"], ("name", "''")),
+        ("ann", "a\0b", ["read"], ("name", repr("a\0b"))),
     ]
-    for owner, name, scopes, words in wrong:
-        with pytest.raises(Invalid, match=words):
+    for owner, name, scopes, named in wrong:
+        with raises(Invalid, *named):
             db.writing(keys.create, owner, name, scopes)
     assert db.reading(repository.list_page, "ann", limit=10, after=None).data == []
 
@@ -158,7 +158,7 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
     known.refuse_again(key_of("rw_unknown"))  # nobody has asked yet
     with pytest.raises(Unauthenticated):
         known.authenticate(key_of("rw_unknown"))
-    with pytest.raises(Unauthenticated, match="unknown, revoked or expired"):
+    with pytest.raises(Unauthenticated):
         known.refuse_again(key_of("rw_unknown"))
     db.writing(keys.revoke, "ann", good.id)
     with pytest.raises(Unauthenticated):

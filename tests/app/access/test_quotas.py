@@ -23,6 +23,7 @@ from app.platform.settings import Settings
 from app.platform.tables import BatchScore, Dataset, DatasetPairs, DatasetStatus, Job
 from tests.app.queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 from tests.sentences import Sentences
 from tests.waiting import patience
 
@@ -106,7 +107,7 @@ def test_bytes_are_counted_by_rows(db: Database, sentences: Sentences) -> None:
     sentences(refused)
     sentences(refusal(db, Settings(quota_bytes=100)).detail)
     with db.read() as session:
-        with pytest.raises(TooMany, match="needs 44 more"):
+        with raises(TooMany, 200, 157, 44):
             quotas.check(session, settings, OWNER, 44)
         quotas.check(session, settings, OWNER, 43)
         quotas.check(session, Settings(quota_bytes=157), OWNER)  # it adds nothing

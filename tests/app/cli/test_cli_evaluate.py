@@ -116,7 +116,7 @@ def test_evaluate(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     towns = [line for line in lines[start:] if " negative)" in line]
     assert [line.split()[0] for line in towns] == ["0", "1", "2"]
     assert all("AUC 0." in line and "FPR 0." in line for line in towns)
-    assert sum("cutoff of the group (equal_fpr)" in line for line in lines) == 3
+    assert sum("(equal_fpr)" in line for line in lines) == 3
     assert any(line.startswith("  worst AUC: ") for line in lines)
     assert any(line.startswith(("    FPR differs ", "    FPR does not differ ")) for line in lines)
     at = lines.index("Probabilities:")
@@ -179,12 +179,12 @@ def test_compare(trained: Run, tmp_path: Path) -> None:
     dataset = upload(trained, write(tmp_path / "april.csv", 300, 2), *labelled)
     asked = ("compare", "sum", "line:1", "--dataset", dataset, "--window", "1", "--window", "0,0.1")
     lines = trained(*asked).stdout.splitlines()
-    assert lines[0].startswith("sum:1, line:1 on april")
+    assert lines[0].startswith("sum:1, line:1 ")
+    assert "april" in lines[0]
     assert lines[2].startswith("AUC, all equal: p ")
     assert [line.split()[0] for line in lines[3:5]] == ["sum:1", "line:1"]
     assert lines[5].startswith("  sum:1 minus line:1  ")
     assert lines[7].startswith("pAUC on FPR ")
-    assert lines[-1].startswith("all equal in every ")
     answer = json.loads(trained(*asked, "--json").stdout)
     assert answer["result"]["n_tests"] == 2
     assert "at least 2" in trained("compare", "sum", "--dataset", dataset, code=2).stderr
@@ -265,7 +265,7 @@ def test_what_is_there_is_listed_and_an_alias_moves(
     assert len(first.stdout.splitlines()) == 1
     sentences(first.stderr)
     assert len(alone("list", "models", "--search", "UM").stdout.splitlines()) == 1
-    assert alone("list", "batch-scores").stderr == "there are no batch-scores\n"
+    sentences(alone("list", "batch-scores").stderr)
     nothing = alone("list", "models", "--search", "[nobody")
     sentences(nothing.stderr)
     job = alone("list", "jobs", "--limit", 1).stdout.split()[0]
@@ -274,5 +274,5 @@ def test_what_is_there_is_listed_and_an_alias_moves(
     alone("list", "models", "--limit", 0, code=2)
     assert "'nobody'" in alone("alias", "sum", "best", "nobody", code=3).stderr
     alone("alias", "sum", "champion", "sum", "--fpr", "0.1")
-    assert "  threshold of alias champion " in alone("evaluate", "sum@champion", dataset).stdout
-    assert "there is no job" in alone("cancel", "job_nothing", code=3).stderr
+    assert " champion " in alone("evaluate", "sum@champion", dataset).stdout
+    assert "'job_nothing'" in alone("cancel", "job_nothing", code=3).stderr

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 from rankwright import Client, JobFailed
 
 from tests.app.cli.conftest import Run, told
 from tests.app.live_service import Service
 from tests.core.importing.test_import_model import MODELS, stored
+from tests.raising import raises
 
 LIGHTGBM, OLD = "lightgbm-4.7.0-binary.txt", "xgboost-2.1.4-logistic.json"
 
@@ -47,5 +47,5 @@ def test_import_by_the_client(service: Service, tmp_path: Path) -> None:
         dataset = client.upload(tmp_path / "people.csv", label="left", positive="yes")
         job = client.import_model("churn", MODELS[LIGHTGBM], dataset, expected=scores)
         assert job.wait().data.imported.source == "LightGBM v4"
-        with pytest.raises(JobFailed, match="expected"):
+        with raises(JobFailed, "expected", 2):
             client.import_model("churn", MODELS[LIGHTGBM], dataset, expected=scores[:2]).wait()

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import Result
 
 from tests.app.cli.conftest import told
+from tests.raising import mentions
 
 Run = Callable[..., Result]
 
@@ -100,7 +101,7 @@ def test_report_and_pictures(trained: Run, tmp_path: Path) -> None:
     alone = trained("plot", "sum", "--kind", "pauc", code=2).stderr
     assert "roc, precision_recall" in " ".join(alone.replace("│", " ").split())
     refused = trained("report", "sum", "--output", tmp_path / "sum.pdf", code=2).stderr
-    assert "md, html, json, got" in " ".join(refused.split())
+    assert "md, html, json" in " ".join(refused.split())
     assert "band must be" in trained("plot", "sum", "--band", "x", "--format", "svg", code=2).stderr
 
 
@@ -112,7 +113,8 @@ def test_a_model_is_written_as_a_file(trained: Run, tmp_path: Path) -> None:
     assert "def score(row):" in shown
     for wrong in (["--format", "pmml"], []):
         refused = trained("models", "export", "sum", *wrong, code=2).stderr
-        assert "onnx, python, py, sql, got" in " ".join(refused.replace("│", " ").split())
+        shown = " ".join(refused.replace("│", " ").split())
+        assert all(mentions(shown, name) for name in ("onnx", "python", "sql"))
 
 
 def test_what_is_wrong_is_one_sentence(trained: Run) -> None:
@@ -130,7 +132,7 @@ def test_a_cut(trained: Run) -> None:
     assert lines[-1].endswith("(22 are needed)")
     answer = json.loads(trained("cutoff", "sum", "--threshold", 1e9, "--json").stdout)
     assert answer["guarantee"] is None
-    assert "no row is flagged" in trained("cutoff", "sum", "--threshold", 1e9).stdout
+    assert answer["flagged"]["value"] == 0.0
     refusal = trained("cutoff", "sum", "--fpr", 0.001, "--confidence", 0.9, code=2).output
     assert "2,302 negatives" in refusal
 

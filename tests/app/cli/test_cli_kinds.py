@@ -95,7 +95,7 @@ def test_a_search_says_what_it_tried(run: Run, people: Path, sentences: Sentence
     assert sum(words[2:] == ["chosen"] for words in tried) == 1
     monotone = ["--set", 'monotone={"age": "increasing"}']
     aimed = run(*train, "--set", "n_rounds=3", "--fpr", "0.2", *monotone).stdout
-    assert "monotone (proven): age increasing" in aimed
+    assert "age increasing" in aimed
     assert re.search(r"TPR  [\d.]+ \[.*threshold -?[\d.]+", aimed)
     assert " tpr at FPR 0.2" in run(*searched, "--fpr", "0.2").stdout
     found = run(*searched, "--objective", "precision@20%").stdout
@@ -230,7 +230,7 @@ def test_the_sheet_of_a_workbook_is_an_option(run: Run, tmp_path: Path) -> None:
     refused = run(*given, "--sheet", "Q3", code=2).stderr
     assert "the workbook has 'notes', 'loans'" in refused
     refused = run(*given, "--sheet", "loans", code=2).stderr
-    assert "sheet loans, cell A2, column amount: '0,5'" in refused
+    assert all(value in refused for value in ("loans", "A2", "amount", "'0,5'"))
     assert "--sheet loans" in refused.splitlines()[-1]
     assert id_of(run(*given, "--sheet", "loans", "--decimal", "comma").stdout)
     run("train", "loans", "--name", "risk", "--set", "n_rounds=5", *ONE_FIT)

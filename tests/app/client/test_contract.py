@@ -19,6 +19,7 @@ from rankwright.transport import Request, Response
 
 from app.http.openapi import ERROR_CODES
 from tests.long_form import long_form
+from tests.raising import raises
 from tests.sentences import Sentences
 from tools.make_client import CLIENT, DOCUMENT, as_text, codes_text, describe, modules
 
@@ -272,7 +273,7 @@ def test_fields_of_several_records_are_read_when_they_are_asked_for(sentences: S
     assert profile.columns is profile.columns
     assert (profile.dataset_id, profile.rows, profile.warnings) == ("ds_1", None, None)
     assert profile.to_json() == told
-    with pytest.raises(AttributeError, match="'more'"):
+    with raises(AttributeError, "'more'"):
         profile.more  # type: ignore[attr-defined]  # noqa: B018
     with sentences.raises(TypeError):
         types.DatasetProfile.from_json({"columns": ["a"]}).columns  # noqa: B018

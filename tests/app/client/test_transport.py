@@ -46,6 +46,7 @@ from rankwright.transport import (
 )
 from rankwright.types import KeyWithSecret
 
+from tests.raising import raises
 from tests.sentences import Sentences
 from tests.waiting import patience
 
@@ -172,12 +173,12 @@ def test_a_refusal_that_will_not_change_is_raised_at_once(status: int) -> None:
 def test_tries_end() -> None:
     for retries in (0, transport.RETRIES):
         scripted = Scripted(*[BROKEN] * (retries + 1), retries=retries)
-        with pytest.raises(ConnectionFailed, match="broke"):
+        with pytest.raises(ConnectionFailed):
             run(send(Request("GET", "/")), scripted)
         assert (scripted.left, len(scripted.pauses)) == (0, retries)
     # What took the whole timeout is not tried again, nor what would be tried only after it.
-    slow = Scripted(BrokenConnection("nothing came", sent=True, timed_out=True), ok())
-    with pytest.raises(ConnectionFailed, match="nothing came"):
+    slow = Scripted(BrokenConnection("read-1", sent=True, timed_out=True), ok())
+    with raises(ConnectionFailed, "read-1"):
         run(send(Request("GET", "/")), slow)
     busy = Scripted(*[problem(503, retry_after="9")] * 3, timeout=20.0)
     with pytest.raises(ProblemError):
@@ -194,7 +195,7 @@ def test_tries_end() -> None:
 )
 def test_limits_that_are_none(limits: dict[str, Any]) -> None:
     for kind in (Client, AsyncClient):
-        with pytest.raises(ConfigurationError, match=f"{next(iter(limits))} must be"):
+        with raises(ConfigurationError, *limits, *limits.values()):
             kind("http://127.0.0.1:1", "key", **limits)
 
 
@@ -288,7 +289,7 @@ def test_a_challenger_without_a_champion_is_not_compared() -> None:
     with pytest.raises(Conflict):
         Client(transport=moved).models.promote_if_better("n@a", "n:2", "ds_1")
     for bad in ("n", "n@", "@a", ""):
-        with pytest.raises(ConfigurationError, match="alias"):
+        with raises(ConfigurationError, repr(bad)):
             Client(transport=Scripted()).models.promote_if_better(bad, "n:2", "ds_1")
 
 
@@ -297,7 +298,7 @@ def test_a_score_is_one_number_or_one_by_label() -> None:
     several = b'{"model_id": "m", "scores": {"a": 2.0}}'
     model = Client(transport=Scripted(ok(one), ok(several), ok(several))).models["m"]
     assert model.score_row(a=1).score == 1.5
-    with pytest.raises(SeveralLabels, match="score_row_by_label"):
+    with raises(SeveralLabels, "score_row_by_label"):
         model.score_row(a=1)
     assert model.score_row_by_label(path=1).scores == {"a": 2.0}
 
@@ -339,11 +340,11 @@ def test_waiting_tells_how_far_a_job_is(capsys: pytest.CaptureFixture[str]) -> N
     assert said.count("failed") == 1
 
 
-def test_a_pickled_client_has_no_key() -> None:
+def test_a_pickled_client_has_no_key(sentences: Sentences) -> None:
     stored = pickle.dumps(Client("http://127.0.0.1:7", "rw_secret", timeout=3.0, retries=1))
     assert b"rw_secret" not in stored
     assert pickle.loads(stored).url == "http://127.0.0.1:7"
-    with pytest.raises(TypeError, match="custom transport"):
+    with sentences.raises(TypeError):
         pickle.dumps(Client(transport=Scripted()))
 
 
@@ -483,7 +484,7 @@ def test_a_secret_that_was_lost_is_told_with_the_id_of_its_key() -> None:
         whole = Scripted(key('"rw_secret"'))
         assert make(Client(transport=whole)).secret == "rw_secret"
         scripted = Scripted(BROKEN, key("null"))
-        with pytest.raises(SecretLost, match=r"key_new exists.*rotate or revoke") as lost:
+        with raises(SecretLost, "key_new") as lost:
             make(Client(transport=scripted))
         assert lost.value.key_id == "key_new"
         first, second = (each.headers["Idempotency-Key"] for each in scripted.requests)
@@ -492,7 +493,7 @@ def test_a_secret_that_was_lost_is_told_with_the_id_of_its_key() -> None:
 
 def test_who_rotated_the_key_that_asks_learns_that_it_may_be_gone() -> None:
     scripted = Scripted(BROKEN, problem(401))
-    with pytest.raises(SecretLost, match=r"key_mine.*keys create") as lost:
+    with raises(SecretLost, "key_mine") as lost:
         Client(transport=scripted).keys.rotate("key_mine")
     assert lost.value.key_id is None
     for first in ((), (coded("too_many_requests"),)):  # nothing was rotated
@@ -568,18 +569,18 @@ def test_events_are_read_however_they_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "named"),
     [
-        (lambda: segment("../keys"), "slash"),
-        (lambda: segment(""), "string without a slash"),
+        (lambda: segment("../keys"), "'../keys'"),
+        (lambda: segment(""), "''"),
         (lambda: api.submit_job("ds_1", {"a": float("nan")}), "JSON"),
-        (lambda: body_of(3), "must be a path"),
-        (lambda: body_of("there/is/none.csv"), "there is no file"),
+        (lambda: body_of(3), "int"),
+        (lambda: body_of("there/is/none.csv"), "'there/is/none.csv'"),
         (lambda: body_of([{"a": object()}]).whole(), "row 0"),
     ],
 )
-def test_what_cannot_be_sent_is_said_before_it_is(make: Callable[[], Any], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_what_cannot_be_sent_is_said_before_it_is(make: Callable[[], Any], named: str) -> None:
+    with raises(ConfigurationError, named):
         make()
 
 
@@ -735,13 +736,13 @@ def test_a_folder_that_nobody_named_sends_nothing_elsewhere(
         monkeypatch.delenv(name, raising=False)
     Path(".rankwright").mkdir()
     Path(".rankwright/address").write_text(left)
-    with pytest.raises(ConfigurationError, match="not this machine"):
+    with raises(ConfigurationError, repr(left)):
         find_service(None, "rw_mine", None)
 
 
 def test_a_redirect_is_no_success() -> None:
     scripted = Scripted(Response(301, {"location": "https://there/"}, b"<html>"))
-    with pytest.raises(ProblemError, match="https://there/"):
+    with raises(ProblemError, "https://there/"):
         run(send(Request("DELETE", "/v1/keys/key_x")), scripted)
 
 
@@ -804,5 +805,5 @@ def test_what_takes_long_does_not_hold_up_the_event_loop() -> None:
 @pytest.mark.parametrize("name", ["datasets", "jobs", "models", "evaluations", "batch_scores"])
 def test_a_collection_is_not_iterable(name: str) -> None:
     """Python would look for the entries 0, 1, 2, …, without end."""
-    with pytest.raises(TypeError, match="not iterable"):
+    with raises(TypeError, "object"):
         iter(getattr(Client("http://nowhere"), name))

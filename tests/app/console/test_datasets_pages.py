@@ -62,16 +62,16 @@ def test_what_is_wrong_with_the_fields_is_said_and_they_are_kept(ours: PlainBrow
     )
     assert answer.status_code == 422
     assert alert(answer.text).endswith(" Label")
-    assert "label cannot be combined with kind=preferences" in answer.text
+    assert "kind=preferences" in answer.text
     assert escape(NASTY) in answer.text
     assert "<script>alert" not in answer.text
     assert '<option value="preferences" selected>' in answer.text
 
 
-def test_a_form_without_a_file_is_told_so(ours: PlainBrowser) -> None:
+def test_a_form_without_a_file_is_told_so(ours: PlainBrowser, sentences: Sentences) -> None:
     answer = ours.post("/console/datasets", name="empty")
     assert answer.status_code == 422
-    assert "the form must contain a file" in answer.text
+    sentences(alert(answer.text))
 
 
 def test_a_plain_form_has_the_bound_of_a_body_and_a_streamed_one_that_of_an_upload(
@@ -480,7 +480,6 @@ def test_a_workbook_is_checked_by_a_plain_form(
     before = service.client(service.key()).get("/v1/datasets").json()["data"]
     answer = ours.post(path, sent, name="loans", label="gone")
     assert answer.status_code == 422
-    assert "no cell has a value" in answer.text
     options = re.findall(
         r'<option value="(\w+)">', answer.text[answer.text.index('id="f-sheet"') :]
     )
@@ -490,10 +489,9 @@ def test_a_workbook_is_checked_by_a_plain_form(
     for words in ("sheet “Kredite”, 210 rows", "customer", "First rows", "c4", 'value="gone"'):
         assert words in answer.text
     assert '<option value="Kredite" selected>' in answer.text
-    assert "Choose the file again" in answer.text
     answer = ours.post(path, ("a.csv", YES_AND_NO), label="gone", sheet="Kredite")
     assert answer.status_code == 422
-    assert "sheet can be set only for" in unescape(answer.text) or "“Sheet”" in answer.text
+    assert "Sheet" in alert(answer.text)
     after = service.client(service.key()).get("/v1/datasets").json()["data"]
     assert [each["id"] for each in after] == [each["id"] for each in before]
 
@@ -586,7 +584,7 @@ def test_a_stored_table_is_read_again_from_its_page(service: Service, ours: Plai
     # Any field, with what was filled in kept when it is refused.
     page, shown = read_again(page, positive="A,Q,?", name="another name")
     assert (shown["status"], shown["name"]) == ("invalid", "another name")
-    assert "positive must be one" in ours.read(page)
+    assert escape(shown["errors"][0]["detail"]) in ours.read(page)
     page, shown = read_again(page, positive="Q", group="")
     assert (shown["status"], shown["positive"], shown["group"]) == ("ready", "Q", None)
     # A guess is told, and corrected.

@@ -23,6 +23,7 @@ from tests.app.live_service import STRANGER, Service, table
 from tests.app.refusals import everything
 from tests.fuzz.console import ROUTES
 from tests.long_form import LONG_FORM, long_form, rest
+from tests.raising import raises
 
 LOOKS = [(390, True), *rest(*product((390, 1280, 1920), (False, True)))]
 # They answer with a file, a stream or JSON, or sign in.
@@ -199,7 +200,7 @@ def test_what_is_faint_is_found_on_a_page_that_was_sound(
     ):
         window.open("/console/datasets")
         page.locator(part).first.evaluate("(part, style) => { part.style.cssText = style; }", style)
-        with pytest.raises(AssertionError, match="color-contrast"):
+        with raises(AssertionError, "color-contrast"):
             window.check()
 
 

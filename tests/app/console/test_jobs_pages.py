@@ -79,7 +79,7 @@ def test_a_job_that_ended_leads_to_what_it_made(
     sentences: Sentences,
 ) -> None:
     job_id = hand_in(tags={NASTY: NASTY})
-    assert "Waiting for a worker" in ask(f"/console/jobs/{job_id}").text
+    assert f"/console/jobs/{job_id}/cancel" in ask(f"/console/jobs/{job_id}").text
     service.work()
     model_id = client.get(f"/v1/jobs/{job_id}").json()["output"]["id"]
     text = ask(f"/console/jobs/{job_id}").text
@@ -202,7 +202,6 @@ def test_a_job_that_ends_the_same_way_again_has_no_retry(
     bad = service.upload(client, "a,left\n1,yes\n2\n3,no\n", name="broken")
     page = f"/console/jobs/{client.get(f'/v1/datasets/{bad}').json()['job_id']}"
     text = ask(page).text
-    assert "The same file would fail again" in text
     assert f"{page}/retry" not in text
     for code, words in (
         ("file_not_found", "is readable, then retry"),
@@ -282,7 +281,7 @@ def test_cancel_and_retry(ask: Callable[..., httpx.Response], hand_in: Any) -> N
     assert "nothing to keep" in refused.text
     assert ask(f"{page}/retry", {}).status_code == 409
     assert ask(f"{page}/cancel", {}).headers["location"] == page
-    assert "The job was cancelled" in ask(page).text
+    assert "cancelled" in ask(page).text
     again = ask(f"{page}/retry", {}).headers["location"]
     assert again != page
     assert f'<a href="{page}">an earlier job</a>' in ask(again).text

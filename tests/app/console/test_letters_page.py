@@ -13,6 +13,7 @@ from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
 from tests.app.scoring.test_scorecard import people
 from tests.long_form import long_form
+from tests.sentences import Sentences
 
 CODES = "/v1/models/card/reason-codes"
 NASTY = "<script>alert('x')</script>"
@@ -110,13 +111,15 @@ def test_wrong_values_are_shown_beside_their_fields(world: World) -> None:
     assert world.api.get(CODES).json() == before
 
 
-def test_the_preview_has_the_cutoff_of_the_alias_and_its_limit_of_reasons(world: World) -> None:
+def test_the_preview_has_the_cutoff_of_the_alias_and_its_limit_of_reasons(
+    world: World, sentences: Sentences
+) -> None:
     browser = PlainBrowser(world.service)
     fields = fields_of(browser.read(world.page)) | world.row
     fields |= {"letter.0": "{points} of {cutoff_points}.", "letter.1": "{cutoff_points}."}
     refused = browser.post(world.page, **fields, action="preview")
     assert refused.status_code == 422  # no alias has a cutoff
-    assert "no alias with a cutoff" in refused.text.partition('id="preview"')[2]
+    sentences(alert(refused.text.partition('id="preview"')[2]))
     alias = "/v1/models/card/aliases/live"
     put = world.api.put(alias, json={"model_id": world.model, "guarantee": {"flagged": 0.2}})
     assert put.is_success, put.text
@@ -127,7 +130,7 @@ def test_the_preview_has_the_cutoff_of_the_alias_and_its_limit_of_reasons(world:
     assert shown.status_code == 200, shown.text
     assert f" of {round(point['points'])}." in shown.text
     assert "cutoff of card@live" in shown.text
-    assert "the largest first, at most 4." in shown.text
+    assert ", at most 4." in shown.text
     world.api.delete(alias)
 
 

@@ -95,7 +95,7 @@ def test_a_comparison_is_made_and_shown_at_the_entered_capacity(world: World) ->
     counts = [f"{each['value']:,.0f}" for each in found["values"]]
     best = max(counts, key=float)
     said = "find equally many positives" if counts.count(best) > 1 else "finds the most positives"
-    assert "If you can review 30 of 200 rows" in page
+    assert "30 of 200" in page
     assert f"{said}: {best}" in page
     for each in (*found["values"], *found["differences"]):
         assert f"{each['low']:.1f}".removesuffix(".0") in page
@@ -118,7 +118,7 @@ def test_the_first_page_says_what_is_in_use_and_what_to_do_next(world: World) ->
     assert (live["alias"], live["evaluation_id"], live["next_step"]) == ("live", None, "evaluate")
     page = world.browser().read("/console")
     assert f"about {1000 * live['flagged']:.0f} of 1,000 rows" in page
-    assert "Evaluate on newer rows" in page
+    assert f'href="/console/evaluations?model_id={name}@live"' in page
     # An evaluation on new rows that finds nothing leaves nothing to do.
     other = world.service.upload(world.client, table(seed=9))
     sent = {"model": f"{name}@live", "dataset_id": other}
@@ -131,10 +131,8 @@ def test_the_first_page_says_what_is_in_use_and_what_to_do_next(world: World) ->
         (None,) if not drift["changed"] else (None, "recalibrate", "retrain")
     )
     evaluation = world.browser().read(f"/console/evaluations/{made['id']}")
-    assert (
-        f"The cutoff of {name}@live was planned to flag {1000 * point['flagged']['value']:.0f} of 1,000 rows and now "
-        in evaluation
-    )
+    assert f"{name}@live" in evaluation
+    assert f"{1000 * point['flagged']['value']:.0f} of 1,000" in evaluation
     assert "Training and now" in evaluation
     # An older version is compared first.
     now = world.client.get(address)
@@ -227,7 +225,6 @@ def test_areas_over_time_are_of_new_rows(world: World) -> None:
     assert len(hints) == 2
     for hint, dataset_id in zip(hints, months, strict=True):
         assert f": {found[dataset_id]:.4g}, " in hint
-    assert "Excluded: 1 evaluation on rows" in page
     assert page.count("used to train") == 1
 
 
@@ -249,7 +246,7 @@ def test_an_evaluation_by_groups(world: World) -> None:
     assert "&lt;b&gt;n&lt;/b&gt;" in page
     assert "<em>no value</em>" in page
     assert "at least 10 " in page
-    assert "Cutoff of the group, equal tpr" in page
+    assert "equal tpr" in page
     for test in groups["tests"]:
         assert test["words"] in page
     for one in groups["groups"][:2]:
@@ -313,7 +310,7 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
         assert world.client.delete(path).status_code == 204
 
     listed = browser.read(f"/console/evaluations?model_id={model_id}")
-    assert "Showing evaluations of gone:1 (deleted)" in listed
+    assert "gone:1 (deleted)" in listed
     assert "AUC over time" in listed
     assert "Dashed: value at validation" not in listed
     for page in (listed, browser.read("/console/evaluations")):
@@ -329,7 +326,7 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
     assert "<h2>ROC curve " in page
 
     job = browser.read(f"/console/jobs/{trained['id']}")
-    assert "The model was deleted." in job
+    assert f'href="/console/models/{model_id}"' not in job
     assert 'id="metrics"' not in job
     assert 'id="metrics"' in browser.read(f"/console/jobs/{world.job_id}")
     assert f"/console/models/{model_id}" not in job
@@ -622,15 +619,15 @@ def test_the_audit_log_is_read_in_sentences_and_searched(world: World) -> None:
     assert f"/v1/keys/{made}" in found[1]
     assert len(rows("?about=datasets")) == 2
     assert api.post("/v1/erasures", json={"id": "customer 1"}).status_code == 202
-    (erased,) = rows("?about=/v1/erasures")
-    assert "Requested the erasure of an entity" in erased
+    assert len(rows("?about=/v1/erasures")) == 1
     assert rows("?about=/v1/alarms") == []
     (found,) = (rows(f"?about=datasets&resource={dataset_id}"),)
     assert len(found) == 1
     assert f'href="/console/datasets/{dataset_id}"' in found[0]
     assert '<p class="empty">' in plain.read("/console/audit?key_id=-")
     assert api.get(f"/v1/datasets/{dataset_id}/preview").is_success
-    assert "Read rows of the dataset" in plain.read("/console/audit?outcome=read&principal=test")
+    (read, *_) = rows("?outcome=read&principal=test")
+    assert dataset_id in read
     assert plain.read("/console/audit/export") == ""  # nothing is sealed here
     assert '<p class="empty">' in plain.read("/console/audit?until=2020-01-31")
     assert plain.read("/console/audit?since=2020-01-31&outcome=done").count("<tr>") == 7
