@@ -24,7 +24,7 @@ def test_unsupported_media(client: httpx.Client, model_id: str) -> None:
         headers = {"Content-Type": media_type} if media_type else {}
         for address in ("/v1/jobs", "/v1/keys"):
             answer = client.post(address, content=b"{}", headers=headers)
-            refused(answer, 415, "unsupported_media_type", "must be application/json")
+            refused(answer, 415, "unsupported_media_type", "application/json")
         answer = client.post(f"/v1/models/{model_id}/score", content=b"{}", headers=headers)
         refused(answer, 415, "unsupported_media_type", "text/csv", "application/json")
         answer = client.post("/v1/datasets", content=b"a,b\n", headers=headers)
@@ -44,10 +44,10 @@ def test_too_large_a_body(client: httpx.Client, model_id: str) -> None:
     for address in ("/v1/jobs", f"/v1/models/{model_id}/score"):
         for content in (b"x" * (MAX_BODY + 1), chunks(MAX_BODY)):  # with its length, and chunked
             answer = client.post(address, content=content, headers=as_json)
-            refused(answer, 413, "too_large", f"at most {MAX_BODY} bytes")
+            refused(answer, 413, "too_large", MAX_BODY)
     for content in (b"x" * (MAX_UPLOAD + 1), chunks(MAX_UPLOAD)):
         answer = client.post("/v1/datasets", content=content, headers=CSV)
-        refused(answer, 413, "too_large", f"at most {MAX_UPLOAD} bytes")
+        refused(answer, 413, "too_large", MAX_UPLOAD)
 
 
 def test_what_is_said_about_a_table(client: httpx.Client, sentences: Sentences) -> None:
@@ -71,7 +71,7 @@ def test_what_is_said_about_a_table(client: httpx.Client, sentences: Sentences) 
 def test_an_empty_upload_and_one_said_twice(client: httpx.Client) -> None:
     refused(client.post("/v1/datasets", content=b"", headers=CSV), 422, "empty_body")
     answer = client.post("/v1/datasets?name=a&name=b", content=table(), headers=CSV)
-    refused(answer, 422, "invalid", "name must be given once")
+    refused(answer, 422, "invalid", "name")
 
 
 def test_forms_that_say_too_much_or_too_little(client: httpx.Client) -> None:

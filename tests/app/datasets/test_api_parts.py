@@ -188,11 +188,10 @@ def test_parts_that_cannot_be_a_version(service: Service, client: httpx.Client) 
     of_items, body = "/v1/datasets?kind=preferences&item=a", "a,b\nx,1\ny,2\n"
     items = client.post(of_items, content=body, headers=CSV).json()["id"]
     service.work()
-    detail = "cannot be extended by several files"
-    refused(client.post("/v1/uploads", params={"version_of": items}), 422, "invalid", detail)
+    refused(client.post("/v1/uploads", params={"version_of": items}), 422, "invalid", items)
     for nobodys in ("ds_1", "ds_" + "0" * 32, ""):
         answer = client.post("/v1/uploads", params={**asked, "version_of": nobodys})
-        refused(answer, 404, "not_found", "there is no dataset")
+        refused(answer, 404, "not_found", repr(nobodys))
     stranger = service.client(service.key(STRANGER))
     refused(stranger.post("/v1/uploads", params=asked), 404, "not_found")
     upload_id = client.post("/v1/uploads", params=asked | {"delimiter": "comma"}).json()["id"]
@@ -277,10 +276,10 @@ def test_what_is_refused(service: Service, client: httpx.Client) -> None:
     assert put(client, upload_id, 1, ROWS, utf8).status_code == 200
     for headers in (PARQUET, latin, CSV | {"Content-Encoding": "gzip"}):
         answer = put(client, upload_id, 1, ROWS, headers)
-        refused(answer, 409, "part_exists", "already exists with different content")
+        refused(answer, 409, "part_exists", 1)
     put(client, upload_id, 3, ROWS, utf8)
-    refused(close(client, upload_id, 4), 409, "parts_missing", "lacks 2: 2, 4")
-    refused(close(client, upload_id, 1), 409, "parts_left_over", "also has 1: 3")
+    refused(close(client, upload_id, 4), 409, "parts_missing", "2, 4")
+    refused(close(client, upload_id, 1), 409, "parts_left_over", 1, 3)
     put(client, upload_id, 2, ROWS)
     assert close(client, upload_id, 3).status_code == 202
     refused(put(client, upload_id, 4, ROWS), 409, "upload_closed")
@@ -338,7 +337,7 @@ def test_files_of_the_service(service: Service, client: httpx.Client, files: Pat
     assert paths == [(1, "days/1.csv"), (2, "days/2.csv")]
     again = add(client, upload_id, "days", **{"Idempotency-Key": "once"})
     assert again.json() == added.json()
-    refused(add(client, upload_id, "days/2.csv"), 409, "part_exists", "is already part 2 of")
+    refused(add(client, upload_id, "days/2.csv"), 409, "part_exists", "part 2")
     dataset_id = close(client, upload_id, 2).json()["id"]
     service.work()
     found = client.get(f"/v1/datasets/{dataset_id}").json()
@@ -392,8 +391,9 @@ def test_files_that_the_service_does_not_read(
     )
     for path in not_allowed:
         refused(add(client, upload_id, path), 422, "file_not_allowed")
-    for path in ("missing.csv", "days/1.csv/x", "x" * 300):
-        refused(add(client, upload_id, path), 422, "file_not_found", path[:20])
+    for path in ("missing.csv", "days/1.csv/x"):
+        refused(add(client, upload_id, path), 422, "file_not_found", path)
+    refused(add(client, upload_id, "x" * 300), 422, "file_not_found")
     refused(add(client, upload_id, "mixed"), 422, "parts_differ", "b.parquet")
     refused(add(client, upload_id, ""), 422, "invalid")
     refused(add(client, "up_" + "0" * 32, "days"), 404, "not_found")
@@ -431,15 +431,14 @@ def test_the_bytes_of_all_parts_are_bounded(
             assert put(client, upload_id, number, ROWS).status_code == 201
         assert put(client, upload_id, 2, ROWS).status_code == 200
         most = 2 * len(ROWS)
-        rule = f"at most {most} bytes in total (RANKWRIGHT_MAX_DATASET_BYTES)"
-        numbers = f"{rule}; those of {upload_id} have {most}, and part 3"
-        refused(put(client, upload_id, 3, ROWS), 413, "too_large", numbers)
+        numbers = (most, "RANKWRIGHT_MAX_DATASET_BYTES", upload_id, "part 3")
+        refused(put(client, upload_id, 3, ROWS), 413, "too_large", *numbers)
         form = {"file": ("more.csv", ROWS)}  # whose size is known only when it has come
         address = f"/v1/uploads/{upload_id}/parts/3"
-        refused(client.put(address, files=form), 413, "too_large", f"has {len(ROWS)} more")
+        refused(client.put(address, files=form), 413, "too_large", len(ROWS))
         other = opened(client)
         size = sum(file.stat().st_size for file in (files / "days").glob("*.csv"))
-        refused(add(client, other, "days"), 413, "too_large", f"of 2 files has {size} more")
+        refused(add(client, other, "days"), 413, "too_large", 2, size)
     assert close(client, upload_id, 2).status_code == 202
     service.work()
 
@@ -519,7 +518,9 @@ def test_limits_of_jobs_are_those_of_the_close(
 @long_form
 @pytest.mark.parametrize("service_on_both", ["postgres"], indirect=True)
 @pytest.mark.parametrize("how", ["deleted", "forgotten"])
-def test_an_upload_that_is_just_being_closed_stays(service_on_both: Service, how: str) -> None:
+def test_an_upload_that_is_just_being_closed_stays(
+    service_on_both: Service, how: str, sentences: Sentences
+) -> None:
     service = service_on_both
     client, db = service.client(service.key()), service.context.db
     upload_id = opened(client)
@@ -533,7 +534,7 @@ def test_an_upload_that_is_just_being_closed_stays(service_on_both: Service, how
     def take_away() -> object:
         if how == "forgotten":
             return db.writing(prune_uploads, -1.0, 10)
-        with pytest.raises(Conflict, match="is closed"):
+        with sentences.raises(Conflict):
             db.writing(parts.delete, OWNER, upload_id)
         return 0
 

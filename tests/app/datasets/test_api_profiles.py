@@ -61,10 +61,10 @@ def test_the_profile(service: Service, client: httpx.Client) -> None:
     assert profile["duplicates"]["rows_of_both_classes"] == 0
     assert (profile["profiled_rows"], profile["duplicates"]["estimated"]) == (ROWS, False)
     stranger = service.client(service.key(STRANGER))
-    refused(stranger.get(f"{answer.headers['Location']}/profile"), 404, "not_found", "no dataset")
+    refused(stranger.get(f"{answer.headers['Location']}/profile"), 404, "not_found")
     client.delete(answer.headers["Location"])
     gone = client.get(f"{answer.headers['Location']}/profile")
-    refused(gone, 404, "not_found", "no dataset")
+    refused(gone, 404, "not_found")
 
 
 AT_RANDOM = {"method": "holdout", "time_column": None}
@@ -85,9 +85,7 @@ def test_a_model_takes_dates(service: Service, client: httpx.Client) -> None:
     answer = client.post(address, json={"rows": rows_sent})
     assert answer.json()["scores"] == [early, late]
     wrong = client.get(address, params={"when": "soon", "x": 1})
-    refused(
-        wrong, 422, "invalid_feature_value", "'when' must be a date, such as 2026-01-31", "'soon'"
-    )
+    refused(wrong, 422, "invalid_feature_value", "'when'", "'soon'")
 
 
 def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
@@ -135,13 +133,13 @@ def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
     answer = client.post(address, content=line, headers=ndjson)
     assert answer.json()["scores"] == [score(betrag="1.234", am="3.11.2026")]
     assert answer.json()["scores"] == [score(betrag="1234", am="3.11.2026")]
-    rule = "'betrag' must be a finite number, such as 1.234,5"
+    rule = ("'betrag'", "1.234,5", "'1.23'")
     wrong = client.get(address, params={"betrag": "1.23", "am": "3/11/2026"})
-    refused(wrong, 422, "invalid_feature_value", rule, "'1.23'")
+    refused(wrong, 422, "invalid_feature_value", *rule)
     wrong = client.post(address, content="betrag;am\n1.23;3/11/2026\n", headers=CSV)
-    refused(wrong, 422, "invalid_table", rule, "'1.23'")
+    refused(wrong, 422, "invalid_table", *rule)
     wrong = client.post(address, content=table, headers=CSV, params={"thousands": "comma"})
-    refused(wrong, 422, "invalid", "thousands=comma requires decimal=point")
+    refused(wrong, 422, "invalid", "thousands=comma", "decimal=point")
 
 
 def test_dialects_that_are_not_known(client: httpx.Client, sentences: Sentences) -> None:
@@ -184,9 +182,9 @@ def test_the_profile_as_a_page(service: Service, client: httpx.Client) -> None:
         assert outside not in page.text.replace("http://www.w3.org/2000/svg", "")
     written = client.get(address, params={"format": "markdown"}).text
     for told in (page.text, written):
-        assert "the same value in all rows, or no values: same." in told
+        assert ": same." in told
         assert "name: ignored, because" in told
-        assert "in most rows: few." in told
+        assert ": few." in told
         assert "2026-01-01, 2026-01-1" in told  # a date is told as one
     assert r"b\|c" in written
     assert "▁" in written or "█" in written
@@ -196,7 +194,9 @@ def test_the_profile_as_a_page(service: Service, client: httpx.Client) -> None:
         problem,
         406,
         "not_acceptable",
-        "must allow one of application/json, text/markdown, text/html",
+        "application/json",
+        "text/markdown",
+        "text/html",
     )
     refused(client.get(address, params={"format": "pdf"}), 422, "invalid", "format")
 

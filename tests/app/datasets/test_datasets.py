@@ -18,6 +18,7 @@ from app.ingest.formats import ARROW, ARROW_FILE, PARQUET
 from app.platform.errors import Conflict, Invalid, NotFound, UnsupportedMedia
 from app.platform.tables import Dataset, Job
 from tests.app.workbench import OWNER, Workbench, on_both
+from tests.raising import raises
 from tests.sentences import Sentences
 
 SMALL = "age,left\n" + "1,yes\n2,no\n,no\n" * 5
@@ -121,7 +122,7 @@ def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:
     dataset, judge = (bench.ready(SMALL, label="left", positive="yes") for _ in range(2))
     job = bench.submit(dataset, validation={"method": "dataset", "dataset_id": judge.id})
     for used in (dataset, judge):
-        with pytest.raises(Conflict, match=job.id):
+        with raises(Conflict, job.id):
             bench.db.writing(datasets.delete, OWNER, used.id)
     bench.work()
     for owner, dataset_id in (("bob", dataset.id), (OWNER, "ds_x")):
@@ -154,11 +155,11 @@ def test_checking_takes_no_more_memory_than_a_small_table_may(
             if is_small:
                 assert check(Format(content_type, None))["rows"] == 60
                 continue
-            with pytest.raises(Invalid, match=r"after decompression|rows"):
+            with pytest.raises(Invalid):
                 check(Format(content_type, None))
     upload.write_bytes(gzip.compress(b"age,left\n" + b"1,yes\n" * (1 << 18)))
-    with pytest.raises(Invalid, match=r"after decompression|rows"):
+    with raises(Invalid, "RANKWRIGHT_MAX_SCORE_BYTES"):
         check(Format("text/csv", "gzip"))
-    with pytest.raises(UnsupportedMedia, match="only by a worker"):
+    with raises(UnsupportedMedia, PARQUET):
         check(Format(PARQUET, None))
     assert list((bench.blobs.root / "staging").iterdir()) == []

@@ -7,7 +7,6 @@ import io
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from app.datasets import service as datasets
 from app.platform.errors import Invalid
@@ -24,6 +23,7 @@ from tests.app.version_steps import (
     make,
 )
 from tests.app.workbench import OWNER, Workbench, on_both
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -185,7 +185,7 @@ def test_how_a_csv_is_written_is_inherited_and_may_be_said_anew(bench: Workbench
     assert [row["t"] for row in data(bench, third)] == ["é", "b", "é", "é"]
     fourth = made(bench, third.id, as_parquet(x=[5.5], t=["é"], y=["n"]), content_type=PARQUET)
     assert (fourth.rows, fourth.dialect) == (5, None)
-    with pytest.raises(Invalid, match="only for text/csv"):
+    with raises(Invalid, "decimal", PARQUET):
         make(bench, fourth.id, b"PAR1", content_type=PARQUET, decimal="comma")
 
 
@@ -207,5 +207,5 @@ def test_how_numbers_and_dates_are_written_is_inherited(bench: Workbench) -> Non
     ]
     assert (third.dialect["decimal"], "thousands" in third.dialect) == ("point", False)
     assert fourth.dialect == {"dates": "day_first"}
-    with pytest.raises(Invalid, match="thousands=comma requires decimal=point"):
+    with raises(Invalid, "thousands=comma", "decimal=point"):
         make(bench, second.id, "x;t;y\n", mode="replace", thousands="comma")

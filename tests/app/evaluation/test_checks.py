@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.app.live_service import NAMES, Service, table
 from tests.long_form import long_form
+from tests.sentences import Sentences
 
 CHECKS = ("ranks", "beats_baselines", "probabilities", "stable", "groups")
 
@@ -144,7 +145,7 @@ def test_a_level_that_moves_from_one_window_to_the_next_is_found(
 
 
 def test_older_rows_do_not_show_that_a_model_is_stable(
-    service: Service, client: httpx.Client
+    service: Service, client: httpx.Client, sentences: Sentences
 ) -> None:
     validation = {"method": "holdout", "time_column": "day"}
     dataset_id = service.upload(client, by_time(2_000, 1, drift=0.0))
@@ -163,7 +164,7 @@ def test_older_rows_do_not_show_that_a_model_is_stable(
     older = by_time(2_000, 2, drift=0.0)
     first = evaluated(service, client, model, older)
     (warning,) = client.get(f"/v1/evaluations/{first}").json()["warnings"]
-    assert "no row is later" in warning
+    sentences(warning)
     assert checks(client, model)["stable"]["evaluation_id"] is None
     assert last_checked() is None
     # Of later rows, without a relation to the label; earlier rows do not replace the result.

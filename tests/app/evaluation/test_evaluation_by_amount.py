@@ -280,7 +280,7 @@ def test_amounts_are_for_keys_that_may_read(ask: Callable[..., Any]) -> None:
     for several in (False, True):
         for at in ("", "/validate"):
             answer = ask(body | {"several": several}, ["train"], at)
-            refused(answer, 403, "forbidden", "amount returns values of the dataset's columns")
+            refused(answer, 403, "forbidden", "amount", "'read'")
         known = body | {"several": several}
         assert ask(known, ["train", "read"], "/validate").status_code == 200
     fixed = {"costs": {"review": 1, "benefit": {"fixed": 3}}}

@@ -154,7 +154,7 @@ def test_decisions_are_stored_as_the_alias_would_have_made_them(
     assert uploads(live) == 0
 
 
-def test_decisions_that_are_sent_again_are_skipped(live: Service) -> None:
+def test_decisions_that_are_sent_again_are_skipped(live: Service, sentences: Sentences) -> None:
     client = live.client(live.key())
     done(live, client, as_csv(table(3)))
     before = stored(live)
@@ -165,9 +165,7 @@ def test_decisions_that_are_sent_again_are_skipped(live: Service) -> None:
     assert after[:3] == before
     events = client.get(f"/v1/jobs/{job['id']}/events").json()["data"]
     (text,) = [each["data"]["text"] for each in events if each["type"] == "message"]
-    assert text == (
-        "2 decisions from 2025-03-04T12:00:00Z to 2025-03-05T12:00:00Z stored; 3 were stored already"
-    )
+    sentences(text)
     key = {"Idempotency-Key": "k1"}
     again = done(live, client, as_csv(table(5)), headers=key)
     assert again["state"] == "succeeded"

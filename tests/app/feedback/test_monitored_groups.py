@@ -20,6 +20,7 @@ from tests.app.score_formats import FEATURES, answering, bodies
 from tests.app.score_formats import draw as draw_rows
 from tests.app.score_formats import headers as headers_of
 from tests.app.workbench import OWNER, Workbench
+from tests.raising import mentions
 
 GROUPS = {"columns": {"sex": ["m", "f", "x"]}, "favourable": "not_flagged"}
 MONITOR = {"period": "week", "alpha": 0.05, "tolerance": {}, "protected": GROUPS}
@@ -225,7 +226,7 @@ def test_other_references_do_not_take_protected_columns(
     rows = {"rows": [ROW | {"sex": "male"}]}
     for path in ("/v1/models/churn:1/score", f"{UNDER}/explain"):
         error = refused(client.post(path, json=rows), 422, "unknown_feature")
-        assert "the model has age" in error["errors"][0]["detail"]
+        assert mentions(error["errors"][0]["detail"], "age")
     assert client.post(f"{UNDER}/rank", json=rows).status_code == 200
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.long_form import LONG_FORM
+from tests.raising import mentions
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
@@ -39,7 +40,7 @@ def test_scores_of_another_shape(client: httpx.Client, model_id: str, body: str)
             content=body,
             headers={"Content-Type": "application/json"},
         )
-        refused(answer, 422, "invalid", "the body must be")
+        refused(answer, 422, "invalid")
 
 
 @pytest.mark.parametrize(
@@ -126,13 +127,13 @@ def test_parameters_that_a_route_does_not_know(
                     continue
                 answer = client.request(method, address, params={given: "1"})
                 if f"{method} {path}" in uploads:  # which have the same fields in a form
-                    refused(answer, 422, "invalid", f"{given} is not a known field")
+                    refused(answer, 422, "invalid", given)
                 else:
                     refused(
                         answer,
                         422,
                         "unknown_parameter",
-                        f"{given!r} is not a parameter of this route",
+                        repr(given),
                     )
                 (error,) = answer.json()["errors"]
                 assert error["parameter"] == given
@@ -140,27 +141,25 @@ def test_parameters_that_a_route_does_not_know(
                     assert "did you mean " in error["detail"]
                 elif known:
                     assert all(name in error["detail"] for name in known)
-                else:
-                    assert "this route has none" in error["detail"]
             if LONG_FORM:
                 assert small.client().request(method, f"{address}?x=1").status_code == 401
     assert asked > 60
     answer = client.get("/v1/jobs?limt=3&" + "&".join(f"k{i}=1" for i in range(5000)))
-    assert "did you mean limit?" in answer.json()["errors"][0]["detail"]
+    assert mentions(answer.json()["errors"][0]["detail"], "limit")
     assert len(answer.json()["errors"]) == 20
     answer = client.post("/v1/batch-scores/validate?keep=a", json={})
     refused(
         answer,
         422,
         "unknown_parameter",
-        "'keep' is not a parameter of this route: this route has none",
+        "'keep'",
     )
 
 
 def test_a_parameter_that_is_no_list_is_given_once(client: httpx.Client) -> None:
     for address in ("/v1/models/any/artifact?format=sql&format=onnx", "/v1/jobs?limit=1&limit=2"):
         answer = client.get(address)
-        refused(answer, 422, "invalid", "must be given once")
+        refused(answer, 422, "invalid")
         assert answer.json()["errors"][0]["parameter"] in address
     assert client.get("/v1/jobs?tag=a&tag=b").status_code == 200
 
@@ -176,7 +175,7 @@ def test_filters_that_nothing_can_meet(client: httpx.Client, parameter: str) -> 
         assert client.get("/v1/jobs", params={parameter: value}).status_code == 200
     for value in ("nonsense", "train_part", "TRAIN", "", "é", "waiting"):
         answer = client.get("/v1/jobs", params={parameter: value})
-        refused(answer, 422, "invalid", f"{parameter} must be one of {', '.join(offered)}, got")
+        refused(answer, 422, "invalid", parameter, *offered)
         assert answer.json()["errors"][0]["parameter"] == parameter
 
 
@@ -250,7 +249,8 @@ def test_methods(client: httpx.Client) -> None:
         answer,
         405,
         "method_not_allowed",
-        "PUT is not allowed here; allowed are GET, POST",
+        "PUT",
+        "GET, POST",
     )
     assert answer.headers["Allow"] == "GET, POST"
     refused(client.patch("/v1/models/churn/score"), 405, "method_not_allowed")
@@ -276,7 +276,6 @@ def test_a_model_is_deleted_by_id_only(client: httpx.Client) -> None:
         client.delete("/v1/models/churn"),
         422,
         "invalid",
-        "to delete a model, use its id",
         "'churn'",
     )
 

@@ -138,7 +138,7 @@ def test_the_key_is_checked_before_the_body_is_read(service: Service) -> None:
         connection.close()
 
 
-def test_while_the_database_is_away(tmp_path: Path) -> None:
+def test_while_the_database_is_away(tmp_path: Path, sentences: Sentences) -> None:
     url = f"postgresql:///x?host={tmp_path}"
     with running(Settings(state_dir=tmp_path, database_url=SecretStr(url))) as service:
         client = service.client("rw_anything")
@@ -151,7 +151,8 @@ def test_while_the_database_is_away(tmp_path: Path) -> None:
         assert ready.status_code == 503
         parts = ready.json()["parts"]
         for name in ("database", "worker"):
-            assert parts[name] == {"ok": False, "detail": "the database is unavailable"}
+            assert parts[name]["ok"] is False
+            sentences(parts[name]["detail"])
 
 
 def test_the_log_of_requests(
@@ -303,7 +304,7 @@ def test_no_request_fails_because_it_cannot_be_logged(
 
 def test_no_path_ends_in_a_line(client: httpx.Client) -> None:
     for path in ("/v1/jobs%0A", "/v1/models/m/score%0A?age=1"):
-        refused(client.get(path), 400, "malformed", "line feed")
+        refused(client.get(path), 400, "malformed")
 
 
 def test_an_address_is_believed_of_trusted_proxies_alone(

@@ -215,7 +215,7 @@ def test_more_fields_than_there_are(client: httpx.Client, dataset_id: str, model
     for path, body in sound.items():
         for field in ("owner", "id", "state", "created_at", "__proto__", "__class__"):
             answer = client.post(f"{path}/validate", json=body | {field: STRANGER})
-            refused(answer, 422, "invalid", f"{field} is not a known field")
+            refused(answer, 422, "invalid", field)
 
 
 def test_what_others_were_given(small: Service, client: httpx.Client, dataset_id: str) -> None:

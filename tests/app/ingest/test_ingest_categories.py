@@ -23,6 +23,7 @@ from app.ingest.errors import BadTable
 from app.ingest.profile import from_json
 from tests.app.uploads import ARROW, PARQUET, Ready, halves, read
 from tests.long_form import long_form, rest
+from tests.raising import raises
 from tests.sentences import Sentences
 
 Read = Callable[..., Ready]
@@ -328,7 +329,7 @@ def test_long_values_of_a_dictionary_are_not_written_out(tmp_path: Path) -> None
     )
     labels = pa.array(np.arange(20_000) % 2)
     body = halves(pa.table({"n": labels, "a": array, "y": labels}), ARROW)
-    with pytest.raises(BadTable, match="at most 255 characters"):
+    with raises(BadTable, 255):
         read(tmp_path, body, ARROW, strict=True)
     assert set(read(tmp_path, body, ARROW).columns["a"]) == {None}
 

@@ -24,6 +24,7 @@ from app.ingest.readers import open_source
 from app.platform.blobs import stamp_of
 from tests.app.uploads import LIMITS
 from tests.long_form import one_in, rest
+from tests.raising import raises
 from tests.sentences import Sentences
 
 UNSAID = "label positive labels item weight group query categorical numeric drop protected missing dialect"
@@ -254,7 +255,7 @@ def test_a_column_without_a_value_is_of_any_type(
     wanted = whole(tmp_path / "one", one, PARQUET, **given)
     several, _ = in_parts(tmp_path / "several", bodies, PARQUET, **given)
     assert several == wanted
-    with pytest.raises(BadTable, match=r"'gone' is string here"):
+    with raises(BadTable, "'gone'", "string", "int64"):
         in_parts(tmp_path / "kept", bodies, PARQUET, label="left")
 
 
@@ -297,7 +298,7 @@ def test_other_kinds(
     said = "row 3 of part 2: item 'a' is already in row 1 of part 1"
     assert (said if kind == "preferences" else "a grade must be") in error["detail"]
     assert error["part"] == 2
-    with pytest.raises(BadTable, match="at most 3 rows"):
+    with raises(BadTable, 3, 4):
         in_parts(tmp_path / "many", bodies, **given, limits={"rows": 3})
 
 
@@ -343,14 +344,14 @@ def test_parts_of_ndjson_are_not_read_by_the_plan(
     one = whole(tmp_path / "one", b"".join(bodies), kind, label="left")
     several, _ = in_parts(tmp_path / "several", bodies, kind, label="left")
     assert several == one
-    for name, other, said in (
-        ("less", b'{"x": 1}\n', "part 2: .*it lacks 'left'"),
-        ("more", b'{"x": 1, "left": "n", "z": 2}\n', "part 2: .*it also has 'z'"),
-        ("turned", b'{"left": "n", "x": 1}\n', "part 2: .*its column 1 is 'left'"),
+    for name, other, *named in (
+        ("less", b'{"x": 1}\n', "'left'"),
+        ("more", b'{"x": 1, "left": "n", "z": 2}\n', "'z'"),
+        ("turned", b'{"left": "n", "x": 1}\n', "column 1", "'left'", "'x'"),
     ):
-        with pytest.raises(BadTable, match=said):
+        with raises(BadTable, "part 2", *named):
             in_parts(tmp_path / name, [bodies[0], other], kind, label="left")
-        with pytest.raises(BadTable, match=said):  # the first has one class
+        with raises(BadTable, "part 2", *named):  # the first has one class
             in_parts(tmp_path / f"{name} first", [rows[0].encode(), other], kind, label="left")
     opened: list[str] = []
 
@@ -381,7 +382,7 @@ def test_parts_that_are_compressed_as_a_whole(tmp_path: Path, sentences: Sentenc
     with sentences.raises(BadTable):
         in_parts(tmp_path / "other", bodies, PARQUET, label="left")
     bodies[2] = bodies[2][:-9]
-    with pytest.raises(BadTable, match="part 3: "):
+    with raises(BadTable, "part 3"):
         in_parts(tmp_path / "cut", bodies, PARQUET, label="left")
     assert not [*tmp_path.rglob("plain-*")]
 
@@ -457,15 +458,15 @@ def test_parts_are_added_to_a_table_as_one_file_would_be(
     assert made["rows"] == 400
 
 
-def test_a_part_that_cannot_be_added_is_named(tmp_path: Path) -> None:
+def test_a_part_that_cannot_be_added_is_named(tmp_path: Path, sentences: Sentences) -> None:
     rows = [f"{i},{'yes' if i % 3 else 'no'}" for i in range(60)]
     found, *_ = whole(tmp_path / "first", as_csv("x,left", rows), label="left")
     parent = parent_of(tmp_path / "first", found)
-    for name, (body, said) in {
-        "lacks": (b"x,z\n1,yes\n", "part 2: column 'left': the column is missing"),
-        "third": (b"x,left\n1,maybe\n", "part 2, line 2, column 'left': 'maybe' is a third value"),
-        "empty": (b"x,left\n", "part 2: the table has a header but no rows"),
+    for name, body in {
+        "lacks": b"x,z\n1,yes\n",
+        "third": b"x,left\n1,maybe\n",
+        "empty": b"x,left\n",
     }.items():
         bodies = [as_csv("left,x", ["no,3"]), body]
-        with pytest.raises(BadTable, match=said):
+        with sentences.raises(BadTable):
             in_parts(tmp_path / name, bodies, label="left", parent=parent, strict=True)

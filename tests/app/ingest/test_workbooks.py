@@ -22,6 +22,7 @@ from app.ingest.formats import ARROW, ARROW_FILE, CSV, JSON_ARRAY, NDJSON, PARQU
 from app.ingest.readers import bounded, open_source
 from app.ingest.rows import Source
 from app.ingest.value_columns import MissingTokens
+from tests.raising import raises, warns
 from tests.sentences import Sentences
 
 LIMITS = {"rows": 1000, "columns": 20, "bytes": 1 << 22}
@@ -202,7 +203,7 @@ def test_a_formula_without_a_result_is_not_empty(
 
 def test_lines_of_a_sheet_s_errors_are_its_rows(tmp_path: Path) -> None:
     path = book(tmp_path / "table.xlsx", ROWS, ["number", "number", *TEXTS[2:]])
-    with pytest.raises(BadTable, match="must differ") as caught:
+    with raises(BadTable, "'number'") as caught:
         read(path)
     assert caught.value.errors[0]["line"] == 2
 
@@ -238,18 +239,18 @@ def test_a_small_workbook_takes_no_more_than_it_may(
     assert caught.value.code == code
 
 
-def test_what_is_no_workbook_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_workbook_is_refused(tmp_path: Path, sentences: Sentences) -> None:
     path = tmp_path / "bad.xlsx"
     doctype = f'<!DOCTYPE a [<!ENTITY b "c">]><worksheet {MAIN}/>'
-    for parts, said in (
-        ({"xl/worksheets/sheet1.xml": doctype}, "DTD"),
-        ({"xl/worksheets/sheet1.xml": "<worksheet"}, "damaged"),
-        ({"xl/worksheets/sheet1.xml": f"<worksheet {MAIN}/>"}, "no cell has a value"),
-        ({"xl/workbook.xml": f"<workbook {MAIN}/>"}, "no visible sheet"),
-        ({"xl/workbook.xml": "no XML"}, "damaged"),
+    for parts, *named in (
+        ({"xl/worksheets/sheet1.xml": doctype}, "'rows'", "DTD"),
+        ({"xl/worksheets/sheet1.xml": "<worksheet"}, "'rows'", "XML"),
+        ({"xl/worksheets/sheet1.xml": f"<worksheet {MAIN}/>"}, "'rows'"),
+        ({"xl/workbook.xml": f"<workbook {MAIN}/>"},),
+        ({"xl/workbook.xml": "no XML"}, "XML"),
     ):
         book(path, ROWS, TEXTS, **parts)
-        with pytest.raises(BadTable, match=said):
+        with raises(BadTable, *named):
             read(path)
     whole, intact = book(path, ROWS, TEXTS).read_bytes(), read(path)[1]
     for cut in range(40, len(whole), len(whole) // 40):
@@ -260,9 +261,9 @@ def test_what_is_no_workbook_is_refused(tmp_path: Path) -> None:
             continue
         assert rows == intact  # the damage is in a part that is not read
     book(path, ROWS, TEXTS)
-    with zipfile.ZipFile(path, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
+    with zipfile.ZipFile(path, "a") as file, warns(UserWarning, "'xl/styles.xml'"):
         file.writestr("xl/styles.xml", PARTS["xl/styles.xml"])
-    with pytest.raises(BadTable, match="twice"):
+    with sentences.raises(BadTable):
         read(path)
 
 
@@ -330,7 +331,7 @@ def test_a_workbook_of_many_sheets_costs_one(tmp_path: Path) -> None:
     many: dict[str, Cells | None] = {"loans": LOANS, "large": [["x", "y"], *([[1, 2]] * 600)]}
     path = sheets(tmp_path / "t.xlsx", many)
     assert len(read_sheet(path, cells=50)[1]) == 2
-    with pytest.raises(BadTable, match="at most 50 cells") as caught:
+    with raises(BadTable, 50, 1202) as caught:
         read_sheet(path, "large", cells=50)
     assert (caught.value.code, caught.value.errors[0]["sheet"]) == ("too_large", "large")
 
@@ -378,7 +379,7 @@ def test_a_title_above_the_header_is_refused(tmp_path: Path, rows: Cells, is_tit
     if not is_title:
         read_sheet(path)
         return
-    with pytest.raises(BadTable, match="must be the header"):
+    with raises(BadTable, "row", "'title'"):
         read_sheet(path)
 
 
@@ -407,7 +408,9 @@ def test_errors_in_a_sheet_name_its_cells(tmp_path: Path) -> None:
     ]
 
 
-def test_a_workbook_that_lies_about_its_parts_is_measured(tmp_path: Path) -> None:
+def test_a_workbook_that_lies_about_its_parts_is_measured(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     path = tmp_path / "t.xlsx"
     intact = read(book(path, ROWS, TEXTS))[1]
     large = (
@@ -425,7 +428,7 @@ def test_a_workbook_that_lies_about_its_parts_is_measured(tmp_path: Path) -> Non
                 assert read(path)[1] == intact
     links = f'<Relationships xmlns="{PACKAGE}/relationships">{link.format(OFFICE, "none.xml")}</Relationships>'
     book(path, ROWS, TEXTS, **{"xl/_rels/workbook.xml.rels": links})
-    with pytest.raises(BadTable, match="damaged"):
+    with sentences.raises(BadTable):
         read(path)
 
 
@@ -487,31 +490,31 @@ def test_an_archive_of_one_table_is_read_as_the_table(tmp_path: Path) -> None:
     assert (found, len(rows)) == ((XLSX, "zip"), 2)
 
 
-def test_an_archive_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "table.zip"
 
-    def refused(said: str) -> None:
-        with pytest.raises(BadTable, match=said):
+    def refused(*named: object) -> None:
+        with raises(BadTable, *named):
             read(path)
 
     zipped(path, ("a.csv", TABLE), ("b.csv", TABLE))
-    refused("exactly one table, got 2 files")
+    refused("ZIP", 2)
     zipped(path, ("folder/", b""))
-    refused("got 0 files")
+    refused("ZIP", 0)
     zipped(path, ("a.csv", TABLE), method=zipfile.ZIP_LZMA)
-    refused("stored or deflated")
+    refused("'a.csv'", zipfile.ZIP_LZMA)
     zipped(path, ("a.csv", b"number\n" + b"1\n" * (LIMITS["bytes"] // 2)))
-    refused("at most 4194304 bytes")
+    refused(LIMITS["bytes"])
     whole = bytearray(zipped(path, ("a.csv", TABLE)).read_bytes())
     for flags in (6, whole.index(b"PK\x01\x02") + 8):
         whole[flags] |= 1
     path.write_bytes(whole)
-    refused("encrypted")
+    refused("'a.csv'")
     path.write_bytes(zipped(path, ("a.csv", TABLE)).read_bytes()[:-30])
-    refused("damaged")
+    refused("ZIP")
     monkeypatch.setattr(archives, "MAX_DIRECTORY_BYTES", 1000)
     zipped(path, *((f"{i}.csv", b"") for i in range(50)))
-    refused("at most 1000 bytes")
+    refused("ZIP", 1000)
 
 
 def test_an_array_of_objects_is_read_as_its_lines(
