@@ -132,7 +132,7 @@ class TestFanOut:
 
 class TestJoin:
     def test_the_last_part_queues_the_parent_which_is_claimed_like_any_job(
-        self, db: Database
+        self, db: Database, sentences: Sentences
     ) -> None:
         job = divided(db)
         younger = submit(db)
@@ -143,7 +143,7 @@ class TestJoin:
             end_part(db, claim, scores="parts/ab/abcd")
         kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.attempt, kept.not_before) == ("queued", 0, 0.0)
-        assert db.reading(jobs.events, OWNER, job.id)[-1].data["reason"] == "its parts are done"
+        sentences(db.reading(jobs.events, OWNER, job.id)[-1].data["reason"])
         joined = claimed(db)
         assert (joined.job_id, joined.attempt, joined.token) == (job.id, 1, 2)
         assert db.reading(jobs.find, OWNER, job.id).started_at == started_at

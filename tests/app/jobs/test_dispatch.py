@@ -32,6 +32,7 @@ from app.platform.settings import Settings
 from app.platform.tables import Worker
 from tests.app.queue_steps import OWNER, claimed, submit
 from tests.long_form import long_form
+from tests.raising import raises
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 from tests.waiting import eventually, patience
@@ -154,7 +155,7 @@ class TestProducer:
             url = f"rediss://:secret@127.0.0.1:{port}"
             elsewhere = f"rediss://:secret@localhost:{port}/2?ssl_ca_certs={certificate}"
             for refused in (f"{url}/0", f"{url}/1?ssl_cert_reqs=required", elsewhere):
-                with pytest.raises(BrokerAway, match="CERTIFICATE_VERIFY_FAILED"):
+                with raises(BrokerAway, "CERTIFICATE_VERIFY_FAILED"):
                     Producer(refused).wake()
             assert not received
             broker.client.config_set("requirepass", "secret")
@@ -164,7 +165,7 @@ class TestProducer:
 
     def test_a_broker_that_was_never_there(self, tmp_path: Path) -> None:
         producer = Producer(f"redis+socket://{tmp_path / 'none'}")
-        with pytest.raises(BrokerAway, match="the broker is unavailable"):
+        with pytest.raises(BrokerAway):
             producer.wake()
 
     @long_form
@@ -176,10 +177,10 @@ class TestProducer:
         producer = Producer(broker.broker_url)
         producer.wake()
         broker.stop()
-        with pytest.raises(BrokerAway, match="unavailable:"):
+        with pytest.raises(BrokerAway):
             producer.wake()
         broker.start()
-        with pytest.raises(BrokerAway, match="recently unavailable"):
+        with pytest.raises(BrokerAway):
             producer.wake()
         monkeypatch.undo()
         eventually(lambda: wakes(producer))
@@ -191,7 +192,7 @@ class TestProducer:
         producer.wake()
         broker.signal(signal.SIGSTOP)
         try:
-            with pytest.raises(BrokerAway, match="Timeout"):
+            with pytest.raises(BrokerAway):
                 producer.wake()
         finally:
             broker.signal(signal.SIGCONT)
@@ -207,7 +208,7 @@ class TestProducer:
     def test_a_full_broker_is_away(self, broker: ValkeyServer) -> None:
         producer = Producer(broker.broker_url)
         broker.client.config_set("maxmemory", "1")
-        with pytest.raises(BrokerAway, match="maxmemory"):
+        with raises(BrokerAway, "maxmemory"):
             producer.wake()
 
 

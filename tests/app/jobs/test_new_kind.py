@@ -42,7 +42,7 @@ def test_a_kind_of_one_file(service: Service, echoes: httpx.Client) -> None:
     assert (done["status"], done["length"], done["job_id"]) == ("ready", 5, again)
     assert [each["id"] for each in echoes.get("/v1/echoes").json()["data"]] == [echo["id"]]
     assert echoes.delete(address).status_code == 204
-    refused(echoes.get(address), 404, "not_found", "there is no echo")
+    refused(echoes.get(address), 404, "not_found", echo["id"])
 
 
 def test_what_is_known_of_a_kind_in_advance_is_what_it_declares() -> None:

@@ -31,6 +31,7 @@ from tests.app.queue_steps import (
     submit,
 )
 from tests.long_form import LONG_FORM, long_form, rest
+from tests.raising import raises
 
 SETTINGS = Settings()
 
@@ -192,7 +193,7 @@ class TestFencing:
             lambda: db.writing(queue.retry_later, stale, "x"),
             lambda: db.writing(queue.give_back, stale),
         ):
-            with pytest.raises(LeaseLost, match=job.id):
+            with raises(LeaseLost, job.id):
                 act()
         assert seen(db, job.id) == before
         finish(db, fresh, model_id="mdl_fresh")
@@ -390,7 +391,7 @@ class TestEnds:
     def test_fail_is_for_ends_without_a_result(self, db: Database, state: JobState) -> None:
         submit(db)
         claim = claimed(db)
-        with pytest.raises(ValueError, match=f"got {state}"):
+        with raises(ValueError, state):
             db.writing(queue.fail, claim, None, state=state)
 
     def test_an_upload_that_fails_leaves_no_dataset_processing(self, db: Database) -> None:

@@ -18,13 +18,22 @@ from app.jobs.endpoints import show
 from app.jobs.kinds import Output as JobOutput
 from app.jobs.kinds import status_of
 from app.platform.errors import Conflict
-from app.platform.tables import BatchScore, Comparison, Dataset, DatasetPairs, Evaluation, Job
+from app.platform.tables import (
+    BatchScore,
+    Comparison,
+    Dataset,
+    DatasetPairs,
+    Evaluation,
+    Job,
+    JobState,
+)
 from app.scoring import batch
 from tests.app.evaluated_people import People, ask, ask_comparison, train
 from tests.app.preference_data import upload_items
 from tests.app.queue_steps import at_once
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
 from tests.long_form import long_form
+from tests.raising import raises
 
 
 class Output(NamedTuple):
@@ -105,21 +114,20 @@ def test_only_the_job_that_it_belongs_to_is_retried(bench: Workbench) -> None:
         first = output.job_id()
         second = retry(bench, first).id
 
-        def refused(job_id: str, words: str) -> None:
-            with pytest.raises(Conflict, match=words) as caught:
+        def refused(job_id: str, *named: object) -> None:
+            with raises(Conflict, *named) as caught:
                 retry(bench, job_id)
             assert caught.value.code == "job_not_retryable"
 
-        name = f"{output.name} now belongs to"
-        refused(first, f"{name} {second}, which is queued: wait for it to end, or cancel it")
+        refused(first, second, JobState.QUEUED)
         bench.db.writing(jobs.cancel, OWNER, second)
-        refused(first, f"{name} {second}, which is cancelled: retry that one")
+        refused(first, second, JobState.CANCELLED)
         third = retry(bench, second).id
         done = bench.work()
         assert (done.id, done.state) == (third, "succeeded"), done.error
         for job_id in (first, second):
-            refused(job_id, f"{name} {third}, which is succeeded: it is made")
-        refused(third, f"{third} is succeeded")
+            refused(job_id, third, JobState.SUCCEEDED)
+        refused(third, third, JobState.SUCCEEDED)
         assert (output.job_id(), output.status()) == (third, "ready")
         assert show(done)["output"] == {"kind": output.kind, "id": output.row[1]}
     assert bench.db.writing(queue.claim, bench.settings, "wrk_idle") is None

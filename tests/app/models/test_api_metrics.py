@@ -97,27 +97,27 @@ def test_an_evaluation_guarantees_where_the_model_has_not_seen_the_rows(world: W
     assert cheap["cost"]["value"] < cheap["cost"]["flag_none"]
     asked = {"fpr": 0.1, "confidence": 0.9}
     answer = world.client.get(f"/v1/evaluations/{world.seen}/operating-point", params=asked)
-    refused(answer, 422, "no_guarantee", "has seen rows of its dataset")
+    refused(answer, 422, "no_guarantee", world.seen)
     answer = world.client.get("/v1/evaluations/evl_1/operating-point", params=asked)
     refused(answer, 404, "not_found")
 
 
 def test_bad_questions_of_guarantees(world: World) -> None:
-    for query, code, words in (
-        ("fpr=0.1&confidence=0", "invalid", "confidence must be greater than 0, got"),
-        ("fpr=0.1&confidence=1", "invalid", "confidence must be less than 1"),
-        ("fpr=0.1&confidence=nan", "invalid", "confidence must be"),
-        ("fpr=0.1&confidence=x", "invalid", "confidence"),
-        ("fpr=0&confidence=0.9", "invalid_parameter", "fpr must be from 1e-09"),
-        ("tpr=1&confidence=0.9", "invalid_parameter", "tpr must be from 1e-09"),
-        ("confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
-        ("fpr=0.1&tpr=0.9&confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
-        ("threshold=1&confidence=0.9", "no_guarantee", "threshold cannot be combined with"),
-        ("fpr=0.1&confidence=0.9&on=train", "no_guarantee", "on must be validation"),
-        ("fpr=0.1&confidence=0.9&prevalence=2", "invalid", "prevalence must be less than 1"),
+    for query, code, named in (
+        ("fpr=0.1&confidence=0", "invalid", ("confidence",)),
+        ("fpr=0.1&confidence=1", "invalid", ("confidence",)),
+        ("fpr=0.1&confidence=nan", "invalid", ("confidence",)),
+        ("fpr=0.1&confidence=x", "invalid", ("confidence",)),
+        ("fpr=0&confidence=0.9", "invalid_parameter", ("fpr",)),
+        ("tpr=1&confidence=0.9", "invalid_parameter", ("tpr",)),
+        ("confidence=0.9", "invalid_parameter", ("fpr", "tpr")),
+        ("fpr=0.1&tpr=0.9&confidence=0.9", "invalid_parameter", ("fpr", "tpr")),
+        ("threshold=1&confidence=0.9", "no_guarantee", ("threshold",)),
+        ("fpr=0.1&confidence=0.9&on=train", "no_guarantee", ("on",)),
+        ("fpr=0.1&confidence=0.9&prevalence=2", "invalid", ("prevalence",)),
     ):
         answer = world.client.get(f"/v1/models/{world.model}/operating-point?{query}")
-        refused(answer, 422, code, words)
+        refused(answer, 422, code, *named)
 
 
 def test_costs_alone_have_no_guarantee(world: World) -> None:
@@ -125,7 +125,7 @@ def test_costs_alone_have_no_guarantee(world: World) -> None:
     costs = "cost_false_positive=1&cost_false_negative=1&confidence=0.9"
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
         answer = world.client.get(f"/v1/{path}/operating-point?{costs}")
-        problem = refused(answer, 422, "invalid_parameter", "confidence guarantees fpr or tpr")
+        problem = refused(answer, 422, "invalid_parameter", "confidence")
         assert [error["parameter"] for error in problem["errors"]] == ["confidence"]
         assert world.client.get(f"/v1/{path}/operating-point?{costs}&fpr=0.3").status_code == 200
     grouped = f"/v1/evaluations/{world.evaluation}/operating-point?{costs}&fpr=0.3&by_group=each"
@@ -134,9 +134,7 @@ def test_costs_alone_have_no_guarantee(world: World) -> None:
 
 def test_cross_validated_scores_guarantee_nothing(world: World) -> None:
     answer = world.client.get(f"/v1/models/{world.folded}/operating-point?fpr=0.1&confidence=0.9")
-    refused(
-        answer, 422, "no_guarantee", "cross-validated", "the operating point of that evaluation"
-    )
+    refused(answer, 422, "no_guarantee", "cross-validated")
 
 
 NAMES = ["average_precision", "precision@20", "precision@10%", "ndcg@20", "two_way:0.3,0.4"]
@@ -320,48 +318,48 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
 def test_bad_questions_of_lists(world: World) -> None:
     twice = "metric-estimates?metric=auc&metric=empirical:0,1&definition=empirical"
     many = [f"ndcg@{k}" for k in range(1, 22)]
-    for query, code, words in (
-        ("curves/roc", "invalid", "kind"),
-        ("curves/gains?max_points=1", "invalid", "max_points must be greater than or equal to 2"),
-        ("curves/gains?max_points=1e9", "invalid", "max_points"),
-        ("curves/gains?max_points=100001", "invalid", "less than or equal to 100000"),
-        ("curves/gains?prevalence=0", "invalid", "prevalence must be greater than or equal to"),
-        ("curves/gains?prevalence=1", "invalid", "prevalence must be less than or equal to"),
-        ("curves/gains?prevalence=nan", "invalid", "prevalence"),
-        ("curves/cost?prevalence=0.1", "invalid_parameter", "part of the weight of a cost curve"),
-        ("curves/histogram?prevalence=0.1", "invalid_parameter", "omit prevalence, got 0.1"),
-        ("curves/histogram?max_points=1", "invalid", "max_points must be greater than or equal"),
-        ("curves/gains?format=xml", "invalid", "format"),
-        ("metric-estimates", "invalid", "metric is required"),
-        ("metric-estimates?metric=", "invalid_parameter", "a metric must be auc, pauc:FPR_MIN"),
-        ("metric-estimates?metric=area", "invalid_parameter", "got 'area'"),
-        ("metric-estimates?metric=precision@1e9", "invalid_parameter", "got 'precision@1e9'"),
-        ("metric-estimates?metric=precision@100000", "invalid_parameter", "at most the"),
-        ("metric-estimates?metric=two_way:0,0.5", "invalid_parameter", "fpr_max must be greater"),
-        ("metric-estimates?metric=auc&metric=auc", "invalid_parameter", "auc occurs twice"),
-        ("metric-estimates?metric=auc&definition=strict", "invalid", "definition"),
-        (twice, "invalid_parameter", "empirical:0,1 occurs twice"),
-        ("metric-estimates?metric=empirical:0.2,0.1", "invalid_parameter", "must be greater"),
-        ("metric-estimates?metric=" + "&metric=".join(many), "invalid", "metric"),
-        ("metric-estimates?metric=auc&on=moon", "invalid", "on"),
-        ("metric-estimates?metric=auc&fixed_prevalence=0.1", "invalid", "fixed_prevalence"),
-        ("gains?share=0", "invalid", "must be greater than or equal to 0.000000001"),
-        ("gains?share=1.1", "invalid", "must be less than or equal to 1"),
-        ("gains?share=nan", "invalid", "share"),
-        ("gains?count=5&count=0", "invalid", "count[1] must be greater than or equal to 1"),
-        ("gains?count=1.5", "invalid", "count[0] must be a whole number"),
-        ("gains?count=100000", "invalid_parameter", "count must be at most the"),
-        ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts refer to these rows"),
-        ("gains?share=5e-324", "invalid", "greater than or equal to 0.000000001"),
-        ("gains?prevalence=1e-320", "invalid", "greater than or equal to 0.000000001"),
-        ("gains?prevalence=0,5", "invalid", "got '0,5'. Write 0.5, with a decimal point"),
-        ("gains?prevalence=1e-200&share=0.1", "invalid", "prevalence must be greater"),
-        ("gains?prevalence=1", "invalid", "prevalence must be less than or equal to 0.999999999"),
+    for query, code, named in (
+        ("curves/roc", "invalid", ("kind",)),
+        ("curves/gains?max_points=1", "invalid", ("max_points", 2)),
+        ("curves/gains?max_points=1e9", "invalid", ("max_points",)),
+        ("curves/gains?max_points=100001", "invalid", ("max_points", 100_000)),
+        ("curves/gains?prevalence=0", "invalid", ("prevalence",)),
+        ("curves/gains?prevalence=1", "invalid", ("prevalence",)),
+        ("curves/gains?prevalence=nan", "invalid", ("prevalence",)),
+        ("curves/cost?prevalence=0.1", "invalid_parameter", ("cost",)),
+        ("curves/histogram?prevalence=0.1", "invalid_parameter", ("prevalence", 0.1)),
+        ("curves/histogram?max_points=1", "invalid", ("max_points",)),
+        ("curves/gains?format=xml", "invalid", ("format",)),
+        ("metric-estimates", "invalid", ("metric",)),
+        ("metric-estimates?metric=", "invalid_parameter", ("metric",)),
+        ("metric-estimates?metric=area", "invalid_parameter", ("'area'",)),
+        ("metric-estimates?metric=precision@1e9", "invalid_parameter", ("'precision@1e9'",)),
+        ("metric-estimates?metric=precision@100000", "invalid_parameter", ("count", 100_000)),
+        ("metric-estimates?metric=two_way:0,0.5", "invalid_parameter", ("fpr_max",)),
+        ("metric-estimates?metric=auc&metric=auc", "invalid_parameter", ("auc",)),
+        ("metric-estimates?metric=auc&definition=strict", "invalid", ("definition",)),
+        (twice, "invalid_parameter", ("empirical:0,1",)),
+        ("metric-estimates?metric=empirical:0.2,0.1", "invalid_parameter", ("fpr_max",)),
+        ("metric-estimates?metric=" + "&metric=".join(many), "invalid", ("metric",)),
+        ("metric-estimates?metric=auc&on=moon", "invalid", ("on",)),
+        ("metric-estimates?metric=auc&fixed_prevalence=0.1", "invalid", ("fixed_prevalence",)),
+        ("gains?share=0", "invalid", ("share", "0.000000001")),
+        ("gains?share=1.1", "invalid", ("share", 1)),
+        ("gains?share=nan", "invalid", ("share",)),
+        ("gains?count=5&count=0", "invalid", ("count[1]",)),
+        ("gains?count=1.5", "invalid", ("count[0]",)),
+        ("gains?count=100000", "invalid_parameter", ("count",)),
+        ("gains?count=5&prevalence=0.1", "invalid_parameter", ("prevalence",)),
+        ("gains?share=5e-324", "invalid", ("share", "0.000000001")),
+        ("gains?prevalence=1e-320", "invalid", ("prevalence", "0.000000001")),
+        ("gains?prevalence=0,5", "invalid", ("'0,5'", 0.5)),
+        ("gains?prevalence=1e-200&share=0.1", "invalid", ("prevalence",)),
+        ("gains?prevalence=1", "invalid", ("prevalence", "0.999999999")),
     ):
         for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
             if "on=" in query and path.startswith("evaluations"):
                 continue
-            refused(world.client.get(f"/v1/{path}/{query}"), 422, code, words)
+            refused(world.client.get(f"/v1/{path}/{query}"), 422, code, *named)
 
 
 def test_models_are_compared_by_metrics(world: World) -> None:
@@ -407,5 +405,5 @@ def test_rows_of_unequal_weight_are_not_counted(world: World) -> None:
     body = {"models": [world.model, world.folded], "dataset_id": weighted}
     for name in ("precision@20", "lift@2", "ndcg@5", "ndcg"):
         made = world.client.post("/v1/comparisons", json=body | {"metrics": ["auc", name]})
-        problem = refused(made, 422, "invalid_parameter", "needs rows of equal weight", name)
+        problem = refused(made, 422, "invalid_parameter", name)
         assert problem["errors"][0]["pointer"] == "/metrics/1"

@@ -19,6 +19,7 @@ from core.metrics.margins import log_pair_loss, smooth_margin
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, breast_cancer
 from tests.long_form import long_form, rest
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -166,7 +167,7 @@ def test_columns_of_0_and_1_are_weak_rankers_themselves(bench: Workbench) -> Non
         assert (found.row.weak_rankers, found.row.depends_on_data) == (4, None)
         assert found.spread.least <= found.row.best["rho"] + 1e-9
     algorithm = {"name": "rankboost", "weak_ranker": "column", "n_rounds": 5}
-    with pytest.raises(NotFound, match="has no margins"):  # of columns of other numbers
+    with raises(NotFound, "rankboost"):  # of columns of other numbers
         read(bench, bench.work_on(bench.ready(rows(60, 1)), algorithm=algorithm))
 
 

@@ -222,7 +222,7 @@ def test_what_cannot_be_asked(world: World, sentences: Sentences) -> None:
 def test_without_costs_and_for_others_there_is_nothing(world: World) -> None:
     path = "/v1/models/credit/operating-point"
     answer = world.client.get(path, params={"threshold": 0, "amount": "amount"})
-    refused(answer, 422, "invalid_parameter", "amount needs cost_false_positive")
+    refused(answer, 422, "invalid_parameter", "amount", "cost_false_positive")
     stranger = world.service.client(world.service.key(STRANGER))
     model = world.client.get("/v1/models/credit").json()["id"]
     answer = stranger.get(f"/v1/models/{model}/operating-point", params=COSTS)
@@ -233,7 +233,7 @@ def test_without_costs_and_for_others_there_is_nothing(world: World) -> None:
     world.service.work()
     path = f"/v1/evaluations/{evaluated['id']}/operating-point"
     answer = world.client.get(path, params={"threshold": 0, **COSTS})
-    refused(answer, 422, "invalid", "amount applies to the operating points of a model")
+    refused(answer, 422, "invalid", "amount")
 
 
 def test_scores_go_with_their_dataset(world: World) -> None:
@@ -244,7 +244,7 @@ def test_scores_go_with_their_dataset(world: World) -> None:
     assert world.point("gone", **COSTS)["cost"]["amount"] == "amount"
     assert client.delete(f"/v1/datasets/{dataset}").status_code == 204
     answer = client.get("/v1/models/gone/operating-point", params=COSTS)
-    refused(answer, 409, "no_held_out_scores", "train it again")
+    refused(answer, 409, "no_held_out_scores")
     assert client.delete(f"/v1/trash/{dataset}").status_code == 204
     refused(client.get("/v1/models/gone/operating-point", params=COSTS), 409, "no_held_out_scores")
     assert world.point("gone", threshold=0)["cost"] is None

@@ -19,7 +19,6 @@ import pytest
 from sqlalchemy import select
 from typer.testing import CliRunner, Result
 
-from app import __version__
 from app.cli import commands
 from app.jobs import queue
 from app.jobs.dispatcher import Reaper
@@ -35,6 +34,7 @@ from tests.app.live_service import Service, running
 from tests.app.queue_steps import add_dataset
 from tests.app.uploads import put
 from tests.long_form import long_form
+from tests.raising import raises
 from tests.sentences import Sentences
 
 ROWS = {"columns": ["age", "income", "score 1"], "data": [[0.5, -1.0, 0.25], [None, 2.0, -0.5]]}
@@ -173,22 +173,22 @@ def tampered(source: Path, folder: Path, **changes: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "named"),
     [
-        ({"format": 2}, "does not have the format 1"),
-        ({"revision": "9999"}, f"at revision 9999, which is unknown to rankwright {__version__}"),
-        ({"files": {"rankwright.db": {"bytes": 1, "sha256": "00"}}}, "must have 1 bytes"),
-        ({"files": {"../evil": {"bytes": 1, "sha256": "00"}}}, "with invalid file names"),
-        ({"files": {}}, "with invalid file names"),
-        ({"files": []}, "cannot be read"),
-        ({"colour": "red"}, "cannot be read"),
+        ({"format": 2}, 1),
+        ({"revision": "9999"}, 9999),
+        ({"files": {"rankwright.db": {"bytes": 1, "sha256": "00"}}}, "rankwright.db"),
+        ({"files": {"../evil": {"bytes": 1, "sha256": "00"}}}, "manifest.json"),
+        ({"files": {}}, "manifest.json"),
+        ({"files": []}, "manifest.json"),
+        ({"colour": "red"}, "'colour'"),
     ],
 )
 def test_a_manifest_that_lies(
-    made: tuple[Path, str, list[float], str], tmp_path: Path, changes: dict[str, Any], words: str
+    made: tuple[Path, str, list[float], str], tmp_path: Path, changes: dict[str, Any], named: object
 ) -> None:
     source = tampered(made[0], tmp_path, **changes)
-    with pytest.raises(BackupError, match=words):
+    with raises(BackupError, named):
         restore(source, Settings(state_dir=tmp_path / "restored"))
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]  # nothing half-made
 
@@ -198,11 +198,11 @@ def test_what_is_no_backup(state: Settings, tmp_path: Path, sentences: Sentences
     (tmp_path / "file.tar").write_bytes(b"this is no tar file" * 100)
     (tmp_path / "folder").mkdir()
     for source in ("file.tar", "folder"):
-        with pytest.raises(BackupError, match="is not a backup"):
+        with raises(BackupError, tmp_path / source):
             restore(tmp_path / source, Settings(state_dir=tmp_path / "restored"))
     with sentences.raises(BackupError):
         back_up(Settings(state_dir=tmp_path / "nowhere"), tmp_path / "backup")
-    with pytest.raises(BackupError, match="there is no folder"):
+    with raises(BackupError, tmp_path / "none"):
         back_up(state, tmp_path / "none" / "backup")
 
 
@@ -212,7 +212,7 @@ def test_tables_of_another_version_are_not_backed_up(tmp_path: Path) -> None:
     with closing(sqlite3.connect(settings.database_file)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '0104'")
     settings.blob_dir.mkdir()
-    with pytest.raises(BackupError, match="at revision 0104"):
+    with raises(BackupError, "0104"):
         back_up(settings, tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
 
@@ -228,7 +228,7 @@ def test_blobs_that_are_gone_are_said_to_be(
     assert len(found.missing) >= 1
     assert all(artifact.name in row for row in found.missing)
     monkeypatch.setattr(backup, "copy", lambda *_: ("0" * 64, 1))  # what is read back is wrong
-    with pytest.raises(BackupError, match="must have"):
+    with raises(BackupError, "0" * 64):
         back_up(settings, tmp_path / "wrong")
     assert not (tmp_path / "wrong").exists()
 

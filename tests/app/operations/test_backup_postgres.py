@@ -43,6 +43,8 @@ from tests.buckets import BucketServer
 from tests.identity_provider import IdentityProvider, free_port
 from tests.identity_provider import running as running_provider
 from tests.long_form import long_form, rest
+from tests.raising import raises
+from tests.sentences import Sentences
 from tests.servers import PostgresServer
 from tests.waiting import patience
 
@@ -183,7 +185,7 @@ def test_a_restored_service_signs_in_sends_webhooks_and_refreshes_sources(
         }
         into["blob_url"] += "-again"
         bare = Settings(**into)
-        with pytest.raises(BackupError, match=made.keys[SECRETS][0]):
+        with raises(BackupError, made.keys[SECRETS][0]):
             restore(tmp_path / "backup", bare)
         restore(tmp_path / "backup", settings := Settings(**into, **files))
         with running(settings, port) as service:
@@ -205,18 +207,20 @@ def test_a_restored_service_signs_in_sends_webhooks_and_refreshes_sources(
             assert client.get(f"/v1/datasets/{again}").json()["status"] == "ready"
 
 
-def test_what_cannot_be_restored(create: Callable[[str], SecretStr], tmp_path: Path) -> None:
+def test_what_cannot_be_restored(
+    create: Callable[[str], SecretStr], tmp_path: Path, sentences: Sentences
+) -> None:
     source = create("refused")
     empty = Settings(state_dir=tmp_path / "state", database_url=source)
     (tmp_path / "state" / "blobs").mkdir(parents=True)
-    with pytest.raises(BackupError, match="empty"):
+    with sentences.raises(BackupError):
         back_up(empty, tmp_path / "nothing.tar")
     migrate.upgrade(source.get_secret_value())
     made = tmp_path / "made.tar"
     back_up(empty, made)
-    with pytest.raises(BackupError, match="has tables"):
+    with sentences.raises(BackupError):
         restore(made, empty)
-    with pytest.raises(BackupError, match="SQLite"):
+    with raises(BackupError, made):
         restore(made, Settings(state_dir=tmp_path / "sqlite"))
     other = create("damaged")
     damaged = tmp_path / "damaged"
@@ -226,12 +230,12 @@ def test_what_cannot_be_restored(create: Callable[[str], SecretStr], tmp_path: P
     table = next(name for name in manifest["files"] if name.startswith("database/"))
     (damaged / table).write_bytes(b"x" * manifest["files"][table]["bytes"])
     into = Settings(state_dir=tmp_path / "state2", database_url=other)
-    with pytest.raises(BackupError, match=table):
+    with raises(BackupError, table):
         restore(damaged, into)
     assert migrate.current(other.get_secret_value()) is None
     del manifest["files"][table]
     (damaged / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(BackupError, match="differ"):
+    with raises(BackupError, table.removeprefix("database/").partition(".")[0]):
         restore(damaged, into)
 
 

@@ -33,6 +33,7 @@ from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, sub
 from tests.app.uploads import put
 from tests.identity_provider import ec_key, free_port, odd_provider
 from tests.otlp import receiver
+from tests.raising import mentions
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 
@@ -116,7 +117,7 @@ def test_without_the_key_of_the_audit_log_it_says_whether_the_log_is_sealed(
     assert doctor.finds(well)["audit log"][1].startswith("not sealed")
     add(db, 1)
     Sealer(db, FolderStore(well.blob_dir), audit_keys.read_keys(elsewhere)).seal()
-    assert doctor.finds(well)["audit log"][1].startswith("sealed, but not verified")
+    assert not doctor.finds(well)["audit log"][1].startswith("not sealed")
 
 
 def test_blobs(well: Settings, db: Database, doctor: Doctor, sentences: Sentences) -> None:
@@ -234,7 +235,6 @@ def test_kernels_that_cannot_be_kept(
     in_the_way.write_text("a file, no folder")
     level, detail = doctor.finds(well)["kernels"]
     assert level == Level.WARN
-    assert "compiled at each start" in detail
     assert "/dev/null/kernels" in detail
     in_the_way.unlink()
     assert doctor.finds(well) == {}
@@ -348,7 +348,7 @@ class TestOnSqlite:
         well.state_dir.chmod(0o700)
         (well.state_dir / "api-key").chmod(0o600)
         (well.state_dir / "api-key").write_text("rw_another")
-        assert "but the key in" in doctor.finds(well)["keys"][1]
+        assert str(well.state_dir / "api-key") in doctor.finds(well)["keys"][1]
         with db.write() as session:
             session.execute(text("DELETE FROM api_keys"))
         level, detail = doctor.finds(well)["keys"]
@@ -402,15 +402,15 @@ def test_decisions_that_wait_or_were_lost(well: Settings, db: Database, doctor: 
     assert doctor.finds(well) == {}  # as it is while decisions are recorded
     then = time.time() - 3600
     os.utime(folder / "a-1.log", (then, then))
-    assert doctor.finds(well)["decisions"] == (
-        Level.WARN,
-        "1 file waits to be stored, one for 60 min",
-    )
+    level, detail = doctor.finds(well)["decisions"]
+    assert level == Level.WARN
+    assert mentions(detail, 1)
+    assert mentions(detail, "60 min")
     (folder / "a-1.log").rename(folder / "a-1.damaged")
     assert "damaged" in doctor.finds(well)["decisions"][1]
     (folder / "a-1.damaged").unlink()
     add_segment(well, db, sealed_at=time.time(), lost=7)
-    assert doctor.finds(well)["decisions"][1].startswith("7 decisions of the last 24 hours")
+    assert mentions(doctor.finds(well)["decisions"][1], 7)
     with db.write() as session:
         session.execute(update(DecisionSegment).values(sealed_at=time.time() - 3 * 86_400))
     assert "not compacted" in doctor.finds(well)["decisions"][1]

@@ -16,6 +16,7 @@ from app.platform.addresses import (
     parse_url,
 )
 from app.platform.settings import Settings
+from tests.raising import raises
 
 INTERNAL = (
     *("0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.255"),
@@ -49,9 +50,9 @@ def test_internal_addresses_are_refused(text: str) -> None:
         assert not is_allowed(address, (), scheme)
     if "%" not in text:
         host = f"[{text}]" if ":" in text else text
-        with pytest.raises(ValueError, match="internal"):
+        with raises(ValueError, repr(f"https://{host}/hook")):
             check_url(f"https://{host}/hook", (), proxied=False)
-        with pytest.raises(ValueError, match="internal"):
+        with raises(ValueError, repr(f"https://{host}/hook")):
             check_url(f"https://{host}/hook", (), proxied=True)
 
 
@@ -127,7 +128,7 @@ def test_http_is_for_allowed_networks_only() -> None:
         ("http://1.1.1.1/", "127.0.0.0/8", False),
         ("http://127.0.0.1/", "127.0.0.0/8", True),
     ):
-        with pytest.raises(ValueError, match="must"):
+        with raises(ValueError, repr(url)):
             check_url(url, parse_networks(given), proxied=proxied)
 
 
@@ -149,12 +150,12 @@ def test_urls_have_one_form() -> None:
     ["10.0.0.1/8", "10.0.0.0/33", "x", "10.0.0.0/8;1.1.1.1", "fe80::%eth0/64", "é", "1.1.1.1,a"],
 )
 def test_networks_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="networks"):
+    with raises(ValueError, repr(text.rpartition(",")[2])):
         parse_networks(text)
 
 
 def test_too_many_networks_are_refused() -> None:
-    with pytest.raises(ValueError, match="100"):
+    with raises(ValueError, 100, 101):
         parse_networks(",".join(f"10.0.{number}.0/24" for number in range(101)))
 
 

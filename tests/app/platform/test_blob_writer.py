@@ -14,6 +14,7 @@ import pytest
 
 from app.platform import blobs
 from app.platform.blobs import FolderStore, Writeback
+from tests.raising import raises
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -85,7 +86,7 @@ def test_a_piece_that_finds_no_room(tmp_path: Path) -> None:
     try:
         with store.writer("uploads") as writer:
             writer.write(bytes(2 << 20))
-            with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            with raises(OSError, errno.EFBIG):
                 writer.write(bytes(2 << 20))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

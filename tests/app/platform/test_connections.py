@@ -13,6 +13,7 @@ from app.platform import json_files
 from app.platform.connections import ConnectionsFile, read_connections
 from app.platform.json_files import BadFile
 from app.platform.settings import Settings
+from tests.raising import raises
 
 CREDENTIALS = "[default]\naws_access_key_id = a\naws_secret_access_key = b\n"
 Write = Callable[[Any], Path]
@@ -135,7 +136,7 @@ def test_a_file_that_is_no_object_of_connections_is_refused(write: Write, conten
 
 
 def test_a_process_does_not_start_with_a_wrong_file(write: Write) -> None:
-    with pytest.raises(ValueError, match="connections_file"):
+    with raises(ValueError, "connections_file", "'ftp'"):
         Settings(connections_file=write({"exports": STORE | {"driver": "ftp"}}))
     assert Settings(connections_file="").connections_file is None  # type: ignore[arg-type]  # as compose.yml passes it
 

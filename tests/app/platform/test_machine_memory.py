@@ -9,6 +9,7 @@ import pytest
 
 from app.platform import resources
 from app.platform.settings import Settings
+from tests.raising import raises
 from workers.slots import memory_per_fit
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -76,5 +77,5 @@ def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().job_memory_bytes is None
     for bad in ("0", "-1", "some"):
         monkeypatch.setenv("RANKWRIGHT_JOB_MEMORY_BYTES", bad)
-        with pytest.raises(ValueError, match=f"(?s)job_memory_bytes.*input_value='{bad}'"):
+        with raises(ValueError, "job_memory_bytes", f"input_value={bad!r}"):
             Settings()

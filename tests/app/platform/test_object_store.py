@@ -24,6 +24,7 @@ from tests import buckets
 from tests.app.queue_steps import at_once
 from tests.buckets import BucketServer
 from tests.long_form import long_form, rest
+from tests.raising import raises
 from tests.waiting import eventually, patience
 
 FAULTS = {
@@ -245,21 +246,21 @@ def test_a_bucket_that_rejects_the_service_or_does_not_exist_is_named_at_the_sta
 ) -> None:
     with (
         server.failing(buckets.status(403, 100)),
-        pytest.raises(PermissionError, match="s3://blobs/some/prefix"),
+        raises(PermissionError, "s3://blobs/some/prefix"),
     ):
         server.store(tmp_path).check_writable()
     missing = ObjectStore(
         server.bucket("missing"), tmp_path, cache_bytes=MIB, upload_bytes=MIB, patience=0.5
     )
-    with pytest.raises(PermissionError, match="s3://missing"):
+    with raises(PermissionError, "s3://missing"):
         missing.check_writable()
     unusable = Bucket("az://container")  # of no account
-    with pytest.raises(PermissionError, match="az://container"):
+    with raises(PermissionError, "az://container"):
         ObjectStore(
             unusable, tmp_path, cache_bytes=MIB, upload_bytes=MIB, patience=0.5
         ).check_writable()
     without = server.bucket()
-    with pytest.raises(PermissionError, match="no-such-file"):
+    with raises(PermissionError, tmp_path / "no-such-file"):
         ObjectStore(
             dataclasses.replace(without, ca_file=tmp_path / "no-such-file"),
             tmp_path,

@@ -10,6 +10,7 @@ from pydantic import SecretStr, ValidationError
 from sqlalchemy.engine import make_url
 
 from app.platform.settings import Settings
+from tests.raising import raises
 from tests.sentences import Sentences
 
 URL = "postgresql://rankwright:s3cret@db/rankwright"
@@ -114,7 +115,7 @@ def test_a_file_without_one_password_is_named(tmp_path: Path, content: bytes | N
     path = tmp_path / "password"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ValidationError, match=f"the file {path}") as caught:
+    with raises(ValidationError, path) as caught:
         Settings.model_validate({"broker_url": "redis://b/0", "broker_password_file": path})
     assert "s3cret" not in caught.value.errors()[0]["msg"]
 

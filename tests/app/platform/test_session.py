@@ -10,6 +10,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Executable, delete, select, text, update
@@ -29,6 +30,14 @@ from tests.long_form import long_form
 from tests.sentences import Sentences
 from tests.servers import PostgresServer
 from tests.waiting import patience
+
+READ_ONLY = {"25006", "SQLITE_READONLY"}
+
+
+def code_of(error: DBAPIError) -> str:
+    """Return the SQLSTATE of an error of PostgreSQL, or the name of one of SQLite."""
+    cause: Any = error.orig
+    return str(getattr(cause, "sqlstate", None) or cause.sqlite_errorname)
 
 
 def register(db: Database, worker_id: str) -> None:
@@ -59,8 +68,9 @@ def test_a_read_changes_nothing_and_holds_nothing(db: Database) -> None:
         text("DROP TABLE workers"),
     ]
     for statement in [*refused, *([locks] if db.dialect == "postgresql" else [])]:
-        with pytest.raises(DBAPIError, match=r"read-?only"), one.read() as session:
+        with pytest.raises(DBAPIError) as refusal, one.read() as session:
             session.execute(statement)
+        assert code_of(refusal.value) in READ_ONLY
         with one.write() as session:  # the same connection may write again
             session.scalars(locks).one().slots += 1
     with one.read() as session:
@@ -77,8 +87,9 @@ def test_work_in_a_transaction_gets_its_session_and_gives_its_answer(db: Databas
     register(db, "wrk_a")
     assert db.writing(rename, "wrk_a", host="other") == "h"
     assert db.writing(rename, "wrk_a", host="third") == "other"
-    with pytest.raises(DBAPIError, match=r"read-?only"):
+    with pytest.raises(DBAPIError) as refusal:
         db.reading(rename, "wrk_a", host="fourth")
+    assert code_of(refusal.value) in READ_ONLY
     with pytest.raises(ZeroDivisionError):
         db.writing(lambda session: rename(session, "wrk_a", host="fifth") and 1 / 0)
     assert db.reading(lambda session: session.scalars(select(Worker.host)).one()) == "third"
@@ -99,8 +110,8 @@ def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Databas
     assert db.reading(lambda session: list(session.scalars(select(Worker.id)))) == ["wrk_2"]
 
 
-def test_a_write_within_a_write_is_named_at_once(db: Database) -> None:
-    with db.write(), pytest.raises(RuntimeError, match="pass its session on"):
+def test_a_write_within_a_write_is_named_at_once(db: Database, sentences: Sentences) -> None:
+    with db.write(), sentences.raises(RuntimeError):
         register(db, "wrk_a")
     register(db, "wrk_a")  # what was refused holds up nobody
     with db.write(), ThreadPoolExecutor() as pool, db.read() as session:
@@ -126,7 +137,7 @@ def test_what_is_not_a_number_is_stored_as_null(db: Database) -> None:
 
 
 def test_a_database_without_its_tables_says_so(db: Database) -> None:
-    with pytest.raises(Unavailable, match="rankwright migrate") as caught, db.read() as session:
+    with pytest.raises(Unavailable) as caught, db.read() as session:
         session.execute(text("SELECT id FROM jobs_of_a_later_version"))
     assert caught.value.code == "database_not_migrated"
 
@@ -138,7 +149,7 @@ def test_a_fault_in_our_sql_is_not_an_outage(db: Database) -> None:
 
 def test_a_database_that_is_away(tmp_path: Path) -> None:
     for url in (f"sqlite:///{tmp_path / 'no' / 'folder.db'}", f"postgresql:///x?host={tmp_path}"):
-        with pytest.raises(Unavailable, match="the database is unavailable") as caught:
+        with pytest.raises(Unavailable) as caught:
             register(Database(url), "wrk_a")
         assert caught.value.code == "database_unavailable"
 
@@ -195,19 +206,21 @@ def test_a_full_disk(sqlite_url: str, sentences: Sentences) -> None:
 
 def test_a_full_disk_of_postgresql(postgres_url: str) -> None:
     db = Database(postgres_url)
-    with pytest.raises(OutOfSpace, match="full"), db.write() as session:
+    with pytest.raises(OutOfSpace), db.write() as session:
         session.execute(text("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$"))
     db.close()
 
 
-def test_a_lock_beyond_patience(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_beyond_patience(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
     monkeypatch.setattr(session_module, "SQLITE_BUSY_SECONDS", 0.05)
     first, second = Database(sqlite_url), Database(sqlite_url)
     with first.write() as session:
         session.execute(text("SELECT 1"))
         with ThreadPoolExecutor() as pool:
             for other in (first, second):  # the same process's turn, and another process's lock
-                with pytest.raises(Unavailable, match="the database is locked"):
+                with sentences.raises(Unavailable):
                     pool.submit(register, other, "wrk_b").result()
         with second.read() as reader:  # a writer holds up no reader
             assert reader.scalars(select(Worker)).all() == []
@@ -318,6 +331,7 @@ def outages_in(caplog: pytest.LogCaptureFixture) -> list[str]:
 @long_form
 def test_a_standby_is_an_outage_for_who_writes_until_it_is_promoted(
     caplog: pytest.LogCaptureFixture,
+    sentences: Sentences,
 ) -> None:
     caplog.set_level("INFO", session_module.log.name)
     server = PostgresServer()
@@ -327,12 +341,13 @@ def test_a_standby_is_an_outage_for_who_writes_until_it_is_promoted(
         server.become_standby()
         db = Database(url, pool_size=1)
         for _ in range(3):
-            with pytest.raises(Unavailable, match="standby") as caught:
+            with sentences.raises(Unavailable) as caught:
                 register(db, "wrk_a")
             assert (caught.value.status, caught.value.code) == (503, "database_unavailable")
             assert db.reading(lambda session: session.scalars(select(Worker)).all()) == []
-        with pytest.raises(DBAPIError, match="read-only"), db.read() as session:
+        with pytest.raises(DBAPIError) as refusal, db.read() as session:
             session.execute(delete(Worker))  # in a transaction that only reads it is our error
+        assert code_of(refusal.value) in READ_ONLY
         assert outages_in(caplog) == ["WARNING"]
         server.promote()
         register(db, "wrk_a")
@@ -343,13 +358,13 @@ def test_a_standby_is_an_outage_for_who_writes_until_it_is_promoted(
 
 
 def test_connections_to_what_was_the_primary_are_made_anew(
-    postgres: PostgresServer, postgres_url: str
+    postgres: PostgresServer, postgres_url: str, sentences: Sentences
 ) -> None:
     db = Database(postgres_url, pool_size=1)
     option = f'ALTER DATABASE "{db.url.database}"'
     postgres.run(f"{option} SET default_transaction_read_only = on")
     try:
-        with pytest.raises(Unavailable, match="read-only"):
+        with sentences.raises(Unavailable):
             register(db, "wrk_a")
     finally:
         postgres.run(f"{option} RESET default_transaction_read_only")
@@ -370,7 +385,7 @@ def test_a_server_that_stands_still_is_an_outage(
         session.execute(select(Worker))
 
     try:
-        with pytest.raises(Unavailable, match="is unavailable"):
+        with pytest.raises(Unavailable):
             db.writing(stand_still)
     finally:
         os.kill(stopped[0], signal.SIGCONT)

@@ -16,6 +16,7 @@ from app.platform import trace, tracing
 from app.platform.tracing_files import MAX_FILE_BYTES, MAX_SPANS, read_spans
 from tests.harness import run_here
 from tests.otlp import Receiver, receiver
+from tests.raising import raises
 from tests.waiting import eventually
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -51,7 +52,11 @@ def test_the_environment_names_the_endpoint(
         ({BASE: "http://c:port"}, BASE, "http://c:port"),
         ({BASE: "http://[::1"}, BASE, "http://[::1"),
         ({TRACES: "unix:///run/otel"}, TRACES, "unix:///run/otel"),
-        ({BASE: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "_PROTOCOL", "grpc"),
+        (
+            {BASE: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "OTEL_EXPORTER_OTLP_PROTOCOL",
+            "grpc",
+        ),
         ({BASE: "http://c", "OTEL_TRACES_EXPORTER": "jaeger"}, "OTEL_TRACES_EXPORTER", "jaeger"),
         ({BASE: "http://c", "OTEL_TRACES_SAMPLER": "often"}, "OTEL_TRACES_SAMPLER", "often"),
     ],
@@ -59,7 +64,7 @@ def test_the_environment_names_the_endpoint(
 def test_a_wrong_variable_is_named_at_the_start(
     environment: dict[str, str], name: str, value: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match=name) as error:
+    with raises(ValueError, name) as error:
         tracing.read_endpoint(environment)
     assert repr(value) in str(error.value)
     ran = run_here("api", RANKWRIGHT_STATE_DIR=str(tmp_path), **environment)
@@ -68,7 +73,7 @@ def test_a_wrong_variable_is_named_at_the_start(
 
 
 def test_a_password_in_the_endpoint_is_refused_and_not_shown() -> None:
-    with pytest.raises(ValueError, match=BASE) as error:
+    with raises(ValueError, BASE) as error:
         tracing.read_endpoint({BASE: "https://user:secret@c"})
     assert "secret" not in str(error.value)
 
@@ -109,7 +114,7 @@ def test_each_attempt_has_a_link_to_the_one_before(collector: Receiver) -> None:
 
 
 def test_an_error_in_a_span_is_named_without_its_message(collector: Receiver) -> None:
-    with pytest.raises(ValueError, match="4711"), trace.resumed(SAMPLED), tracing.span("step"):
+    with raises(ValueError, "4711"), trace.resumed(SAMPLED), tracing.span("step"):
         raise ValueError("4711")
     (span,) = eventually(lambda: collector.spans)
     assert (span.error, span.attributes["error.type"]) == ("ValueError", "ValueError")

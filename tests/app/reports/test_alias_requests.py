@@ -81,7 +81,7 @@ def test_an_approved_change_is_made_with_both_names(service: Service) -> None:
     assert changed == {"decision.html", "decision.json"}
     assert requested.keys() == approved.keys() > changed
     summary = us.summary()
-    assert "Reason: Better. Requested by Ann, approved by Bob: Looks right" in summary
+    assert all(part in summary for part in ("Better", "Ann", "Bob", "Looks right"))
     report = us.ann.get(f"/v1/models/{us.second}/report", headers={"Accept": "text/html"})
     assert "Ann" in report.text
     assert "Approved by Bob" in report.text

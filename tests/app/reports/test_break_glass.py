@@ -42,7 +42,7 @@ def test_an_admin_changes_a_protected_alias_and_it_is_loud(
         each.levelno == logging.WARNING and "BREAK-GLASS" in each.getMessage()
         for each in caplog.records
     )
-    assert us.summary().startswith("BREAK-GLASS: protection of churn@live suspended for 2 h")
+    assert all(part in us.summary() for part in ("BREAK-GLASS", "churn@live", "2 h"))
     assert us.alias()["break_glass_until"] == found["until"]
     (listed,) = us.ann.get("/v1/models/churn/aliases").json()["data"]
     assert listed["break_glass_until"] == found["until"]

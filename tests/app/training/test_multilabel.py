@@ -18,6 +18,7 @@ from app.platform.tables import Dataset, JobState
 from core.metrics import auc, partial_auc
 from tests.app.uploads import read
 from tests.app.workbench import OWNER, Workbench, on_both
+from tests.raising import raises
 from tests.sentences import Sentences
 
 LABELS = "hot,big,rare"
@@ -154,15 +155,16 @@ def test_algorithms_and_kinds_that_do_not_go_together(bench: Workbench) -> None:
     def by(dataset: Dataset) -> dict[str, Any]:
         return {"validation": {"method": "dataset", "dataset_id": dataset.id}}
 
-    for dataset, request, words in (
-        (several, {}, "rankboost cannot train on datasets of kind multilabel"),
-        (one, {"algorithm": {"name": "adaboost_mh"}}, "cannot train on datasets of kind bip"),
-        (several, boost | {"objective": {"metric": "tpr", "fpr": 0.1}}, "one score per row"),
-        (several, boost | by(one), "must be of kind multilabel, but is of kind bipartite"),
-        (several, boost | by(other), "must have the label values"),
+    for dataset, request, pointer, *named in (
+        (several, {}, "/algorithm/name", "rankboost", "multilabel"),
+        (one, boost, "/algorithm/name", "adaboost_mh", "bipartite"),
+        (several, boost | {"objective": {"metric": "tpr", "fpr": 0.1}}, "/objective/metric", "tpr"),
+        (several, boost | by(one), "/validation/dataset_id", one.id, "bipartite"),
+        (several, boost | by(other), "/validation/dataset_id", other.id, "'yes'"),
     ):
-        with pytest.raises(Invalid, match=words):
+        with raises(Invalid, *named) as refusal:
             bench.submit(dataset, **request)
+        assert refusal.value.errors[0]["pointer"] == pointer
 
 
 def test_labels_of_a_parquet_table(tmp_path: Path) -> None:

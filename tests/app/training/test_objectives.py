@@ -23,6 +23,7 @@ from tests.app.training_jobs import AUTO, HOLDOUT, Enough, payload, run
 from tests.app.training_jobs import noisy as training_data
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 from tests.long_form import long_form, rest
+from tests.raising import raises
 from tests.sentences import Sentences
 
 TOP = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05}
@@ -232,12 +233,12 @@ def test_a_count_needs_rows_that_count_alike_and_so_many(
     body = "\n".join(["a,y,w", *map(",".join, rows)])
     weighted = bench.ready(body, label="y", weight="w")
     five, linear = {"metric": "precision", "count": 5}, {"name": "logistic"}
-    for dataset, objective, words in (
-        (weighted, five, "needs rows of equal weight; set share"),
-        (weighted, {"metric": "ndcg"}, "needs rows of equal weight; use average_precision"),
-        (plain, {"metric": "precision", "count": 1000}, "about 100, got 1,000"),
+    for dataset, objective, *named in (
+        (weighted, five, weighted.id, "share"),
+        (weighted, {"metric": "ndcg"}, weighted.id, "average_precision"),
+        (plain, {"metric": "precision", "count": 1000}, "100", "1,000"),
     ):
-        with pytest.raises(Invalid, match=words) as refusal:
+        with raises(Invalid, *named) as refusal:
             bench.submit(dataset, algorithm=linear, objective=objective)
         assert refusal.value.errors[0]["pointer"].startswith("/objective/")
     evaluated: Any = {"validation": {"method": "dataset", "dataset_id": weighted.id}}

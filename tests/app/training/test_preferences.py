@@ -25,6 +25,7 @@ from tests.app.preference_data import (
 )
 from tests.app.training_jobs import payload_of
 from tests.app.workbench import OWNER, Workbench, on_both
+from tests.raising import raises
 from tests.sentences import Sentences
 
 BOOST = {"name": "rankboost"}
@@ -192,16 +193,17 @@ def test_what_cannot_be_trained_on_pairs(bench: Workbench, sentences: Sentences)
     bench.compare(dataset, pairs_csv(draw_pairs(worth, 200)))
     bipartite = bench.ready("a,b,c,y\n" + "1,2,3,0\n2,3,4,1\n" * 4)
     evaluated = {"method": "dataset", "dataset_id": bipartite.id}
-    for request, detail in (
-        ({"algorithm": {"name": "adaboost"}}, "cannot train on pairs; algorithms that can are"),
-        ({"objective": WINDOW}, "no positive and negative rows"),
-        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "no positive and negative rows"),
-        ({"objective": {"metric": "ndcg"}}, "no positive and negative rows"),
-        ({"algorithm": BOOST | {"weak_ranker": "tree", "push": 2.0}}, "push must be 1 for pairs"),
-        ({"validation": evaluated}, "must be of kind preferences, but is of kind bipartite"),
+    for request, pointer, named in (
+        ({"algorithm": {"name": "adaboost"}}, "/algorithm/name", "adaboost"),
+        ({"objective": WINDOW}, "/objective/metric", "'pauc'"),
+        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "/objective/metric", "'tpr'"),
+        ({"objective": {"metric": "ndcg"}}, "/objective/metric", "'ndcg'"),
+        ({"algorithm": BOOST | {"weak_ranker": "tree", "push": 2.0}}, "/algorithm", "push"),
+        ({"validation": evaluated}, "/validation/dataset_id", bipartite.id),
     ):
-        with pytest.raises(Invalid, match=detail):
+        with raises(Invalid, named) as refusal:
             bench.submit(dataset, **request)
+        assert refusal.value.errors[0]["pointer"] == pointer
     with sentences.raises(Invalid):
         bench.submit(bipartite, validation={"method": "dataset", "dataset_id": dataset.id})
 

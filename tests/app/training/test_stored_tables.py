@@ -31,6 +31,7 @@ from tests.app.workbench import Workbench, quiet
 from tests.core.importing.test_import_model import MODELS
 from tests.core.importing.test_import_model import stored as library_scores
 from tests.long_form import long_form, rest
+from tests.sentences import Sentences
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +106,7 @@ def test_the_model_is_that_of_the_table_in_memory(
         assert "codes" in read.pop("folders") - in_memory.pop("folders")
         said = [note for note in read["job"]["warnings"] if "column by column" in note]
         assert len(said) == 1
-        assert "the job's limit is 1,000" in said[0]
+        assert "1,000" in said[0]
         read["job"]["warnings"].remove(said[0])
         if read["job"]["held_out"] is None:  # the scores of rows in files are not kept one by one
             in_memory["job"]["held_out"] = None
@@ -295,7 +296,7 @@ def check(read: Table, expected: Table) -> None:
 
 
 def test_rows_are_taken_from_the_file(
-    both: tuple[Table, StoredTable], monkeypatch: pytest.MonkeyPatch
+    both: tuple[Table, StoredTable], monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     table, kept = both
     check(kept, table)
@@ -321,9 +322,9 @@ def test_rows_are_taken_from_the_file(
         check(kept.take(some), table.take(some))
     twice = rows[np.arange(1, len(rows), 2)]
     check(learnt.take(np.arange(1, len(rows), 2)), table.take(twice).coded_as(expected))
-    with pytest.raises(ValueError, match="ascending"):
+    with sentences.raises(ValueError):
         kept.part(rows[::-1])
-    with pytest.raises(ValueError, match="weight above 0"):
+    with sentences.raises(ValueError):
         kept.known_to(some)
 
 

@@ -24,6 +24,7 @@ from core.registry import ALGORITHMS
 from tests.app.version_steps import make
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 from tests.core.test_stored_artifacts import FOLDER, header_of
+from tests.raising import raises
 from tests.sentences import Sentences
 from tests.waiting import eventually
 
@@ -236,7 +237,7 @@ class TestLocks:
 
         def submit() -> str:
             validation = {"method": "dataset", "dataset_id": version.id}
-            with pytest.raises(Conflict, match="must be ready"):
+            with raises(Conflict, version.id):
                 bench.submit(parent, validation=validation)
             return "refused"
 
