@@ -9,6 +9,9 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import grimp
+import pytest
+
+from tests.raising import mentions
 
 ROOT = Path(__file__).parent.parent
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -128,3 +131,21 @@ def test_one_place_says_whose_rows_a_caller_reads() -> None:
     where = {name: count for name, count in compared.items() if count}
     where["platform/tables.py"] -= 1  # readable_by
     assert where.items() <= JOINED_OWNERS.items()
+
+
+def test_errors_and_warnings_are_not_asserted_by_their_wording() -> None:
+    """Tests name the class, the code and the values: tests/raising.py. Sentences are in tests/sentences.txt."""
+    assert [path for path in modules("tests") if is_worded(path.read_text())] == []
+    assert is_worded("with pytest.raises((A, B), match='must be above 0'):\n  f()")
+    with pytest.raises(ValueError):  # noqa: PT011 - the only error of the helper
+        mentions("C must be above 0", "must be above")
+
+
+def is_worded(source: str) -> bool:
+    """Return True if the message of an error or a warning is compared with a pattern."""
+    return "match=" in source and any(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"pytest.raises", "pytest.warns"}
+        and any(each.arg == "match" for each in node.keywords)
+        for node in ast.walk(ast.parse(source))
+    )
