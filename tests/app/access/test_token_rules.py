@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from joserfc.jwk import ECKey, RSAKey
 
 from app.identity import provider as providers
 from app.identity import tokens as rules
@@ -49,7 +50,7 @@ class Answers:
 @pytest.fixture(scope="module")
 def idp() -> Iterator[IdentityProvider]:
     """Tokens of people and services, signed by keys of a provider that serves nothing but these."""
-    keys = [rsa_key("one"), ec_key("two")]
+    keys: list[RSAKey | ECKey] = [rsa_key("one"), ec_key("two")]
     answers = Answers(keys)
     with odd_provider(answers) as (url, _):
         answers.metadata = {
@@ -69,7 +70,8 @@ def tokens(
     monkeypatch.setattr(rules, "time", SimpleNamespace(time=lambda: float(NOW)))
 
     def make(**entry: Any) -> Tokens:
-        return Tokens(Settings(state_dir=tmp_path, **idp.files(tmp_path, **entry)))
+        files: dict[str, Any] = dict(idp.files(tmp_path, **entry))
+        return Tokens(Settings(state_dir=tmp_path, **files))
 
     return make
 
@@ -137,14 +139,15 @@ def test_a_token_has_at_most_so_many_bytes(
 
 def test_who_is_a_service(idp: IdentityProvider, tokens: Callable[..., Tokens]) -> None:
     verifier = tokens()
-    for claims, kind in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({}, "person"),
         ({"idtyp": "user", "client_id": "app", "azp": "app"}, "person"),
         ({"idtyp": "app"}, "service"),
         ({"client_id": "ann"}, "service"),
         ({"azp": "ann"}, "service"),
         ({"cid": "ann"}, "service"),
-    ):
+    )
+    for claims, kind in cases:
         assert asyncio.run(verifier.of_bearer(bearer(idp, **claims))).kind == kind, claims
     for_services = tokens(client_id=None, redirect_uri=None, secret_file=None)
     assert asyncio.run(for_services.of_bearer(bearer(idp))).kind == "service"
@@ -187,6 +190,7 @@ def test_logout_tokens(idp: IdentityProvider, tokens: Callable[..., Tokens]) -> 
         assert (
             asyncio.run(verifier.of_logout(token(**accepted))).provider.issuer.client_id == CLIENT
         )
+    wrong: dict[str, Any]
     for wrong in (
         {"sub": None, "sid": None},
         {"sid": 5},
@@ -234,7 +238,10 @@ def test_tokens_of_a_sign_in(idp: IdentityProvider, tokens: Callable[..., Tokens
     assert refused(verifier.of_refresh(provider, token(), "bob"))
 
 
-PERSONS = {"client_id": CLIENT, "redirect_uri": "http://127.0.0.1:9/console/oidc/callback"}
+PERSONS: dict[str, Any] = {
+    "client_id": CLIENT,
+    "redirect_uri": "http://127.0.0.1:9/console/oidc/callback",
+}
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,9 @@ def test_a_drop_is_as_far_as_a_rise() -> None:
 
 
 def test_the_group_of_rows_without_a_value_is_named() -> None:
-    known = {"value": 0.8, "low": 0.79, "high": 0.81, "reason": None}
-    few = {"value": None, "low": None, "high": None, "reason": "6 positives"}
-    found = check_areas(**{"north": known, "": few})
+    areas: dict[str, Any] = {
+        "north": {"value": 0.8, "low": 0.79, "high": 0.81, "reason": None},
+        "": {"value": None, "low": None, "high": None, "reason": "6 positives"},
+    }
+    found = check_areas(**areas)
     assert all(mentions(found.words, value) for value in ("AUC", "region", 6))

@@ -6,6 +6,7 @@ import re
 import struct
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -412,14 +413,14 @@ LINKS: dict[str, Callable[[float], float]] = {
 }
 
 
+def set_objective(name: str, learner: dict[str, Any], trees: Any) -> None:
+    learner["objective"].update(name=name)
+    learner["learner_model_param"].update(base_score="2.5E-1")
+
+
 def test_the_base_score_of_each_objective() -> None:
     for objective, link in LINKS.items():
-        data = edit_json(
-            lambda of, _, name=objective: (
-                of["objective"].update(name=name),
-                of["learner_model_param"].update(base_score="2.5E-1"),
-            )
-        )
+        data = edit_json(partial(set_objective, objective))
         assert import_model(data, missing=math.nan).intercept_ == pytest.approx(link(0.25), 1e-6)
     assert set(LINKS) == xgboost.OBJECTIVES
 
@@ -550,9 +551,13 @@ def test_what_missing_values_may_be() -> None:
             import_model(XGBOOST, missing=wrong)
 
 
+def set_parameter(key: str, value: str, learner: dict[str, Any], trees: Any) -> None:
+    learner["learner_model_param"][key] = value
+
+
 def test_two_classes_or_targets_are_several_outputs() -> None:
     for key in ("num_class", "num_target"):
-        data = edit_json(lambda of, _, key=key: of["learner_model_param"].update({key: "2"}))
+        data = edit_json(partial(set_parameter, key, "2"))
         with pytest.raises(InvalidModelFile):
             import_model(data, missing=math.nan)
 
