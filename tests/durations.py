@@ -90,6 +90,12 @@ class Durations:
         self._wall: defaultdict[str, float] = defaultdict(float)
         self._tests: Counter[str] = Counter()
         self._memory: dict[str, int] = {}
+        self._collected = 0
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Count the tests of all processes, of which xdist shows the progress."""
+        self._collected += len(ids)
 
     def pytest_collection_finish(self) -> None:
         """Leave out what it took to find the tests."""
@@ -108,6 +114,8 @@ class Durations:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add up, also what the processes of xdist report."""
+        if self._collected:
+            self._config.pluginmanager.get_plugin("session").testscollected = self._collected
         file = report.nodeid.partition("::")[0]
         found = dict(report.user_properties)
         self._wall[file] += report.duration
