@@ -306,7 +306,7 @@ class Trial:
             at_import = self._reach[IMPORT].lines.get(place.path, 0) & place.lines
             if verdict.is_caught or not at_import:
                 return verdict
-        uses = lines_with(place.names).items()
+        uses = lines_with(tuple(place.names)).items()
         tests = self._tests(
             lambda test: any(test.lines.get(path, 0) & lines for path, lines in uses)
         )
@@ -352,7 +352,8 @@ class Trial:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if begun.value != seen:
                 seen = begun.value
-                until = time.monotonic() + 20 + 5 * tests[seen - 1].cost
+                busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+                until = time.monotonic() + busy * (20 + 5 * tests[seen - 1].cost)
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         if not ended:
