@@ -352,8 +352,7 @@ class Trial:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if begun.value != seen:
                 seen = begun.value
-                busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-                until = time.monotonic() + busy * (20 + 5 * tests[seen - 1].cost)
+                until = time.monotonic() + limit(20, tests[seen - 1])
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         if not ended:
@@ -382,12 +381,11 @@ class Trial:
     def _start(self, tests: list[Reach]) -> Verdict:
         """Run tests in a new process until one fails."""
         words = [sys.executable, "-m", "pytest", *PYTEST, "-x", *(test.name for test in tests)]
-        limit = 120 + 5 * sum(test.cost for test in tests)
         with subprocess.Popen(
             words, stdout=subprocess.PIPE, text=True, start_new_session=True
         ) as process:
             try:
-                output = process.communicate(timeout=limit)[0]
+                output = process.communicate(timeout=limit(120, *tests))[0]
             except subprocess.TimeoutExpired:
                 return Verdict("timeout", "", len(tests))
             finally:
@@ -400,6 +398,12 @@ class Trial:
             if process.returncode
             else Verdict("survived", "", len(tests))
         )
+
+
+def limit(beside: float, *tests: Reach) -> float:
+    """Return the seconds after which tests hang, by what was recorded and how busy the machine is."""
+    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    return busy * (beside + 5 * sum(test.cost for test in tests))
 
 
 @contextmanager
