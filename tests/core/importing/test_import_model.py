@@ -582,3 +582,15 @@ def test_bytes_behind_a_value_are_refused() -> None:
     assert read_ubjson(b"{}") == {}
     with pytest.raises(InvalidModelFile):
         read_ubjson(b"{}{")
+
+
+def test_a_split_has_one_set_of_categories() -> None:
+    def change(_: Any, trees: list[dict[str, Any]]) -> None:
+        tree = next(each for each in trees if each["categories_nodes"])
+        first, size = tree["categories_nodes"][0], tree["categories_sizes"][0]
+        tree["categories_nodes"].insert(1, first)
+        tree["categories_segments"].insert(1, size)
+        tree["categories_sizes"].insert(1, 0)
+
+    with pytest.raises(InvalidModelFile):
+        import_model(edit_json(change), missing=math.nan)
