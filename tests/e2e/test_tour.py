@@ -69,7 +69,7 @@ def dataset_id(rankwright: Rankwright, folder: Path) -> str:
     run = rankwright("upload", table, "--label", "diagnosis", "--positive", "malignant")
     assert run.returncode == 0, run.stderr
     assert "569 rows, 30 features" in run.stdout
-    assert "212 positive (diagnosis" in run.stdout
+    assert "diagnosis = malignant (212 rows" in run.stdout
     return run.stdout.split()[0]
 
 

@@ -203,7 +203,11 @@ def _target(dataset: types.Dataset) -> str:
             grades = ", ".join(f"{each.grade}: {each.rows:,}" for each in dataset.grades or [])
             target = f"grades of {dataset.label} ({grades})"
         case _:
-            target = f"{dataset.positives:,} positive ({dataset.label} = {dataset.positive})"
+            percent = 100 * (dataset.positives or 0) / (dataset.rows or 1)
+            target = (
+                f"positive class: {dataset.label} = {dataset.positive} "
+                f"({dataset.positives:,} rows, {percent:.3g} %)"
+            )
     if (found := dataset.queries) is not None:
         target += f", {found.queries:,} queries of {found.min_rows:,} to {found.max_rows:,} rows"
     return target

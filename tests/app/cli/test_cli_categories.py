@@ -91,5 +91,5 @@ def test_a_refused_label_comes_with_the_command_that_mends_it(
     command = f"rankwright upload '{table}' --label grade"
     assert said.output.rstrip().endswith(f"{command} --positive A")
     said = run("upload", table, "--label", "grade", "--positive", "A")
-    assert "positive (grade = A)" in said.output
+    assert "grade = A (10 rows" in said.output
     sentences(next(line for line in said.output.splitlines() if "(--positive)" in line))

@@ -67,7 +67,6 @@ def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
     uploaded = run("upload", people, "--label", "left", "--positive", "yes").stdout
     assert "  people: 160 rows, " in uploaded
     assert " 2 features, " in uploaded
-    assert uploaded.rstrip().endswith("positive (left = yes)")
     svg = tmp_path / "roc.svg"
     one_fit = ["--set", "n_rounds=5", "--holdout", "0.25"]
     trained = run("train", id_of(uploaded), "--name", "churn", *one_fit, "--svg", svg)
@@ -82,6 +81,18 @@ def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
     assert len(scored) == 160
     assert scored[0].keys() == {"score", "fpr", "tpr", "probability"}
     assert all(0 <= float(row["fpr"]) <= 1 for row in scored)
+
+
+def test_the_first_line_says_which_class_is_positive(
+    run: Run, tmp_path: Path, sentences: Sentences
+) -> None:
+    rows = ((i, "good" if i % 4 else "bad") for i in range(80))
+    table = write(tmp_path / "grades.csv", "x,grade", rows)
+    for positive, taken in (None, "good (60"), ("good", "good (60"), ("bad", "bad (20"):
+        options = [] if positive is None else ["--positive", positive]
+        first = run("upload", table, "--label", "grade", *options).stdout.splitlines()[0]
+        assert f"grade = {taken} rows" in first
+    sentences(first.partition("  ")[2])
 
 
 def test_a_search_says_what_it_tried(run: Run, people: Path, sentences: Sentences) -> None:
