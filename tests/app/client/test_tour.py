@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
+from examples import put_aside
 from tests.app.live_service import Service, table
 from tests.long_form import long_form
 from tests.raising import raises
@@ -76,7 +77,7 @@ def test_what_the_page_shows_runs_as_it_stands_there(
     assert "score" in printed
 
 
-def test_the_readmes_example_scores_its_table(
+def test_the_readmes_example_scores_customers_that_were_put_aside(
     client: rankwright.Client,
     service: Service,
     tmp_path: Path,
@@ -85,14 +86,12 @@ def test_the_readmes_example_scores_its_table(
 ) -> None:
     found = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     (example,) = [each for each in found if "deposits@live" in each]
-    (name,) = re.findall(r'"(examples/.*)"', example)
-    few = tmp_path / name
-    few.parent.mkdir(parents=True)
-    pq.write_table(pq.read_table(ROOT / name).slice(0, 400), few)
-    dataset = client.upload(few, label="subscribed", positive="yes")
+    monkeypatch.chdir(tmp_path)
+    put_aside.main()
+    pq.write_table(pq.read_table("calls.parquet").slice(0, 400), "few.parquet")
+    dataset = client.upload("few.parquet", label="subscribed", positive="yes")
     model = client.train(dataset, "rankboost", n_rounds=5, name="deposits", **ONE_FIT).wait()
     client.models.set_alias("deposits", "live", model)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANKWRIGHT_URL", service.url)
     monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())
     exec(compile(example, "README.md", "exec"), {})
