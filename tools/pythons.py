@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = ROOT / ".venv-pythons"
 CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 CACHE = CACHES / "rankwright-pythons"
-DOCS_TESTS = ("docs_*", "doctests", "public_docstrings", "readme")
+DOCS_TESTS = ("docs_*", "public_docstrings", "readme")
 QUICK_TESTS = 300
 """How many of the quickest tests run on the oldest Python, at least."""
 CLASSIFIER = "Programming Language :: Python :: "
