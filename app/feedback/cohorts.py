@@ -67,11 +67,12 @@ def tabulate(
     """`joined` is the result of `join` with `COLUMNS`."""
     parts: dict[int, dict[tuple[str, float | None], CohortPart]] = {}
     waits: dict[int, list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]]] = {}
-    step = -(-max(1, decisions.rows) // MAX_ARRIVAL_DECISIONS)
+    fraction, rng = MAX_ARRIVAL_DECISIONS / max(1, decisions.rows), np.random.default_rng(0)
     for each in joined:
         if each.batch.num_rows:
             _add(parts, each, period)
-            _add_waits(waits, each, period, decisions.until, step)
+            chosen = np.flatnonzero(rng.random(each.batch.num_rows) < fraction)
+            _add_waits(waits, each, period, decisions.until, chosen)
     lost: dict[int, int] = {}
     for segment in decisions.segments:
         if segment.lost and segment.first_at >= decisions.since:
@@ -165,12 +166,12 @@ def _add_waits(
     joined: Joined,
     period: PeriodKind,
     as_of: float,
-    step: int,
+    chosen: npt.NDArray[np.intp],
 ) -> None:
-    """Add the delays and outcomes of a batch. Silence is not an arrival: a silent decision is pending."""
-    at = joined.batch.column("at").to_numpy()[::step]
-    kind = np.where(joined.silent, np.int8(-1), joined.labelled.label)[::step]
-    known = joined.labelled.known_at[::step]
+    """Add the delays and outcomes of chosen rows of a batch. A silent decision is pending: silence is no arrival."""
+    at = joined.batch.column("at").to_numpy()[chosen]
+    kind = np.where(joined.silent, np.int8(-1), joined.labelled.label)[chosen]
+    known = joined.labelled.known_at[chosen]
     waited = np.where(kind >= 0, known, as_of) - at
     waited = np.maximum(waited, 0.0).astype(np.float32)
     starts = start_of(at, period)

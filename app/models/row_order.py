@@ -7,6 +7,7 @@ not be that of time.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -198,5 +199,13 @@ def say_dependent(rows: float) -> str:
 
 
 def thin(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Keep at most `SAMPLED_ROWS` evenly spaced rows."""
-    return column[:: -(-len(column) // SAMPLED_ROWS) or 1]
+    """Keep at most `SAMPLED_ROWS` rows, drawn at random, in their order; the same ones of each column of a table."""
+    return column[_drawn(len(column))]
+
+
+@lru_cache(maxsize=4)
+def _drawn(n_rows: int) -> Bins:
+    if n_rows <= SAMPLED_ROWS:
+        return np.arange(n_rows)
+    rng = np.random.default_rng(0)
+    return np.sort(rng.choice(n_rows, SAMPLED_ROWS, replace=False, shuffle=False))

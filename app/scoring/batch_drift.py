@@ -1,6 +1,6 @@
 """The drift of a batch of scored rows, without labels: their scores and their columns against validation and training.
 
-The rows come block by block. A sample of evenly spaced rows is kept, so memory is bounded and the cost of a long table
+The rows come block by block. A random sample of the rows is kept, so memory is bounded and the cost of a long table
 is that of a short one. Which rows are in it depends only on their number, not on the blocks. The counts of flagged rows
 are those of all rows.
 
@@ -74,6 +74,9 @@ TOO_FEW = f"fewer than {MIN_ROWS} rows"
 
 _MOST_ROWS = 1 << 13  # of the sample; the PSI has then a standard error of 0.001
 _MAX_CELLS = 1 << 20  # of the sample
+Draws = np.ndarray[Any, np.dtype[np.uint64]]
+_ALL = np.uint64(2**64 - 1)
+_STEP, _MIXES = 0x9E3779B97F4A7C15, ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LISTED, _WITH_BINS = 100, 20  # columns of the result, and of these with bins
 
 
@@ -124,7 +127,7 @@ class DriftMonitor:
         self._numbers = [i for i, each in enumerate(self._profiles) if each["common"] is None]
         self._words = [i for i, each in enumerate(self._profiles) if each["common"] is not None]
         self._most = max(2, min(_MOST_ROWS, _MAX_CELLS // max(1, len(self._profiles))))
-        self._every, self._rows = 1, 0
+        self._limit, self._rows = _ALL, 0
         self._parts: list[_SampledPart] = []
         self._flagged = 0
 
@@ -132,13 +135,16 @@ class DriftMonitor:
         """`scores` is None if there are several per row, which are not compared."""
         if (threshold := self._reference.get("threshold")) is not None and scores is not None:
             self._flagged += int(np.count_nonzero(scores >= threshold))
-        rows = self._rows + batch.size
-        if -(-rows // self._every) > self._most:
-            while -(-rows // self._every) > self._most:
-                self._every *= 2
-            self._parts = [part.thinned(self._every) for part in self._parts]
-        kept = slice(-self._rows % self._every, None, self._every)
-        n_kept = len(range(batch.size)[kept])
+        draws = _draw(self._rows, batch.size)
+        self._rows += batch.size
+        kept = np.flatnonzero(draws <= self._limit)
+        n_before = sum(part.size for part in self._parts)
+        while n_before + kept.size > self._most:
+            self._limit >>= np.uint64(1)
+            self._parts = [part.thinned(self._limit) for part in self._parts]
+            n_before = sum(part.size for part in self._parts)
+            kept = kept[draws[kept] <= self._limit]
+        n_kept = kept.size
         # Numbers are binned at the end: most of the first rows will have been dropped by then.
         numbers = np.empty((len(self._numbers), n_kept))
         for row, number in enumerate(self._numbers):
@@ -146,19 +152,17 @@ class DriftMonitor:
             numbers[row] = np.nan if values is None else values[kept]
         words = np.empty((len(self._words), n_kept), dtype=np.uint8)
         for row, number in enumerate(self._words):
-            words[row] = self._bin_words(number, batch, kept, n_kept)
+            words[row] = self._bin_words(number, batch, kept)
         own = np.empty(0) if scores is None else scores[kept]
-        self._parts.append(_SampledPart(self._rows + kept.start, self._every, numbers, words, own))
-        self._rows = rows
+        self._parts.append(_SampledPart(draws[kept], numbers, words, own))
 
-    def _bin_words(self, number: int, batch: Batch, kept: slice, n_kept: int) -> Bins:
+    def _bin_words(self, number: int, batch: Batch, kept: Bins) -> Bins:
         """Return the bins of a categorical column; an absent column is missing."""
         profile, position = self._profiles[number], self._positions[number]
         texts = batch.texts.get(position)
         if texts is None:
-            return bin_words(profile, [None], None).repeat(n_kept)
-        rows = np.arange(batch.size)[kept]
-        return _bin_texts(profile, texts, rows, self._served.features.categories[position])
+            return bin_words(profile, [None], None).repeat(kept.size)
+        return _bin_texts(profile, texts, kept, self._served.features.categories[position])
 
     def describe(self) -> Json:
         """Return the drift of all rows that were added."""
@@ -271,10 +275,10 @@ class DriftMonitor:
 
 
 class _SampledPart(NamedTuple):
-    """The rows of one block in the sample: row `first` of the table, and every `every`-th one after it."""
+    """The rows of one block in the sample."""
 
-    first: int
-    every: int
+    draws: Draws
+    """What each row drew, (n_rows,)."""
     numbers: Floats
     """Values of the numeric columns, (n_numeric, n_rows)."""
     words: np.ndarray[Any, np.dtype[np.uint8]]
@@ -283,21 +287,25 @@ class _SampledPart(NamedTuple):
 
     @property
     def size(self) -> int:
-        return int(self.numbers.shape[1])
+        return int(self.draws.size)
 
-    def thinned(self, every: int) -> _SampledPart:
-        """Return the rows whose number is a multiple of `every`, itself a multiple of the present distance."""
-        step = every // self.every
-        kept = slice(-(self.first // self.every) % step, None, step)
-        first = self.first + kept.start * self.every
-        # Copies: a view would keep all rows in memory.
-        return _SampledPart(
-            first,
-            every,
-            self.numbers[:, kept].copy(),
-            self.words[:, kept].copy(),
-            self.scores[kept].copy(),
-        )
+    def thinned(self, limit: np.uint64) -> _SampledPart:
+        """Return the rows that drew at most `limit`."""
+        kept = self.draws <= limit
+        scores = self.scores[kept] if self.scores.size else self.scores
+        return _SampledPart(self.draws[kept], self.numbers[:, kept], self.words[:, kept], scores)
+
+
+def _draw(first: int, n_rows: int) -> Draws:
+    """Return a random number of 64 bits for each row, which depends on the number of the row only (SplitMix64).
+
+    So a sample does not depend on the blocks in which a table arrives. Every n-th row would be no sample: rows may
+    alternate, such as buyer and seller.
+    """
+    drawn = np.arange(first + 1, first + n_rows + 1, dtype=np.uint64) * np.uint64(_STEP)
+    for shift, factor in _MIXES:
+        drawn = (drawn ^ (drawn >> np.uint64(shift))) * np.uint64(factor)
+    return drawn ^ (drawn >> np.uint64(31))
 
 
 def _bin_texts(
