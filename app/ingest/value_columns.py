@@ -252,6 +252,7 @@ def read_dates(text: pa.Array, notation: Notation = USUAL) -> tuple[Floats, Mask
     known = pc.is_valid(text).to_numpy(zero_copy_only=False)
     matches = pc.fill_null(pc.match_substring_regex(text, ISO_DATE), False)
     matches = pc.and_not(matches, pc.fill_null(pc.starts_with(text, _NO_YEAR), False))
+    text = plain_dates(text, matches)
     zoned = pc.and_(matches, pc.fill_null(pc.match_substring_regex(text, _ZONE), False))
     seconds = np.full(len(text), np.nan)
     for rows, zone in ((pc.and_not(matches, zoned), None), (zoned, "UTC")):
@@ -265,6 +266,16 @@ def read_dates(text: pa.Array, notation: Notation = USUAL) -> tuple[Floats, Mask
     if pc.any(others).as_py():  # days come again: each text is read once
         seconds[to_mask(others)] = _each_date(text.filter(others), notation)
     return seconds, known & np.isnan(seconds)
+
+
+def plain_dates(texts: pa.Array, dates: pa.Array) -> pa.Array:
+    """Return the texts; those in `dates`, a mask, as `values.plain_iso` does."""
+    for pattern, plain in values.PLAINER_DATES:
+        found = pc.and_(dates, pc.fill_null(pc.match_substring_regex(texts, pattern), False))
+        if pc.any(found).as_py():
+            plainer = pc.replace_substring_regex(texts, pattern, plain)
+            texts = pc.if_else(found, plainer, texts)
+    return texts
 
 
 def _each_date(texts: pa.Array, notation: Notation) -> Floats:

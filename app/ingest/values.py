@@ -52,10 +52,18 @@ NEGATIVE = f"[({_MINUS}]"
 SIGNS = "[^0-9.,'\u2019 ]"
 """What is no part of the number itself."""
 TRUE, FALSE = "true", "false"
-_ZONE = r"(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?"
-ISO_DATE = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,6}})?)?{_ZONE})?$"
+_ZONE = r"([Zz]| ?UTC|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?"
+ISO_DATE = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([Tt ][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.,][0-9]+)?)?{_ZONE})?$"
+"""ISO 8601 and RFC 3339, which allow any number of digits of a second: .NET writes 7, Go and Java 9."""
+PLAINER_DATES = (
+    (",", "."),
+    (r"([.][0-9]{6})[0-9]+", r"\1"),
+    (r"(z| ?UTC)$", "Z"),
+    (r"t([0-9])", r"T\1"),
+)
+"""Patterns within dates and times -> what Arrow and `datetime` read instead: microseconds, T and Z."""
 _DAY_OF_MONTH, _MONTH = "(0?[1-9]|[12][0-9]|3[01])", "(0?[1-9]|1[0-2])"
-_CLOCK = rf"(,? [0-9]{{1,2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,6}})?)?( ?[AaPp][Mm])?{_ZONE})?"
+_CLOCK = rf"(,? [0-9]{{1,2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]+)?)?( ?[AaPp][Mm])?{_ZONE})?"
 DATE_WITH_DOTS = rf"^{_DAY_OF_MONTH}\.{_MONTH}\.[0-9]{{4}}{_CLOCK}$"
 """31.01.2026: the day always comes first."""
 DAY_FIRST, MONTH_FIRST = "day_first", "month_first"
@@ -90,7 +98,7 @@ _is_whole = re.compile(WHOLE_NUMBER).match
 _is_iso = re.compile(ISO_DATE.strip("^$")).fullmatch
 _split_date = re.compile(
     r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})"
-    r"(?:,? ([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,6})?)?)(?: ?([AaPp])[Mm])?(Z|[+-][0-9:]+)?)?"
+    r"(?:,? ([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]+)?)?)(?: ?([AaPp])[Mm])?([Zz]| ?UTC|[+-][0-9:]+)?)?"
 ).fullmatch
 
 
@@ -160,7 +168,7 @@ class Notation:
     def read_date(self, text: str) -> float:
         """Return the seconds since 1970 of a date or time. Raises ValueError for any other text."""
         try:
-            iso = text if _is_iso(text) else _iso_of(text, self.dates)
+            iso = plain_iso(text) if _is_iso(text) else _iso_of(text, self.dates)
             if iso[11:13] == "24":  # midnight to later Pythons only
                 raise ValueError(iso)
             at = datetime.fromisoformat(iso)
@@ -173,6 +181,17 @@ class Notation:
 _MARKS = {".": r"\.", ",": ",", " ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]"}
 """A mark between thousands -> the pattern of how it is written: of spaces and apostrophes there are several."""
 USUAL = Notation()
+
+
+def plain_iso(text: str) -> str:
+    """Return a date or time in ISO 8601 with at most six digits of a second, T and Z.
+
+    >>> plain_iso("2026-06-06t10:05:00.1234567z"), plain_iso("2026-06-06 10:05:00 UTC")
+    ('2026-06-06T10:05:00.123456Z', '2026-06-06 10:05:00Z')
+    """
+    for pattern, plain in PLAINER_DATES:
+        text = re.sub(pattern, plain, text)
+    return text
 
 
 def _iso_of(text: str, order: str | None) -> str:
@@ -190,7 +209,7 @@ def _iso_of(text: str, order: str | None) -> str:
         if not 1 <= hour <= 12:
             raise ValueError(text)
         hour = hour % 12 + 12 * (found[7] in "Pp")
-    return f"{iso}T{hour:02}{found[6]}{found[8] or ''}"
+    return plain_iso(f"{iso}T{hour:02}{found[6]}{found[8] or ''}")
 
 
 def bare_number(text: str) -> str:
