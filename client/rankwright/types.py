@@ -575,7 +575,9 @@ class BatchDrift(Record):
     rows: int
     """Number of rows that were scored."""
     sampled_rows: int
-    """Number of evenly spaced rows that were compared: all rows of a table of up to 8,192."""
+    """Number of rows that were compared: all rows of a table of up to 8,192, and a random sample of a
+    longer one.
+    """
     scores: ScoreDrift | None
     """Change of the scores since validation. Null if the model has no validation scores; `no_scores` says
     why.
