@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from app.datasets import service as datasets
@@ -74,13 +73,12 @@ def test_stopping_gives_the_job_back_as_if_never_claimed(
     eventually(lambda: not kept.exists())
 
 
-def bomb() -> bytes:
-    """A Parquet file of some kilobytes, whose text takes 320 MB once it is read."""
-    text = pa.array(["x" * (1 << 20)] * 320)
-    sink = io.BytesIO()
-    table = pa.table({"t": text, "y": [i % 2 for i in range(len(text))]})
-    pq.write_table(table, sink, compression="zstd", use_dictionary=False)
-    return sink.getvalue()
+BOMB = """
+import sys, pyarrow as pa, pyarrow.parquet as pq
+table = pa.table({"t": ["x" * (1 << 20)] * 320, "y": [0, 1] * 160})
+pq.write_table(table, sys.stdout.buffer, compression="zstd", use_dictionary=False)
+"""
+"""Writes a Parquet file of some kilobytes, whose text takes 320 MB once it is read; in a process that can end."""
 
 
 def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
@@ -107,7 +105,7 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     assert f" {limit} bytes, the share" in job.error["detail"]
     assert "RANKWRIGHT_JOB_MEMORY_BYTES" in job.error["detail"]
     assert shop.ends(shop.train(small, 5)).state == "succeeded"
-    packed = bomb()
+    packed = subprocess.run([sys.executable, "-c", BOMB], stdout=subprocess.PIPE, check=True).stdout
     assert len(packed) < 100_000
     dataset_id = shop.upload(packed, "application/vnd.apache.parquet")
     assert "more memory than" in shop.why_invalid(dataset_id)
