@@ -473,8 +473,11 @@ def tests_of(changes: list[PurePath]) -> list[str]:
 
 
 def tests_that_see(waiting: set[Definition]) -> list[str]:
-    """Return the tests that can see changes of definitions, as pytest names them, the nearest first."""
-    found: dict[str, None] = {}
+    """Return the tests that can see changes of definitions, as pytest names them: the nearest files first.
+
+    Within a file they keep its order, because tests that share what a fixture made may build on those above them.
+    """
+    found: dict[str, list[Definition]] = {}
     seen: set[Definition] = set()
     for _ in range(REACH + 1):
         reached = sorted(waiting - seen)
@@ -482,10 +485,19 @@ def tests_that_see(waiting: set[Definition]) -> list[str]:
         waiting = set()
         for each in reached:
             if is_test(each) or (each.module in PUBLIC_TESTS and each.name == WHOLE):
-                found[name_of(each)] = None
+                found.setdefault(each.module, []).append(each)
             else:
                 waiting.update(used_by(each))
-    return [name for name in found if "::" not in name or name.partition("::")[0] not in found]
+    names: list[str] = []
+    for module, tests in found.items():
+        whole = Definition(module, WHOLE)
+        tests = [whole] if whole in tests else sorted(tests, key=line_of)
+        names += map(name_of, tests)
+    return names
+
+
+def line_of(where: Definition) -> int:
+    return known()[where.module]["definitions"][where.name]["spans"][0][0]
 
 
 def name_of(test: Definition) -> str:
