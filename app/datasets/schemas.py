@@ -37,7 +37,7 @@ from app.http.schemas import (
 from app.ingest.archives import ZIP
 from app.ingest.fields import MAX_LIST_LENGTH, MAX_TEXT_LENGTH, FlagField, TextField
 from app.ingest.formats import CONTENT_TYPES, Dialect
-from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, USUAL, read_json
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, USUAL
 from app.platform.connections import DRIVERS, PARAMETER_TYPES
 from app.platform.documents import (
     GradeRows,
@@ -340,7 +340,7 @@ def _moment(value: object) -> float | None:
         return None
     if not isinstance(value, str):
         raise ValueError(f"must be {USUAL.date_rule}")
-    return read_json(DATETIME, value, USUAL)
+    return USUAL.read_date(value.strip())
 
 
 Moment = Annotated[

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from app.feedback.segments import hash_ids
-from app.ingest.values import DATETIME, USUAL, Notation, category, read_json, spell, spell_date
+from app.ingest.values import USUAL, Notation, category, spell, spell_date
 from app.platform.errors import is_plain, shown
 from app.platform.ids import is_id
 
@@ -207,9 +207,11 @@ def _decision_id(value: Any, notation: Notation) -> str | None:
 
 
 def _time(value: Any, notation: Notation) -> float | None:
-    if isinstance(value, str) and not value.strip():
+    if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    return read_json(DATETIME, value, notation)
+    if not isinstance(value, str):
+        raise ValueError(f"must be {notation.date_rule}")
+    return notation.read_date(value.strip())
 
 
 def _number(value: Any, notation: Notation) -> float | None:

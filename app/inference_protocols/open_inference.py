@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,12 +37,11 @@ from app.scoring.json_rows import check_brackets
 from app.scoring.probabilities import DEFAULT, PROBABILITY
 from app.scoring.reasons import Estimates
 from app.scoring.service import RowScores, Served
-from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions, notation_of
+from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from app.ingest.value_columns import MissingTokens
     from core.base.ranker import Floats
 
 HEADER_LENGTH = "inference-header-content-length"
@@ -571,19 +569,17 @@ def infer(
     `explained` is called with the number of rows that are to be explained; see `service.check_explained`.
     """
     options = TableOptions(ignore=(ALL,))
-    tokens = options.missing_of(served.table_dialect)
-    missing = _missing_tokens(None if tokens is None else tuple(tokens))
     names, max_rows = served.columns.names, bounds.max_rows(len(served.columns.names))
     inputs = [each for each in asked.inputs if each is not asked.row_ids or each.name in names]
     if not inputs:
         raise Invalid("the inputs must contain features, not only ids")
-    rows, ignored = _matrix_of_numbers(served, inputs, missing, max_rows), list[str]()
+    rows, ignored = _matrix_of_numbers(served, inputs, max_rows), list[str]()
     if rows is not None:
         n_rows, parts_of_rows = len(rows), iter([rows])
     else:
         table = TensorTable(inputs, names, bounds)
-        table.notation = notation_of(served.table_dialect).or_point
-        reader = RowReader(served.columns, options, missing, max_rows)
+        table.notation = served.columns.notation.or_point
+        reader = RowReader(served.columns, options, served.columns.missing, max_rows)
         n_rows, ignored = table.rows or 0, table.ignored
         parts_of_rows = (X for batch in reader.batches(table) for X in batch.blocks(len(names)))
     wanted = asked.outputs or [
@@ -637,16 +633,7 @@ def infer(
     return InferResponse(text, None, ignored)
 
 
-@lru_cache(maxsize=64)
-def _missing_tokens(tokens: tuple[str, ...] | None) -> MissingTokens:
-    from app.ingest.value_columns import MissingTokens
-
-    return MissingTokens(tokens)
-
-
-def _matrix_of_numbers(
-    served: Served, inputs: Sequence[Tensor], missing: MissingTokens, max_rows: int
-) -> Floats | None:
+def _matrix_of_numbers(served: Served, inputs: Sequence[Tensor], max_rows: int) -> Floats | None:
     """Return a few rows of binary floats as a matrix; None for other features or more than `max_rows`.
 
     If it is None, a `RowReader` reads the rows through a table, and reports errors. For a few rows that takes twice the
@@ -671,7 +658,7 @@ def _matrix_of_numbers(
             return None
         flat = np.concatenate([columns[name].values for name in features.names], dtype=np.float64)
         X = np.ascontiguousarray(flat.reshape(width, n_rows).T)
-    return None if np.isinf(X).any() else missing.blank(X)
+    return None if np.isinf(X).any() else features.codes.blank(X)
 
 
 def _check_outputs(served: Served, wanted: Sequence[RequestedOutput]) -> None:

@@ -914,7 +914,7 @@ class Build:
         words = converter.odd_values(name)
         if not 0 < len(words) <= MAX_STRAY or any(re.search("[0-9]", word) for word in words):
             return {}
-        return {"missing": join_names([*self._missing.tokens, *sorted(words)])}
+        return {"missing": join_names([*self._missing.codes.tokens, *sorted(words)])}
 
     def _propose_group(
         self, columns: Sequence[Mapping[str, Any]], rows: int
@@ -948,7 +948,7 @@ class Build:
         """
         words = {word for each in all_odd for word in each.words}
         missing = sorted(word for word in words if not re.search("[0-9]", word))
-        said = {"missing": join_names([*self._missing.tokens, *missing])}
+        said = {"missing": join_names([*self._missing.codes.tokens, *missing])}
         field, how = "missing", f"set missing={said['missing']} if it stands for a missing value"
         if not set(odd.words).issubset(missing):
             said, how = {}, "list the strings for missing values in missing"
@@ -966,7 +966,7 @@ class Build:
         return _warning("words_among_numbers", name, detail, odd.rows, field, None, said)
 
     def _warn_of_code(self, name: str, word: str, rows: int) -> dict[str, Any]:
-        others = [token for token in self._missing.tokens if token.lower() != word.lower()]
+        others = [token for token in self._missing.codes.tokens if token.lower() != word.lower()]
         said = {"missing": join_names(others)} if others else {}
         how = f"set missing={said['missing']}" if said else "set missing to other words"
         values = "1 row" if rows == 1 else f"{rows} rows"

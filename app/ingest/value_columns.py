@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from app.ingest.errors import BadTable, brief
 from app.ingest.values import (
     BOOLEAN,
     DATETIME,
-    DEFAULT_TOKENS,
     FALSE,
     ISO_DATE,
     NUMBER,
@@ -27,6 +26,7 @@ from app.ingest.values import (
     TYPED_TOKENS,
     USUAL,
     WHOLE_NUMBER,
+    MissingCodes,
     Notation,
 )
 
@@ -44,23 +44,17 @@ _NO_YEAR = "0000"
 
 
 class MissingTokens:
-    """Texts that denote a missing value: the empty text and the tokens, whatever their case and surrounding spaces.
-
-    In columns of numbers, dates or booleans, the `TYPED_TOKENS` do, too. A token that is a number denotes that number
-    in any notation.
-    """
+    """The texts and numbers of `values.MissingCodes`, for columns."""
 
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
-        self.tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
-        self._lower = pc.utf8_lower(pa.array(["", *self.tokens], pa.string()))
+        self.codes = MissingCodes(tokens)
+        self._lower = pc.utf8_lower(pa.array(["", *self.codes.tokens], pa.string()))
         self._words = pc.unique(pc.utf8_lower(canonical(self._lower)))
         self._lower_typed = pa.concat_arrays([self._lower, _LOWER_TYPED])
-        numbers = map(values.read_number, self.tokens)
-        self._numbers = np.array([number for number in numbers if number is not None])
 
     def spellings(self) -> list[str]:
         """Return the usual spellings, for a reader that compares exactly; others are detected later."""
-        return sorted({"", *itertools.chain.from_iterable(map(_cases, self.tokens))})
+        return sorted({"", *itertools.chain.from_iterable(map(_cases, self.codes.tokens))})
 
     def tidy(self, column: pa.Array, *, typed: bool = False) -> pa.Array:
         """Strip texts; null where a value is missing. `typed`: in a column of numbers, dates or booleans."""
@@ -84,11 +78,11 @@ class MissingTokens:
         counts = count_codes(coded)[said].tolist()
         return dict(zip(text.filter(pa.array(said)).to_pylist(), counts, strict=True))
 
-    def blank(self, numbers: Floats) -> Floats:
-        """Replace numbers that denote a missing value by NaN."""
-        if not len(self._numbers):
-            return numbers
-        return np.where(np.isin(numbers, self._numbers), np.nan, numbers)
+
+@lru_cache(maxsize=64)
+def tokens_of(tokens: tuple[str, ...]) -> MissingTokens:
+    """Return the tokens of a model, which many requests use."""
+    return MissingTokens(tokens)
 
 
 def canonical(texts: pa.Array) -> pa.Array:
@@ -167,7 +161,7 @@ def read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation = 
             np.append(own.bad, False)[at],
         )
     parsed = _read_numbers(column, missing, notation)
-    numbers = missing.blank(parsed.values)
+    numbers = missing.codes.blank(parsed.values)
     if numbers is parsed.values:
         return parsed
     return replace(parsed, values=np.where(parsed.boolean, parsed.values, numbers))
@@ -291,15 +285,6 @@ def _each_date(texts: pa.Array, notation: Notation) -> Floats:
     found: Floats = np.array([seconds(one) for one in coded.dictionary.to_pylist()], np.float64)
     each: Floats = found[coded.indices.to_numpy()]
     return each
-
-
-def read_json_dates(dates: Sequence[str | None], notation: Notation = USUAL) -> Floats:
-    """Return the seconds of dates in JSON, as `values.read_json` does. Raises ValueError if one is not a date."""
-    texts = [None if date is None else date.strip() for date in dates]
-    seconds, bad = read_dates(pa.array(texts, pa.string()), notation)
-    if bad.any():
-        raise ValueError(f"must be {notation.date_rule}")
-    return seconds
 
 
 _SPELLED_NUMBER = "^[+-]?[0-9.,' \u2019\u00a0\u2009\u202f]*[0-9][.,]?([eE][+-]?[0-9]+)?$"

@@ -102,6 +102,47 @@ _split_date = re.compile(
 ).fullmatch
 
 
+class MissingCodes:
+    """Texts and numbers that denote a missing value: the empty text and the tokens, whatever their case and
+    surrounding spaces.
+
+    In numbers, dates and booleans the `TYPED_TOKENS` do, too. A token that is a number denotes that number in any
+    notation. `value_columns.MissingTokens` is the same for columns.
+
+    >>> codes = MissingCodes(["-999", "unknown"])
+    >>> [codes.has_text(text) for text in ("", "Unknown", "-", "NA")], codes.has_number(-999.0)
+    ([True, True, True, False], True)
+    """
+
+    def __init__(self, tokens: Sequence[str] | None = None) -> None:
+        self.tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
+        lower = {"", *map(str.lower, self.tokens)}
+        self.words = frozenset(category(text).lower() for text in lower)
+        """The categories that denote a missing value, in lower case."""
+        self.texts = frozenset([*lower, *map(str.lower, TYPED_TOKENS)])
+        """The texts that do in a column of numbers, booleans or dates, in lower case."""
+        numbers = map(read_number, self.tokens)
+        self.numbers = tuple(dict.fromkeys(number for number in numbers if number is not None))
+
+    def has_text(self, text: str) -> bool:
+        """Return True for a text, without surrounding spaces, that is missing where a number or date could stand."""
+        return text.lower() in self.texts
+
+    def has_number(self, number: float) -> bool:
+        return number in self.numbers
+
+    def has_category(self, value: str | float | bool) -> bool:
+        return category(value).lower() in self.words
+
+    def blank(self, numbers: Floats) -> Floats:
+        """Replace the numbers that denote a missing value by NaN."""
+        if not self.numbers:
+            return numbers
+        import numpy as np  # the dispatcher needs the other rules, and no numpy
+
+        return np.where(np.isin(numbers, self.numbers), np.nan, numbers)
+
+
 @dataclass(frozen=True)
 class Notation:
     """How numbers and dates are written as text. Without marks between thousands, `thousands` is empty.
@@ -244,55 +285,6 @@ def spell_date(seconds: float) -> str:
     return written.removesuffix("T00:00:00") if at.time() == time.min else f"{written}Z"
 
 
-def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
-    """Return a number, boolean or date in a query, NaN if it is empty; a boolean may be 0 or 1. Raises ValueError."""
-    text = text.strip()
-    if kind != DATETIME and (number := notation.or_point.read_number(text)) is not None:
-        if abs(number) <= _LARGEST and (kind == NUMERIC or number in (0.0, 1.0)):
-            return number
-    elif not text:
-        return MISSING
-    elif kind == DATETIME:
-        return notation.read_date(text)
-    elif kind == BOOLEAN and text.lower() in _BOOLEANS:
-        return _BOOLEANS[text.lower()]
-    raise ValueError(f"is not a {kind} value")
-
-
-def read_json(kind: str, value: Any, notation: Notation = USUAL) -> float:
-    """Return the number, boolean or date of a JSON value, NaN for null. Raises ValueError for any other value."""
-    if value is None:
-        return MISSING
-    if kind == DATETIME:
-        if not isinstance(value, str):
-            raise ValueError(f"must be {notation.date_rule}")
-        return notation.read_date(value.strip())
-    if type(value) not in _CELLS[kind] or abs(value) > _LARGEST:
-        raise ValueError("must be a finite number")
-    if kind == BOOLEAN and value not in (0, 1):
-        raise ValueError("must be true or false")
-    return float(value)
-
-
-def read_json_column(kind: str, values: Sequence[Any], notation: Notation = USUAL) -> Floats:
-    """Return many JSON values at once, each as `read_json` does. Raises ValueError if one does not fit."""
-    import numpy as np  # the dispatcher needs the other rules, and no numpy
-
-    if kind == DATETIME:
-        return np.array([read_json(DATETIME, value, notation) for value in values], np.float64)
-    if not _CELLS[kind].issuperset(map(type, values)):
-        raise ValueError("a value has a different type")
-    try:
-        numbers = np.array(values, dtype=np.float64)
-    except OverflowError as error:  # an integer may exceed the range of a double
-        raise ValueError("a value is too large") from error
-    if np.isinf(numbers).any():
-        raise ValueError("a value is infinite")
-    if kind == BOOLEAN and not np.all((numbers == 0.0) | (numbers == 1.0) | np.isnan(numbers)):
-        raise ValueError("a value is neither true nor false")
-    return numbers
-
-
 def is_category(value: object) -> bool:
     """Return True if a JSON value is a category or null."""
     return type(value) in _CELLS[CATEGORICAL]
@@ -324,3 +316,74 @@ def spell(value: str | float | bool) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < MAX_WHOLE:
         return str(int(value))
     return repr(value)
+
+
+USUAL_CODES = MissingCodes()
+
+
+def read_text(
+    kind: str, text: str, codes: MissingCodes = USUAL_CODES, notation: Notation = USUAL
+) -> float:
+    """Return the number, boolean or date of a text, NaN if it is missing; a boolean may be 0 or 1.
+
+    A number may have a decimal point whatever the notation: see `Notation.or_point`. Raises ValueError for other texts.
+    """
+    text = text.strip(SPACES)
+    if codes.has_text(text):
+        return MISSING
+    if kind == DATETIME:
+        return notation.read_date(text)
+    if text.lower() in _BOOLEANS:
+        return read_json(kind, text.lower() == TRUE, codes, notation)
+    number = notation.or_point.read_number(text)
+    if number is None:
+        raise ValueError(f"is not a {kind} value")
+    return read_json(kind, number, codes, notation)
+
+
+def read_json(
+    kind: str, value: Any, codes: MissingCodes = USUAL_CODES, notation: Notation = USUAL
+) -> float:
+    """Return the number, boolean or date of a JSON value, NaN if it is missing. A string is read as `read_text` does.
+
+    Raises ValueError for any other value.
+    """
+    if isinstance(value, str):
+        return read_text(kind, value, codes, notation)
+    if value is None:
+        return MISSING
+    if kind == DATETIME:
+        raise ValueError(f"must be {notation.date_rule}")
+    if type(value) not in _CELLS[kind] or abs(value) > _LARGEST:
+        raise ValueError("must be a finite number")
+    if value is not True and value is not False and codes.has_number(value):
+        return MISSING
+    if kind == BOOLEAN and value not in (0, 1):
+        raise ValueError("must be true or false")
+    return float(value)
+
+
+def read_json_column(
+    kind: str,
+    values: Sequence[Any],
+    codes: MissingCodes = USUAL_CODES,
+    notation: Notation = USUAL,
+) -> Floats:
+    """Return many JSON values at once, each as `read_json` does. Raises ValueError if one does not fit."""
+    import numpy as np  # the dispatcher needs the other rules, and no numpy
+
+    if (
+        kind == DATETIME
+        or not _CELLS[kind].issuperset(map(type, values))
+        or (kind == BOOLEAN and codes.numbers)  # true is not the code 1
+    ):
+        return np.array([read_json(kind, value, codes, notation) for value in values], np.float64)
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except OverflowError as error:  # an integer may exceed the range of a double
+        raise ValueError("a value is too large") from error
+    if np.isinf(numbers).any():
+        raise ValueError("a value is infinite")
+    if kind == BOOLEAN and not np.all((numbers == 0.0) | (numbers == 1.0) | np.isnan(numbers)):
+        raise ValueError("a value is neither true nor false")
+    return codes.blank(numbers)

@@ -23,6 +23,7 @@ from app.models.curve_schemas import Roc, is_none
 from app.models.included import IncludeName
 from app.models.metric_schemas import AnyMetrics
 from app.models.operating_point_schemas import Cutoff, OperatingPoint, OperatingPoints
+from app.models.reading import codes_of, reading_of
 from app.models.rows import ModelRows
 from app.models.service import Listed
 from app.models.simple import beats_baselines, exported_as
@@ -131,6 +132,9 @@ class Model(ModelSummary):
     """How the text of the training table is written: `decimal`, `thousands` and `dates`. CSV rows and query parameters
     to score are read in the same way. `encoding`, `delimiter` and `sheet`, if the upload set them, apply to tables to
     score that they fit. Null: the defaults."""
+    missing: list[str]
+    """Strings and numbers that count as missing in every value to score, besides null and the empty string; case does
+    not matter. Those of the training table. A table to score may have others."""
     rows: ModelRows
     """Numbers of rows of the dataset, of training and of validation."""
     label: str | None
@@ -189,8 +193,10 @@ def model_of(
     row: ModelRow, aliases: list[str], rows: ModelRows, point: metrics.OperatingPoint | None
 ) -> Model:
     """The operating point is that of the objective."""
+    reading = reading_of(row)
     return Model.from_row(
         row,
+        missing=list(codes_of(row.table_dialect).tokens),
         rows=rows,
         beats_baselines=beats_baselines(row),
         algorithm=_algorithm_of(row),
@@ -205,7 +211,7 @@ def model_of(
             "not_exportable": {
                 format: reason
                 for format in FORMATS
-                if (reason := why_not(*exported_as(row), format)) is not None
+                if (reason := why_not(*exported_as(row), format, reading)) is not None
             },
         },
         included=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -16,6 +16,7 @@ from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import StoredFile, etag_matches
 from app.models import service as models
 from app.models.artifacts import artifact_of
+from app.models.reading import reading_of
 from app.models.simple import exported_as
 from app.platform.sql import Session
 from app.platform.tables import Model
@@ -23,7 +24,7 @@ from app.scoring import dependence
 from app.scoring.dependencies import ModelsDep
 from app.scoring.service import Served
 from core.base.table import CodedTable
-from core.exporting.formats import check_exportable
+from core.exporting.formats import ColumnReading, check_exportable
 from core.version import VERSION
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
@@ -97,13 +98,14 @@ async def read_artifact(
                 media_type="application/octet-stream",
                 filename=f"{name}.safetensors",
             )
-        check_exportable(*exported_as(model), format)
+        reading = reading_of(model)
+        check_exportable(*exported_as(model), format, reading)
         extension, media_type = _KINDS[format]
         headers["Content-Disposition"] = f'attachment; filename="{name}.{extension}"'
 
         def export() -> Response:
             X = None if kept is None else dependence.read_rows(kept, context.blobs)[0]
-            content = _export(cache.serve(model), format, X)
+            content = _export(cache.serve(model), format, X, reading)
             return Response(content, media_type=media_type, headers=headers)
 
         return export
@@ -112,7 +114,12 @@ async def read_artifact(
     return found if isinstance(found, Response) else await context.compute(caller.owner, found)
 
 
-def _export(served: Served, format: Literal["onnx", "python", "sql"], X: Floats | None) -> bytes:
+def _export(
+    served: Served,
+    format: Literal["onnx", "python", "sql"],
+    X: Floats | None,
+    reading: Sequence[ColumnReading],
+) -> bytes:
     """X: rows for which the exported model must give the same scores; None: none are kept."""
     from core import export_model
 
@@ -121,4 +128,4 @@ def _export(served: Served, format: Literal["onnx", "python", "sql"], X: Floats 
         calibration = served.calibration.calibration
     if X is not None:
         rows = CodedTable(X, tuple(served.features.names), served.ranker.categories_)
-    return export_model(served.ranker, format, calibration=calibration, rows=rows)
+    return export_model(served.ranker, format, calibration=calibration, rows=rows, reading=reading)

@@ -682,7 +682,7 @@ async def explain_rows(
 
     def begin() -> tuple[JsonRows, Estimates | None]:
         bounds = bounds_of(context.settings, len(body))
-        rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
+        rows = served.read_features(body, beside, bounds, lenient=lenient)
         estimates = scoring.check_explained(context.db.reading, caller.owner, served, len(rows.X))
         return rows, estimates
 

@@ -1,7 +1,6 @@
 """A model's features by name: parsing of rows from query strings and from JSON, with validation of every value.
 
-`ingest.values` defines the values of each type. A categorical feature becomes the position of its category; a text
-that is none of its categories counts as missing.
+`reader` reads the values.
 """
 
 from __future__ import annotations
@@ -11,57 +10,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote_to_bytes
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
 from app.ingest.values import (
-    BOOLEAN,
     CATEGORICAL,
-    DATETIME,
     MISSING,
     NUMERIC,
     USUAL,
+    USUAL_CODES,
+    MissingCodes,
     Notation,
-    category,
-    is_category,
-    read_json,
     read_json_column,
-    read_text,
 )
 from app.platform.documents import ModelFeature
-from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all, shown
+from app.platform.errors import MAX_ERRORS, escape, refuse_all, shown
+from app.scoring.reader import FeatureReader, Floats, unquote
 
 if TYPE_CHECKING:
+    from app.ingest.value_columns import MissingTokens
     from app.models.calibrations import ServedCalibration
     from app.scoring.row_parser import RowParser
     from core.base.ranker import Ranker
     from core.linear.points import PointsScale
 
-Floats = npt.NDArray[np.float64]
 _ABSENT, _KNOWN = object(), object()
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # percent-encoded characters, and JSON's punctuation
 _NUMBERS = frozenset({float, int})  # Python's types of JSON numbers
-_TEXTS = frozenset({str, type(None)})
-_MANY_DATES = 150  # from so many cells on, Arrow parses dates faster than Python
-
-
-class CategoryIndex(dict[Any, float]):
-    """The positions of a feature's categories, by value of a caller, text or JSON, in any spelling.
-
-    NaN means a missing value or a text that is not a category. Such texts are not cached, because there may be any
-    number of them.
-    """
-
-    def __init__(self, categories: Sequence[str]) -> None:
-        super().__init__((text, float(i)) for i, text in enumerate(categories))
-        self[None] = MISSING
-
-    def __missing__(self, value: str | float | bool) -> float:
-        """Look up a value whose spelling differs from the category's."""
-        return self.get(category(value), MISSING)
 
 
 class FeatureIndex:
@@ -72,14 +48,19 @@ class FeatureIndex:
         features: Sequence[ModelFeature],
         categories: Sequence[Sequence[str] | None] | None = None,
         notation: Notation = USUAL,
+        codes: MissingCodes = USUAL_CODES,
     ) -> None:
-        self._notation = notation
         known = categories or [None] * len(features)
+        self.notation, self.codes = notation, codes
         self.names: list[str] = [feature["name"] for feature in features]
         self.types: list[str] = [feature["type"] for feature in features]
         self._position = {name: i for i, name in enumerate(self.names)}
         self.may_miss = [bool(feature["missing"]) for feature in features]
-        self.categories = [None if texts is None else CategoryIndex(texts) for texts in known]
+        self.readers = [
+            FeatureReader(name, kind, words, codes, notation)
+            for name, kind, words in zip(self.names, self.types, known, strict=True)
+        ]
+        self.categories = [reader.categories for reader in self.readers]
         self._all_numeric = not any(self.categories) and {NUMERIC}.issuperset(self.types)
         # If a point separates thousands, a number in a query is not a JSON number.
         self._reads_as_json = self._all_numeric and notation.thousands != "."
@@ -91,6 +72,13 @@ class FeatureIndex:
         # As JSON, a plain query of all features is so many characters longer.
         self._growth = 2 * len(self.names) + 2
 
+    @property
+    def missing(self) -> MissingTokens:
+        """The codes for missing values, for the columns of tables."""
+        from app.ingest.value_columns import tokens_of
+
+        return tokens_of(self.codes.tokens)
+
     def with_protected(self, columns: Mapping[str, Sequence[str]]) -> FeatureIndex:
         """Return the features, and after them protected columns with their groups: a row may have them or not."""
         if not columns:
@@ -100,8 +88,10 @@ class FeatureIndex:
             for name, kind, may_miss in zip(self.names, self.types, self.may_miss, strict=True)
         ]
         described += [{"name": name, "type": CATEGORICAL, "missing": True} for name in columns]
-        found = FeatureIndex(described, [None] * len(described), self._notation)
-        found.categories = [*self.categories, *map(CategoryIndex, columns.values())]
+        known = [*([None] * len(self.names)), *columns.values()]
+        found = FeatureIndex(described, known, self.notation, self.codes)
+        found.readers[: len(self.names)] = self.readers
+        found.categories = [reader.categories for reader in found.readers]
         found._n_scored = self._n_features
         return found
 
@@ -120,9 +110,8 @@ class FeatureIndex:
         if not np.isnan(found).all():
             self._noted[i] = _KNOWN
         elif i not in self._noted:
-            first = (each for each in values if each is not None and each != "")
-            if (unknown := next(first, None)) is not None:
-                self._noted[i] = unknown
+            unknown = filter(self.readers[i].is_unknown, values)
+            self._noted.update((i, value) for value in islice(unknown, 1))
 
     def warnings(self) -> list[dict[str, str]]:
         """Return the warnings of the request: features of which every known value is an unknown category."""
@@ -160,7 +149,7 @@ class FeatureIndex:
             if len(values) == self._n_features and len(text) == len(query) + self._growth:
                 row = np.fromiter(map(values.__getitem__, self.names), np.float64)
                 if _NUMBERS.issuperset(map(type, values.values())):
-                    return row[np.newaxis]
+                    return self.codes.blank(row[np.newaxis])
         except (orjson.JSONDecodeError, KeyError, TypeError):
             pass
         return None
@@ -183,31 +172,18 @@ class FeatureIndex:
                 detail = f"feature {shown(name)} must be given once"
                 errors.append(_error("parameter", name, detail, "duplicate_feature"))
             else:
-                row[i], wrong = self._parse(i, raw_value)
-                if self.categories[i] is not None and not wrong:
-                    self.note(i, np.array([row[i]]), [_unquote(raw_value)])
-                if wrong:
-                    errors.append(_error("parameter", name, wrong, "invalid_feature_value"))
+                try:
+                    row[i] = self.readers[i].read_query(raw_value)
+                except ValueError:
+                    row[i], text = MISSING, _unquote(raw_value).strip()
+                    detail = self.readers[i].wrong_type(text)
+                    errors.append(_error("parameter", name, detail, "invalid_feature_value"))
+                else:
+                    if self.categories[i] is not None:
+                        self.note(i, np.array([row[i]]), [_unquote(raw_value)])
         self._fill(row, lenient, "parameter", "", errors)
         refuse_all(errors)
         return np.array([row], dtype=np.float64)
-
-    def _parse(self, i: int, raw: bytes) -> tuple[float, str | None]:
-        decoded = _unquote_bytes(raw)
-        categories, kind = self.categories[i], self.types[i]
-        try:
-            text = decoded.decode()
-            if categories is not None:
-                return categories[text], None
-            try:
-                return read_text(kind, text, self._notation), None
-            except ValueError:
-                if b"+" not in raw or b"%" in raw:
-                    raise
-            # `+` is a space in a form, but a plus sign in 1e+5.
-            return read_text(kind, raw.decode(), self._notation), None
-        except ValueError:
-            return MISSING, self.wrong_type(i, decoded.strip().decode("utf-8", "replace"))
 
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
         plain = self._plain_rows(rows)
@@ -233,7 +209,7 @@ class FeatureIndex:
     def matrix_of_parsed(self, rows: Sequence[tuple[Any, ...]]) -> Floats:
         """Convert the rows of `parse_rows`. Raises Invalid for values of the wrong type."""
         if self._all_numeric:
-            return _of_numbers(rows, self._n_features)
+            return self.codes.blank(_of_numbers(rows, self._n_features))
         return self._to_matrix(rows, self.names, "/rows", by_name=True)
 
     def matrix_of_number_table(
@@ -252,7 +228,7 @@ class FeatureIndex:
             refuse_all(self._errors_of_columns(table.columns, lenient=lenient))
             X = np.full((len(table.data), self._n_features), MISSING)
             indices = [self._position[name] for name in table.columns]
-            X[:, indices] = _of_numbers(table.data, len(indices))
+            X[:, indices] = self.codes.blank(_of_numbers(table.data, len(indices)))
             return X
         return None
 
@@ -330,33 +306,19 @@ class FeatureIndex:
         X = np.full((len(table), len(self.names)), MISSING)
         try:
             if self._all_numeric:
-                cells = read_json_column(NUMERIC, list(chain.from_iterable(table)))
+                every = list(chain.from_iterable(table))
+                cells = read_json_column(NUMERIC, every, self.codes, self.notation)
                 X[:, indices] = cells.reshape(len(table), len(indices))
             else:
                 for i, values in zip(indices, zip(*table, strict=True), strict=False):
-                    X[:, i] = self._read_cells(i, values)
+                    X[:, i] = self.readers[i].read_cells(values)
+                    if self.categories[i] is not None:
+                        self.note(i, X[:, i], values)
             return X
         except (ValueError, TypeError):  # a list cannot be looked up among categories
             pass
         self._refuse_cells(table, columns, indices, pointer, by_name)
         raise AssertionError("a cell that does not fit into a float64 is listed above")
-
-    def _read_cells(self, i: int, cells: Sequence[Any]) -> Floats:
-        """Raises ValueError or TypeError for a wrong cell."""
-        categories = self.categories[i]
-        if categories is None:
-            if (
-                self.types[i] == DATETIME
-                and len(cells) >= _MANY_DATES
-                and set(map(type, cells)) <= _TEXTS
-            ):
-                from app.ingest.value_columns import read_json_dates
-
-                return read_json_dates(cells, self._notation)
-            return read_json_column(self.types[i], cells, self._notation)
-        found = np.fromiter(map(categories.__getitem__, cells), np.float64, len(cells))
-        self.note(i, found, cells)
-        return found
 
     def _refuse_cells(
         self,
@@ -371,25 +333,15 @@ class FeatureIndex:
             (number, k, i, value)
             for number, values in enumerate(table)
             for k, (i, value) in enumerate(zip(indices, values, strict=True))
-            if not self._fits(i, value)
+            if not self.readers[i].fits(value)
         )
         errors = []
         for number, k, i, value in islice(misfits, MAX_ERRORS):
             where = f"{pointer}/{number}/{escape(columns[k]) if by_name else k}"
             errors.append(
-                _error("pointer", where, self.wrong_type(i, value), "invalid_feature_value")
+                _error("pointer", where, self.readers[i].wrong_type(value), "invalid_feature_value")
             )
         refuse_all(errors)
-
-    def _fits(self, i: int, value: Any) -> bool:
-        """Return True if a JSON value fits the type of a feature."""
-        if self.categories[i] is not None:
-            return is_category(value)
-        try:
-            read_json(self.types[i], value, self._notation)
-        except ValueError:
-            return False
-        return True
 
     def _fill(
         self,
@@ -423,27 +375,9 @@ class FeatureIndex:
         known = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
         return f"feature {shown(name)} is unknown; the model has {known}"
 
-    def wrong_type(self, i: int, value: object, notation: Notation | None = None) -> str:
-        """Return the message for a value of the wrong type, in the notation of a table or of the model."""
-        notation, kind = notation or self._notation, self.types[i]
-        rules = {
-            NUMERIC: notation.number_rule if isinstance(value, str) else USUAL.number_rule,
-            BOOLEAN: "true or false",
-            DATETIME: notation.date_rule,
-        }
-        rule = "text in UTF-8" if self.categories[i] is not None else rules[kind]
-        detail = f"feature {shown(self.names[i])} must be {rule}, got {shown(value)}"
-        if rule == USUAL.number_rule and isinstance(value, str):
-            return advise_on_number(detail, value)
-        return detail
-
-
-def _unquote_bytes(text: bytes) -> bytes:
-    return unquote_to_bytes(text.replace(b"+", b" "))
-
 
 def _unquote(text: bytes) -> str:
-    return _unquote_bytes(text).decode("utf-8", "replace")
+    return unquote(text).decode("utf-8", "replace")
 
 
 def _of_numbers(rows: Sequence[Sequence[float | None]], n_columns: int) -> Floats:

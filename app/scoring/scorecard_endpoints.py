@@ -201,7 +201,7 @@ async def score_points(
         model = context.db.reading(models.find, caller.owner, served.model_id)
         scorecards.check_log_odds(model.algorithm)
         bounds = bounds_of(context.settings, len(body))
-        return json_rows.read(served.features, body, beside, bounds, lenient=lenient)
+        return served.read_features(body, beside, bounds, lenient=lenient)
 
     rows = await run_in_threadpool(begin)
 
@@ -244,7 +244,7 @@ async def write_letters(
 
     def work() -> bytes:
         bounds = bounds_of(context.settings, len(body))
-        rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
+        rows = served.read_features(body, beside, bounds, lenient=lenient)
         writer = letters.prepare(
             context.db.reading, caller.owner, served, reasons_, reference, scale.of(served)
         )

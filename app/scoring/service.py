@@ -33,17 +33,18 @@ from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.outage import OutageMemory
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import Measurement, Model, ModelCalibration
-from app.scoring import cost, reasons
+from app.scoring import cost, json_rows, reasons
 from app.scoring.cost import ScoringCost
 from app.scoring.decisions import Decisions, DecisionSink, Recorder, Recording, recording_of
 from app.scoring.features import FeatureIndex
+from app.scoring.json_rows import IdAndIgnored, JsonRows
 from app.scoring.probabilities import NOTHING, ProbabilityOptions
 from app.scoring.reasons import CONTRIBUTIONS, Estimates, Reasoner, Reasons
 from app.scoring.table_rows import (
     Bounds,
     RowReader,
     TableOptions,
-    notation_of,
+    index_of,
     read_body,
 )
 from core.base.table import CodedTable
@@ -149,6 +150,13 @@ class Served:
         if self.curve is None:
             return RowScores(scores, None, None, reasons)
         return RowScores(scores, *self.curve.locate(scores), reasons)
+
+    def read_features(
+        self, body: bytes, beside: IdAndIgnored, bounds: Bounds, *, lenient: bool
+    ) -> JsonRows:
+        """Read rows in JSON, which may have protected columns, too, and return their features."""
+        rows = json_rows.read(self.columns, body, beside, bounds, lenient=lenient)
+        return rows._replace(X=self._scored(rows.X))
 
     def _scored(self, X: Floats) -> Floats:
         """Return the features of rows that may have protected columns, too."""
@@ -459,7 +467,7 @@ class ModelCache:
         served = Served(
             model.id,
             ranker,
-            FeatureIndex(model.features, ranker.categories_, notation_of(model.table_dialect)),
+            index_of(model.features, ranker.categories_, model.table_dialect),
             None if curve is None else curves.curve_of(curve),
             model.artifact_sha256,
             None if model.labels is None else [label["name"] for label in model.labels],

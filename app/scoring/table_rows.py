@@ -42,8 +42,9 @@ from app.ingest.formats import (
     passed_on,
 )
 from app.ingest.rows import Rows, Source, most_rows
-from app.ingest.values import BOOLEAN, NUMERIC, Notation
-from app.platform.documents import TableDialect
+from app.ingest.values import BOOLEAN, NUMERIC
+from app.models.reading import codes_of
+from app.platform.documents import ModelFeature, TableDialect
 from app.platform.errors import MAX_ERRORS, UnsupportedMedia, refuse_all, shown
 from app.platform.settings import Settings
 from app.platform.sql import Json
@@ -203,8 +204,14 @@ class TableOptions:
             id=kept[ID],
         )
 
-    def missing_of(self, table_dialect: TableDialect | None) -> Sequence[str] | None:
-        """Return the tokens besides the empty text; None for the defaults."""
+    def missing_of(self, features: FeatureIndex) -> MissingTokens:
+        """Return the codes for missing values: those of the table, by default those of the model."""
+        from app.ingest.value_columns import tokens_of
+
+        return features.missing if self.missing is None else tokens_of(self.missing)
+
+    def tokens_of(self, table_dialect: TableDialect | None) -> Sequence[str] | None:
+        """Return the tokens of `missing_of` for a job; None for the defaults."""
         if self.missing is not None or table_dialect is None:
             return self.missing
         return table_dialect["missing"]
@@ -225,9 +232,14 @@ class TableOptions:
         }
 
 
-def notation_of(table_dialect: TableDialect | None) -> Notation:
-    """Return the notation of numbers and dates in a model's training table."""
-    return Dialect(**notation_fields(table_dialect)).notation
+def index_of(
+    features: Sequence[ModelFeature],
+    categories: Sequence[Sequence[str] | None],
+    table_dialect: TableDialect | None,
+) -> FeatureIndex:
+    """Return the features of a model, which reads values as its training table was read."""
+    notation = Dialect(**notation_fields(table_dialect)).notation
+    return FeatureIndex(features, categories, notation, codes_of(table_dialect))
 
 
 def describe(fields: RowFields, *, lenient: bool) -> TableOptions:
@@ -434,26 +446,19 @@ class RowReader:
         texts: dict[int, pa.DictionaryArray],
     ) -> Floats:
         """Return a column, NaN for missing and (reported) invalid values; a categorical one goes to `texts`."""
-        from app.ingest.value_columns import encode, read_column
+        reader, column = self._features.readers[i], rows.batch.column(name)
+        values, bad, coded = reader.read_column(column, self._missing, source.notation)
+        if coded is not None:
+            texts[i] = coded
+            words = (coded.dictionary[k].as_py() for k in coded.indices.drop_null()[:1].to_pylist())
+            self._features.note(i, values, words)
+        else:
+            assert bad is not None
 
-        column = rows.batch.column(name)
-        categories = self._features.categories[i]
-        if categories is not None:
-            texts[i] = coded = encode(column, self._missing)
-            words = coded.dictionary.to_pylist()
-            codes = np.array([*(categories[word] for word in words), np.nan])
-            found = np.asarray(codes[coded.indices.fill_null(len(words)).to_numpy()])
-            self._features.note(
-                i, found, (words[k] for k in coded.indices.drop_null()[:1].to_pylist())
-            )
-            return found
-        kind = self._features.types[i]
-        values, bad = read_column(column, kind, self._missing, source.notation, numbers=True)
+            def detail(row: int) -> str:
+                return reader.wrong_type(column[row].as_py(), source.notation)
 
-        def detail(row: int) -> str:
-            return self._features.wrong_type(i, column[row].as_py(), source.notation)
-
-        rows.report(errors, name, bad, detail)
+            rows.report(errors, name, bad, detail)
         return values
 
 
@@ -477,11 +482,10 @@ def read_body(
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
     from app.ingest.stream import TableBytes, plain_bytes
-    from app.ingest.value_columns import MissingTokens
 
     refuse_for_workers(table)
     dialect = options.dialect_of(table_dialect)
-    missing = MissingTokens(options.missing_of(table_dialect))
+    missing = options.missing_of(features)
     max_rows = bounds.max_rows(len(features.names))
     reader = RowReader(features, options, missing, max_rows, unread)
     if table.content_type in (ARROW, ARROW_FILE):
@@ -529,9 +533,8 @@ def read_workbook(
     Raises BadTable for a workbook that is, or claims to be, too large.
     """
     from app.ingest.readers import bounded, open_source
-    from app.ingest.value_columns import MissingTokens
 
-    missing = MissingTokens(options.missing_of(table_dialect))
+    missing = options.missing_of(features)
     max_rows = bounds.max_rows(len(features.names))
     limits = {"rows": max_rows, "columns": bounds.columns}
     given = (table.content_type, table.content_encoding, limits, bounds.bytes, path.parent)
@@ -579,10 +582,9 @@ def read_file(
     from app.ingest.arrow import MAX_MESSAGES, ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
     from app.ingest.stream import TableBytes, map_file, plain_file
-    from app.ingest.value_columns import MissingTokens
 
     dialect = options.dialect_of(table_dialect)
-    missing = MissingTokens(options.missing_of(table_dialect))
+    missing = options.missing_of(features)
     max_rows = bounds.max_rows(len(features.names))
     reader = RowReader(features, options, missing, max_rows)
     if table.content_type in (ARROW, ARROW_FILE):

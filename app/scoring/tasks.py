@@ -248,7 +248,7 @@ def _table(
             "content_encoding": batch.content_encoding,
             "dialect": dialect.dialect,
             "inherited": options.inherited_of(model.table_dialect),
-            "missing": options.missing_of(model.table_dialect),
+            "missing": options.tokens_of(model.table_dialect),
             "typed": False,
             "read_options": batch.read_options,
             "probability": batch.read_options[PROBABILITY_OPTIONS],

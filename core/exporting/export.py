@@ -1,5 +1,6 @@
 """`export_model`: a ranker as a file for another runtime."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -10,7 +11,7 @@ from core.base.ranker import Ranker
 from core.errors import InvalidParameter
 from core.probability import Calibration
 
-from .formats import Format, check_exportable, refusal
+from .formats import ColumnReading, Format, check_exportable, refusal
 from .onnx_graph import write_onnx
 from .program import Unsupported, program_of
 from .python_file import write_python
@@ -23,6 +24,7 @@ def export_model(
     *,
     calibration: Calibration | None = None,
     rows: Any = None,
+    reading: Sequence[ColumnReading] | None = None,
 ) -> bytes:
     """Return a fitted ranker as a file that scores without this library.
 
@@ -38,6 +40,10 @@ def export_model(
         Maps scores to probabilities, which ONNX and the Python file return, too.
     rows : array or table of shape (n_samples, n_features), optional
         Rows that onnxruntime must score as the ranker does. 500 rows of the ranker's own thresholds are always tried.
+
+    reading : sequence of ColumnReading of length n_features, optional
+        How the values of each column are read: its kind, and what counts as missing. Default: numbers and strings, of
+        which NULL, NaN and the empty string are missing.
 
     Returns
     -------
@@ -73,9 +79,9 @@ def export_model(
     check_value("calibration", Calibration | None, calibration)
     check_is_fitted(ranker)
     name = algorithm_of(ranker) or type(ranker).__name__
-    check_exportable(name, ranker.get_parameters(), format)
+    check_exportable(name, ranker.get_parameters(), format, reading or ())
     try:
-        program = program_of(ranker)
+        program = program_of(ranker, reading)
         if format == "onnx":
             own = None if rows is None else ranker.checked_rows(rows)
             return write_onnx(program, ranker, calibration, own)

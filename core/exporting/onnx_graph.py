@@ -5,6 +5,7 @@ of ranking trees are the targets of one `TreeEnsemble`, and the trees split on t
 """
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from core.errors import shorten
 from core.probability import Calibration
 from core.version import VERSION
 
-from .program import Column, Program, Split, Tree, Unsupported, step_tree
+from .program import WHOLE, Column, Program, Split, Tree, Unsupported, step_tree
 
 MIN_RUNTIME = "1.24"
 """Earlier versions lack `TreeEnsemble`, or evaluate sets of categories incorrectly without an error."""
@@ -47,7 +48,8 @@ def write_onnx(
     options.intra_op_num_threads, options.log_severity_level = 1, 3
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     drawn = _draw_rows(program)
-    _compare(session, ranker, calibration, drawn if rows is None else np.concatenate([rows, drawn]))
+    rows = drawn if rows is None else np.concatenate([rows, drawn])
+    _compare(session, program, ranker, calibration, rows)
     return data
 
 
@@ -130,19 +132,27 @@ class _Graph:
     def read(self, column: Column) -> str:
         """Return the column as doubles, where NaN is missing."""
         if column.words is not None:
+            codes = {
+                spelling: float(code)
+                for code, word in enumerate(column.words)
+                for spelling in _spellings(word)
+            }
+            codes |= {word: float(code) for code, word in enumerate(column.words)}
+            codes = codes or {"": math.nan}
             return self.op(
                 "LabelEncoder",
                 column.name,
-                keys_tensor=_tensor(column.words or ("",), object),
-                values_tensor=_tensor(range(len(column.words)) if column.words else [math.nan]),
+                keys_tensor=_tensor(list(codes), object),
+                values_tensor=_tensor(list(codes.values())),
                 default_tensor=_tensor([math.nan]),
             )
-        if not column.missing_low <= column.missing_high:
-            return column.name
-        above = self.op("GreaterOrEqual", column.name, self.constant(column.missing_low))
-        below = self.op("LessOrEqual", column.name, self.constant(column.missing_high))
-        is_missing = self.op("And", above, below)
-        return self.op("Where", is_missing, self.constant(math.nan), column.name)
+        x = column.name
+        for low, high in column.missing:
+            above = self.op("GreaterOrEqual", column.name, self.constant(low))
+            below = self.op("LessOrEqual", column.name, self.constant(high))
+            is_missing = self.op("And", above, below)
+            x = self.op("Where", is_missing, self.constant(math.nan), x)
+        return x
 
     def add_terms(self, x: str) -> str:
         program, first = self.program, 0
@@ -285,6 +295,13 @@ class _Graph:
         return self.op("Min", self.op("Add", height, rise), limit, name="probability")
 
 
+def _spellings(word: str) -> Sequence[str]:
+    """Return how programs spell the same whole number or boolean."""
+    if word in ("true", "false"):
+        return word.title(), word.upper()
+    return [word + zeros for zeros in (".0", ".00")] if re.fullmatch(WHOLE, word) else ()
+
+
 def _tensor(values: Sequence[Any], dtype: npt.DTypeLike = np.float64, name: str = "") -> Any:
     from onnx import numpy_helper
 
@@ -325,9 +342,19 @@ def inputs_of(
     return inputs
 
 
-def _compare(session: Any, ranker: Ranker, calibration: Calibration | None, rows: Floats) -> None:
-    columns = [ranker._feature_name(j) for j in range(ranker.n_features_in_)]
-    found, own = np.empty(len(rows)), ranker.score_rows(np.ascontiguousarray(rows))
+def _compare(
+    session: Any,
+    program: Program,
+    ranker: Ranker,
+    calibration: Calibration | None,
+    rows: Floats,
+) -> None:
+    columns = [column.name for column in program.columns]
+    own = np.array(rows)
+    for j, column in enumerate(program.columns):
+        for low, high in column.missing:
+            own[(own[:, j] >= low) & (own[:, j] <= high), j] = math.nan
+    found, own = np.empty(len(rows)), ranker.score_rows(own)
     probability = np.empty(len(rows))
     for start in range(0, len(rows), _CHECKED_AT_ONCE):
         part = slice(start, start + _CHECKED_AT_ONCE)

@@ -26,10 +26,14 @@ from core.treerank.forest import TreeRankForest, rank_leaves
 from core.treerank.tree import RankingTree
 from core.treerank.treerank import TreeRank
 
-from .formats import CROSSED
+from .formats import CROSSED, ColumnReading, Kind
 
 MAX_LEAVES = 100_000
 """Maximum number of leaves. As ONNX, so many take 1.5 s of CPU and 200 MB in the process of the API."""
+
+
+WHOLE = "-?(0|[1-9][0-9]*)"
+"""A word that is a whole number, which databases and programs may spell with a decimal point."""
 
 
 class Split(NamedTuple):
@@ -69,9 +73,11 @@ class Column(NamedTuple):
     name: str
     words: tuple[str, ...] | None
     """The categories by code; None for a column of numbers. Others count as missing."""
-    missing_low: float = math.nan
-    missing_high: float = math.nan
-    """Numbers between these, both included, count as missing. NaN: none does."""
+    missing: tuple[tuple[float, float], ...] = ()
+    """Numbers from the first to the second of a pair, both included, count as missing."""
+    kind: Kind = "numeric"
+    missing_texts: tuple[str, ...] = ("",)
+    """See `ColumnReading`."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +110,18 @@ class Unsupported(Exception):
     """Why a ranker cannot be exported in a format; `export_model` adds the names of both."""
 
 
-def program_of(ranker: Ranker) -> Program:
+def program_of(ranker: Ranker, reading: Sequence[ColumnReading] | None = None) -> Program:
     """Return the program of a fitted ranker of which `why_not` says nothing; Unsupported says why it has none."""
     names = [ranker._feature_name(j) for j in range(ranker.n_features_in_)]
     columns = [Column(*each) for each in zip(names, ranker.categories_, strict=True)]
+    if reading is not None:
+        columns = [_as_read(*each) for each in zip(columns, reading, strict=True)]
     if isinstance(ranker, ImportedTrees):
         ends = zip(ranker.missing_low_.tolist(), ranker.missing_high_.tolist(), strict=True)
-        columns = [Column(*column[:2], *own) for column, own in zip(columns, ends, strict=True)]
+        columns = [
+            column._replace(missing=(*column.missing, own)) if own[0] <= own[1] else column
+            for column, own in zip(columns, ends, strict=True)
+        ]
         program = _of_trees(ranker.ensemble_, 0.0, columns)
         return replace(program, is_float32=ranker.is_float32_)
     if isinstance(ranker, RandomForest):
@@ -139,6 +150,14 @@ def program_of(ranker: Ranker) -> Program:
     ranks = [rank_leaves(tree, ranker.order) for tree in ranker.trees_]
     program = _of_ranking_trees(ranker.trees_, ranks, columns)
     return replace(program, divisor=float(len(ranks)), end=ranker.intercept_)
+
+
+def _as_read(column: Column, reading: ColumnReading) -> Column:
+    return column._replace(
+        missing=tuple((number, number) for number in reading.missing_numbers),
+        kind=reading.kind,
+        missing_texts=reading.missing_texts,
+    )
 
 
 def _check_size(n_leaves: int) -> None:

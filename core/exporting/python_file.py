@@ -9,19 +9,23 @@ from .program import Program
 
 _HEAD = '''"""A ranker that rankwright has exported. It needs no other file and no package.
 
-`score(row)` returns the score of a row, a dict from column names to numbers, strings and None.{of_probability}
-A missing value is None or NaN, and so is a category that the model does not know.
+`score(row)` returns the score of a row, a dict from column names to numbers, strings, dates and None.{of_probability}
+A missing value is None or NaN, and so is a category that the model does not know. A value that cannot be read raises
+ValueError.
 """
 
 import bisect
+import datetime
+import decimal
 import json
 import math
+import re
 import struct
 
 MODEL = json.loads({model})
 '''
 
-_BODY = """
+_BODY = r'''
 for column in MODEL["columns"]:
     if column["words"] is not None:
         column["words"] = {word: code for code, word in enumerate(column["words"])}
@@ -50,13 +54,53 @@ def score(row):
 
 
 def _read(column, value):
-    if column["words"] is not None:
-        return column["words"].get(str(value)) if value is not None else None
-    if value is None:
+    if value is None or value != value:
         return None
-    value = float(value)
-    is_missing = math.isnan(value) or column["missing_low"] <= value <= column["missing_high"]
-    return None if is_missing else value
+    if column["words"] is not None:
+        return column["words"].get(_word(value))
+    if isinstance(value, str) and value.strip(" \t").lower() in column["missing_texts"]:
+        return None
+    number = _number(column["kind"], value)
+    if number is not None and any(low <= number <= high for low, high in column["missing"]):
+        return None
+    is_flag = column["kind"] == "boolean"
+    if number is None or not math.isfinite(number) or (is_flag and number not in (0.0, 1.0)):
+        raise ValueError(f"{column['name']} must be a {column['kind']} value, got {value!r}")
+    return number
+
+
+def _word(value):
+    """Return how the categories are spelled: 2 for 2.0, and true for True."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
+    elif isinstance(value, decimal.Decimal):
+        value = format(value.normalize(), "f")
+    text = str(value).strip(" \t")
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    whole = re.fullmatch(r"(-?(?:0|[1-9][0-9]*))\.(?:0|00|0{4,})", text)
+    text = whole[1] if whole else text
+    return "0" if text == "-0" else text
+
+
+def _number(kind, value):
+    """Return a number, a boolean, or the seconds of a date since 1970; None for any other value."""
+    if isinstance(value, str):
+        value = value.strip(" \t")
+        if kind == "datetime":
+            value = datetime.datetime.fromisoformat(re.sub("[zZ]$", "+00:00", value))
+        elif kind == "boolean" and value.lower() in ("true", "false"):
+            return float(value.lower() == "true")
+        elif not re.fullmatch(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", value):
+            return None
+    if isinstance(value, datetime.date):
+        if not isinstance(value, datetime.datetime):
+            value = datetime.datetime(value.year, value.month, value.day)
+        if value.tzinfo is None:
+            value = value.replace(tzinfo=datetime.timezone.utc)
+        since = value - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+        return since.days * 86400 + since.seconds + since.microseconds / 1e6
+    return None if isinstance(value, bool) and kind != "boolean" else float(value)
 
 
 def _walk(tree, x):
@@ -75,7 +119,7 @@ def _line(line, x):
     if value is None:
         return line["missing"]
     return min(max(value - line["center"], -line["limit"]), line["limit"]) * line["slope"]
-"""
+'''
 
 _PROBABILITY = """
 

@@ -2,22 +2,26 @@
 
 Columns and literals are cast to doubles: 0.1 is a decimal in two of the databases. A literal has an exponent, without
 which DuckDB would read it as a decimal first. PostgreSQL and DuckDB order NaN above all numbers, and SQLite stores it
-as NULL. So `x <= MAX` is true for numbers only.
+as NULL. SQLite orders text above all numbers, too, unless all of it is a number, but casts '2026-01-31' to 2026. So
+`x <= MAX`, of a column that is not cast, is true for numbers only. A row with any other text, which the other
+databases refuse, has no score.
 """
 
 import math
+import re
 import sys
 from collections.abc import Sequence
 
 from .formats import FLOAT32_SUM
-from .program import Column, Line, Program, Split, Tree, Unsupported
+from .program import WHOLE, Column, Line, Program, Split, Tree, Unsupported
 
 MAX_SIZE = 60 * 32
 """Most leaves and lines: DuckDB plans a query of more for seconds."""
 
 _HEAD = """\
 -- A ranker that rankwright has exported, for SQLite, PostgreSQL and DuckDB. Write the name of your table in the last
--- line. NULL and NaN are missing values, and so is a category that the model does not know.
+-- line. NULL and NaN are missing values, and so is a category that the model does not know. A row with text where a
+-- number or boolean should stand has no score.
 SELECT "rows".*,
 """
 
@@ -35,13 +39,20 @@ def write_sql(program: Program) -> bytes:
             raise Unsupported(
                 f"SQL has no NUL character, which is in {column.name!r} or its categories"
             )
+        if decimal := next(filter(re.compile(_DECIMAL).fullmatch, column.words or ()), None):
+            raise Unsupported(
+                f"the category {decimal!r} of {column.name!r} is a number that databases write in several ways, such "
+                f"as {decimal + '0'!r}"
+            )
     writer = _Writer(program)
     terms = [writer.line(t) if isinstance(t, Line) else writer.tree(t) for t in program.terms]
-    score = _sum([_double(program.start), *terms])
+    score = _joined([_double(program.start), *terms], " + ")
     if program.divisor != 1.0:
         score = f"{score} / {_double(program.divisor)}"
     if program.end:
         score = f"{score} + {_double(program.end)}"
+    if wrong := [writer.is_wrong(k) for k, each in enumerate(program.columns) if not each.words]:
+        score = f"CASE WHEN {_joined(wrong, ' OR ')} THEN NULL\n  ELSE {score} END"
     return f'{_HEAD}  {score} AS "score"\nFROM "rows" AS "rows"\n'.encode()
 
 
@@ -73,13 +84,13 @@ class _Writer:
         """The limits are part of the cases, so that no difference overflows: PostgreSQL raises an error then."""
         x, end = self._read(line.feature), line.limit * line.slope
         low, high = line.center - line.limit, line.center + line.limit
-        text = (
-            f"CASE WHEN {x} < {_double(low)} THEN {_double(-end)}" if math.isfinite(low) else "CASE"
-        )
-        if not math.isfinite(high):
-            high = sys.float_info.max
-        text += f" WHEN {x} <= {_double(high)} THEN ({x} - {_double(line.center)}) * {_double(line.slope)}"
-        return f"{text} WHEN {x} <= {_MAX} THEN {_double(end)} ELSE {_double(line.missing)} END"
+        cases = [f"WHEN {self._is_number(line.feature)} THEN CASE"]
+        if math.isfinite(low):
+            cases.append(f"WHEN {x} < {_double(low)} THEN {_double(-end)}")
+        if math.isfinite(high):
+            cases.append(f"WHEN {x} > {_double(high)} THEN {_double(end)}")
+        middle = f"({x} - {_double(line.center)}) * {_double(line.slope)}"
+        return f"CASE {' '.join(cases)} ELSE {middle} END ELSE {_double(line.missing)} END"
 
     def _test(self, split: Split) -> tuple[str, int, int]:
         """Return a condition, the child of the rows that meet it, and that of all others, missing values included."""
@@ -96,32 +107,64 @@ class _Writer:
             return f"{x} IN ({', '.join(texts)})" if texts else _NEVER, *ends
         if split.missing_above and split.threshold == -math.inf:
             return _NEVER, *ends
-        bounds = [f"{x} <= {_double(split.threshold)}"]
-        if not split.missing_above:
-            bounds = [f"{x} <= {_MAX}"]
-            if split.threshold > -math.inf:
-                bounds.insert(0, f"{x} > {_double(split.threshold)}")
-        column = self.columns[split.feature] if split.feature < len(self.columns) else None
-        if column is not None and column.missing_low <= column.missing_high:
-            low, high = _double(column.missing_low), _double(column.missing_high)
-            bounds.append(f"({x} < {low} OR {x} > {high})")
+        bounds = [] if split.feature >= len(self.columns) else [self._is_number(split.feature)]
+        if split.missing_above:
+            bounds.append(f"{x} <= {_double(split.threshold)}")
+        elif split.threshold > -math.inf:
+            bounds.append(f"{x} > {_double(split.threshold)}")
         return " AND ".join(bounds), *ends
+
+    def _is_number(self, feature: int) -> str:
+        """Return the condition that a column has a number that is not missing."""
+        column = self.columns[feature]
+        x = self._read(feature) if column.kind == "boolean" else _name(column)
+        ranges = [
+            f"({self._read(feature)} < {_double(low)} OR {self._read(feature)} > {_double(high)})"
+            for low, high in column.missing
+        ]
+        return " AND ".join([f"{x} <= {_MAX}", *ranges])
+
+    def is_wrong(self, feature: int) -> str:
+        """Return the condition that a column has neither a number nor a missing value; NULL if it is missing."""
+        column = self.columns[feature]
+        x = self._read(feature) if column.kind == "boolean" else _name(column)
+        known = ", ".join(map(_text, dict.fromkeys([*column.missing_texts, "", "nan"])))
+        return f"(({x} <= {_MAX}) IS NOT TRUE AND LOWER({_tidy(column)}) NOT IN ({known}))"
 
     def _read(self, feature: int) -> str:
         if feature >= len(self.columns):
             return self.tree(self.rules[feature - len(self.columns)])
         column: Column = self.columns[feature]
-        name = column.name.replace('"', '""')
-        kind = "DOUBLE PRECISION" if column.words is None else "TEXT"
-        return f'CAST("rows"."{name}" AS {kind})'
+        if column.words is None and column.kind == "boolean":
+            flags = " ".join(f"WHEN '{text}' THEN {_double(x)}" for text, x in _FLAGS.items())
+            return f"CASE LOWER({_tidy(column)}) {flags} END"
+        if column.words is None:
+            return f"CAST({_name(column)} AS DOUBLE PRECISION)"
+        text = _tidy(column)
+        if {"true", "false"}.intersection(column.words):
+            text = f"CASE LOWER({text}) WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE {text} END"
+        if any(re.fullmatch(WHOLE, word) for word in column.words):
+            point = f"LTRIM(RTRIM({text}, '0'), '-0123456789') = '.'"
+            text = f"CASE WHEN {point} THEN RTRIM(RTRIM({text}, '0'), '.') ELSE {text} END"
+        return text
 
 
-def _sum(terms: Sequence[str]) -> str:
-    """Add in pairs: SQLite ends at 1,000 terms in a row, and DuckDB's time is quadratic in them."""
+def _name(column: Column) -> str:
+    name = column.name.replace('"', '""')
+    return f'"rows"."{name}"'
+
+
+def _tidy(column: Column) -> str:
+    return f"TRIM(CAST({_name(column)} AS TEXT), ' \t')"
+
+
+def _joined(terms: Sequence[str], operator: str) -> str:
+    """Join in pairs: SQLite ends at 1,000 terms in a row, and DuckDB's time is quadratic in them."""
     if len(terms) == 1:
         return terms[0]
     middle = len(terms) // 2
-    return f"({_sum(terms[:middle])}\n  + {_sum(terms[middle:])})"
+    first, second = _joined(terms[:middle], operator), _joined(terms[middle:], operator)
+    return f"({first}\n {operator}{second})"
 
 
 def _double(value: float) -> str:
@@ -129,6 +172,10 @@ def _double(value: float) -> str:
     return f"CAST({digits if 'e' in digits else digits + 'e0'} AS DOUBLE PRECISION)"
 
 
+_DECIMAL = r"[+-]?[0-9]*\.[0-9]+|[+-]?[0-9]+\.[0-9]*|[+-]?[0-9.]+[eE][+-]?[0-9]+"
+"""A word that may be a number with a fraction or an exponent."""
+_FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
+"""How databases write booleans as text."""
 _NEVER = "1 = 0"
 _MAX = _double(sys.float_info.max)
 
