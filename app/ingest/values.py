@@ -1,7 +1,7 @@
 """The grammar of values: numbers, true or false, dates, categories, and missing values.
 
-The grammar is the same for all sources of values, in two forms: text (the cells of a table, a query string) and JSON,
-which has its own numbers, booleans and null. docs/formats.md#how-values-are-read shows the differences.
+The grammar is the same for all sources of values: text (the cells of a table, a query, a string in JSON), and JSON's
+own numbers, booleans and null. docs/formats.md#how-values-are-read has it as a table.
 `value_columns` implements the same grammar for Arrow columns. `csv` parses a subset of it faster, and leaves everything
 else to these rules.
 """

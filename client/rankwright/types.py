@@ -3919,6 +3919,10 @@ class Model(Record):
     query parameters to score are read in the same way. `encoding`, `delimiter` and `sheet`, if the
     upload set them, apply to tables to score that they fit. Null: the defaults.
     """
+    missing: list[str]
+    """Strings and numbers that count as missing in every value to score, besides null and the empty
+    string; case does not matter. Those of the training table. A table to score may have others.
+    """
     rows: ModelRows
     """Numbers of rows of the dataset, of training and of validation."""
     label: str | None

@@ -155,6 +155,10 @@ def test_a_protected_column_is_recorded_and_not_scored(
     data = [[*ROW.values(), "male"]]
     listed = client.post(f"{UNDER}/score", json={"columns": columns, "data": data}).json()
     assert listed["scores"] == [plain["score"]]
+    explained = client.post(f"{UNDER}/explain", json={"rows": rows}).json()["explanations"]
+    assert [each["score"] for each in explained] == [plain["score"]] * 4
+    assert {"sex"}.isdisjoint(explained[0]["contributions"])
+    assert client.post(f"{UNDER}/letters", json={"rows": rows}).status_code == 200
     expected: list[Any] = [None, "female", "female", "male", None, None, "male"]
     assert kept(service, before) == [(sex, "x") for sex in expected]
     decision = client.get(f"/v1/decisions/{one['decision_id']}").json()

@@ -144,7 +144,7 @@ def test_numbers_and_nulls_are_read() -> None:
 
 
 def test_other_values_are_left_to_the_general_parser() -> None:
-    for value in (True, False, "1", "", "x", [], [1], {}, {"a": 1}):
+    for value in (True, False, "x", [], [1], {}, {"a": 1}):
         check(row(age=value), accepted=False)
         with pytest.raises(Invalid) as caught:
             json_rows.read(FEATURES, row(age=value), IdAndIgnored(), BOUNDS)
@@ -231,7 +231,8 @@ def test_features_of_every_type() -> None:
         ("f0", None, True),
         ("f0", "2023-02-29", None),
         ("f0", 5, None),
-        ("age", "1", False),
+        ("age", "1", None),
+        ("age", "x", False),
     ):
         body = json.dumps({"rows": [MIXED_ROW, MIXED_ROW | {name: value}]}).encode()
         check(body, MIXED, accepted=accepted)
