@@ -163,7 +163,7 @@ def entered_fields(form: Fields, features: Sequence[ModelFeature]) -> dict[str, 
 
 
 def read_row(form: Fields, model: Model) -> Json:
-    """Text that is not a number stays text, so that the API reports the error."""
+    """The API reads what was entered as text by the rules of all text."""
     if "row" in form:
         try:
             # A number beyond float64 stays text: the API then names its feature.
@@ -179,26 +179,11 @@ def read_row(form: Fields, model: Model) -> Json:
                 "the row must be a JSON object with a value for each feature",
             )
         return row
-    entered = entered_fields(form, model.features)
-    return {
-        each.name: _value(entered[each.name].strip(), each.type, model.dialect)
-        for each in model.features
-    }
+    return {name: text or None for name, text in entered_fields(form, model.features).items()}
 
 
 def _no_number(written: str) -> None:
     raise ValueError(f"{written} is no number of JSON")
-
-
-def _value(text: str, kind: str, dialect: Mapping[str, str] | None) -> object:
-    """Return None for empty text."""
-    if not text:
-        return None
-    if kind == "boolean" and text in ("true", "false"):
-        return text == "true"
-    if kind == "numeric":
-        return number_or_text(text, dialect)  # JSON has no infinity and no NaN
-    return text
 
 
 class RowReason(NamedTuple):
