@@ -279,27 +279,25 @@ class QueryFields(TextFields):
         if "marks" not in vars(cls):
             cls.marks = tuple(name.encode() for name in cls.model_fields)
 
-    @classmethod
-    def may_be_in(cls, query: bytes) -> bool:
-        """Return False if the query has none of the fields: a quick test, because most have none."""
-        return any(mark in query for mark in cls.marks)
 
-    @classmethod
-    def take(cls, query: bytes, features: Collection[str]) -> tuple[bytes, dict[str, str]]:
-        """Split a query into the rest and the texts of the fields. Raises Invalid for a repeated field."""
-        left: list[bytes] = []
-        taken: dict[str, str] = {}
-        for pair in query.split(b"&"):
-            raw_name, _, raw = pair.partition(b"=")
-            name = raw_name.decode("latin-1")
-            if name not in cls.model_fields or name in features:
-                left.append(pair)
-                continue
-            if name in taken:
-                detail = f"{name} must be given once"
-                raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
-            taken[name] = unquote_plus(raw.decode("latin-1"))
-        return b"&".join(left), taken
+def take_fields(
+    query: bytes, features: Collection[str], fields: Iterable[type[QueryFields]]
+) -> tuple[bytes, list[dict[str, str]]]:
+    """Split a query into the rest, and the texts of the fields of each class. Raises Invalid for a repeated field."""
+    left: list[bytes] = []
+    found = [(each, dict[str, str]()) for each in fields]
+    owner = {name: texts for each, texts in found for name in each.model_fields}
+    for pair in query.split(b"&"):
+        raw_name, _, raw = pair.partition(b"=")
+        name = raw_name.decode("latin-1")
+        if name not in owner or name in features:
+            left.append(pair)
+            continue
+        if name in owner[name]:
+            detail = f"{name} must be given once"
+            raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
+        owner[name][name] = unquote_plus(raw.decode("latin-1"))
+    return b"&".join(left), [texts for _, texts in found]
 
 
 def find_unknown(given: Iterable[str], names: Sequence[str], why: str = "") -> list[dict[str, str]]:

@@ -52,9 +52,10 @@ from app.scoring.dependencies import (
     is_lenient,
     media_type_of,
 )
-from app.scoring.json_rows import IdAndIgnored, JsonRows, QueryIds
+from app.scoring.json_rows import IdAndIgnored, JsonRows
 from app.scoring.probabilities import DEFAULT, ProbabilityFields, ProbabilityOptions
 from app.scoring.reasons import Estimates, ReasonFields, ReasonOptions, Reasons
+from app.scoring.row_query import OPTIONS, RowQuery
 from app.scoring.schemas import (
     ROWS,
     ROWS_BODY,
@@ -260,28 +261,9 @@ class ScoreRow:
         ref = scope["path_params"]["ref"]
         served = await turns.find_model(self._models, caller.owner, ref)
         recording = served.recording_of(scope, caller)
-        query, options, asked = _options_of_query(scope["query_string"], served)
-        beside = None
-        if JsonRowFields.may_be_in(query):
-            query, beside = json_rows.take(query, served.columns.names)
-        wanted = None
-        if ReasonFields.may_be_in(query):
-            query, given = ReasonFields.take(query, served.columns.names)
-            wanted = ReasonFields.parse(given).options()
-        work = partial(
-            self._answer,
-            caller.owner,
-            scope,
-            head,
-            served,
-            recording,
-            query,
-            options,
-            asked,
-            beside,
-            wanted,
-        )
-        seconds = served.cost.of(1) if wanted is None else math.inf
+        query = RowQuery.of(scope["query_string"], served.columns.names)
+        work = partial(self._answer, caller.owner, scope, head, served, recording, query)
+        seconds = served.cost.of(1) if query.reasons is None else math.inf
         status, headers, body = await turns.run(
             self._context, caller.owner, seconds, work, inline=True
         )
@@ -295,25 +277,22 @@ class ScoreRow:
         head: _RowHeaders,
         served: Served,
         recording: Recording | None,
-        query: bytes,
-        options: ProbabilityOptions,
-        asked: bytes,
-        beside: QueryIds | None,
-        wanted: ReasonOptions | None,
+        query: RowQuery,
     ) -> _RowAnswer:
         """The response is a 304 if its ETag matches."""
-        if wanted is not None:
-            reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
+        asked = query.tag
+        if query.reasons is not None:
+            reasoner = reasons.prepare(self._context.db.reading, owner, served, query.reasons)
             served = replace(served, reasoner=reasoner)
-            asked += repr((wanted, reasoner.described)).encode()
+            asked += repr((query.reasons, reasoner.described)).encode()
         lenient = head.prefer is not None and is_lenient(Request(scope))
         features = served.columns.noting()
-        row = features.row_of_query(query, lenient=lenient)
+        row = features.row_of_query(query.values, lenient=lenient)
         if warnings := features.warnings():
             asked += repr(warnings).encode()
         status, body = 200, b""
         if scope["path_params"]["ref"] == served.model_id:
-            tag = served.entity_tag(row, asked if beside is None else asked + repr(beside).encode())
+            tag = served.entity_tag(row, asked)
             out = [(b"cache-control", b"private"), (b"etag", tag.encode())]
             held = head.if_none_match
             if held is not None and etag_matches(held.decode("latin-1"), tag):
@@ -326,33 +305,24 @@ class ScoreRow:
             out.append((b"preference-applied", b"handling=lenient"))
         if status == 200:
             if served.labels is not None:
-                body = _label_scores(served, row, options)
+                body = _label_scores(served, row, query.probability)
             else:
                 placed = served.score_one(row)
-                body = _one_score(served, placed, options)
+                body = _one_score(served, placed, query.probability)
                 if served.reasoner is not None:
                     body = _with_reasons(served, row, body)
                 if recording is not None:
-                    ids = None if beside is None or not beside.has_id else [beside.id]
+                    ids = None if query.id is None else [query.id]
                     made = recording.add(served, row, np.array(placed[:1]), ids)
                     recording.commit()
                     body = _with_decision(made, body)
             if warnings:
                 body = body[:-1] + b',"warnings":' + orjson.dumps(warnings) + b"}"
-            if beside is not None and beside.has_id:
-                body = b'{"id":' + orjson.dumps(beside.id) + b"," + body[1:]
+            if query.id is not None:
+                body = b'{"id":' + orjson.dumps(query.id) + b"," + body[1:]
             out.append((b"content-type", b"application/json"))
             out.append((b"content-length", b"%d" % len(body)))
         return _RowAnswer(status, out, body)
-
-
-def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityOptions, bytes]:
-    """Return the query without the parameters of probabilities, their options, and their text for the ETag."""
-    if not ProbabilityFields.may_be_in(query):
-        return query, DEFAULT, b""
-    query, given = ProbabilityFields.take(query, served.columns.names)
-    options = ProbabilityFields.parse(given).options()
-    return query, options, b"" if options == DEFAULT else repr(options).encode()
 
 
 class _RowHeaders(NamedTuple):
@@ -476,7 +446,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
                     **schema,
                     "description": f"{schema['description']} A feature with this name takes precedence.",
                 }
-                for fields in (ProbabilityFields, ReasonFields, JsonRowFields)
+                for fields in OPTIONS
                 for name, schema in fields.schemas().items()
             }
         ),

@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote_plus
 
 import orjson
 
@@ -68,41 +67,12 @@ class IdAndIgnored(NamedTuple):
         return name not in features and (ALL in self.ignore or name in self.ignore)
 
 
-class QueryIds(NamedTuple):
-    """The id of a row in a query, and its field."""
-
-    has_id: bool
-    id: str | None
-
-
 _BRACKETS_BESIDE = 8
 """Opening brackets of a body besides those of its rows, and some more: of the body, of `rows` or `data`, of lists of
 names.
 """
 MIN_ROW_BYTES = len("[1],")
 """Bytes of the shortest row that has a value."""
-
-
-def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | None]:
-    """Take the id and the ignored fields out of a query. Raises Invalid."""
-    left, given = JsonRowFields.take(query, features)
-    if not given:
-        return query, None
-    beside = IdAndIgnored.of(JsonRowFields.parse(given))
-    beside.check(features)
-    pairs, ids = [], []
-    for pair in left.split(b"&"):
-        raw_name, _, raw = pair.partition(b"=")
-        name = unquote_plus(raw_name.decode("latin-1"))
-        if name == beside.id:
-            ids.append(unquote_plus(raw.decode("latin-1")))
-        if name in features or not (name == beside.id or beside.ignores(name, features)):
-            pairs.append(pair)
-    if beside.id is not None and len(ids) != 1:
-        detail = f"the query must have {shown(beside.id)}, the id of the row, exactly once"
-        errors = [{"parameter": beside.id, "detail": detail}]
-        raise Invalid(detail, code="invalid_id", errors=errors)
-    return b"&".join(pairs), QueryIds(bool(ids), ids[0] if ids else None)
 
 
 class JsonRows(NamedTuple):
