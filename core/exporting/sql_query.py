@@ -107,12 +107,14 @@ class _Writer:
             return f"{x} IN ({', '.join(texts)})" if texts else _NEVER, *ends
         if split.missing_above and split.threshold == -math.inf:
             return _NEVER, *ends
-        bounds = [] if split.feature >= len(self.columns) else [self._is_number(split.feature)]
+        bounds = []
         if split.missing_above:
             bounds.append(f"{x} <= {_double(split.threshold)}")
         elif split.threshold > -math.inf:
             bounds.append(f"{x} > {_double(split.threshold)}")
-        return " AND ".join(bounds), *ends
+        if split.feature < len(self.columns):
+            bounds.append(self._is_number(split.feature))
+        return " AND ".join(bounds or ["1 = 1"]), *ends
 
     def _is_number(self, feature: int) -> str:
         """Return the condition that a column has a number that is not missing."""
