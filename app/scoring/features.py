@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _ABSENT, _KNOWN = object(), object()
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # percent-encoded characters, and JSON's punctuation
 _NUMBERS = frozenset({float, int})  # Python's types of JSON numbers
+_NUMBERS_OR_NULL = _NUMBERS | {type(None)}
 
 
 class FeatureIndex:
@@ -305,8 +306,8 @@ class FeatureIndex:
         indices = [self._position[name] for name in columns]
         X = np.full((len(table), len(self.names)), MISSING)
         try:
-            if self._all_numeric:
-                every = list(chain.from_iterable(table))
+            every = list(chain.from_iterable(table)) if self._all_numeric else [""]
+            if _NUMBERS_OR_NULL.issuperset(map(type, every)):
                 cells = read_json_column(NUMERIC, every, self.codes, self.notation)
                 X[:, indices] = cells.reshape(len(table), len(indices))
             else:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-_TEXTS = frozenset({str, type(None)})
-_MANY_DATES = 150  # from so many cells on, Arrow parses dates faster than Python
+_NULL_OR_TEXT = frozenset({str, type(None)})
+_MANY_TEXTS = 150  # from so many cells on, Arrow parses texts faster than Python
 
 
 class CategoryIndex(dict[Any, float]):
@@ -96,19 +96,20 @@ class FeatureReader:
         """Read JSON values. Raises ValueError or TypeError for a wrong one."""
         if self.categories is not None:
             return np.fromiter(map(self.categories.__getitem__, cells), np.float64, len(cells))
-        if self.kind == DATETIME and len(cells) >= _MANY_DATES and set(map(type, cells)) <= _TEXTS:
-            return self._read_dates(cells)
+        if len(cells) >= _MANY_TEXTS and _NULL_OR_TEXT.issuperset(map(type, cells)):
+            return self._read_texts(cells)
         return read_json_column(self.kind, cells, self.codes, self.notation)
 
-    def _read_dates(self, cells: Sequence[str | None]) -> Floats:
+    def _read_texts(self, cells: Sequence[str | None]) -> Floats:
         import pyarrow as pa
 
         from app.ingest.value_columns import tokens_of
 
         texts = pa.array(cells, pa.string())
-        values, bad, _ = self.read_column(texts, tokens_of(self.codes.tokens), self.notation)
+        missing, notation = tokens_of(self.codes.tokens), self.notation.or_point
+        values, bad, _ = self.read_column(texts, missing, notation)
         if bad is None or bad.any():
-            raise ValueError(f"must be {self.notation.date_rule}")
+            raise ValueError("a value does not fit")
         return values
 
     def read_column(
