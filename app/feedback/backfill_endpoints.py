@@ -65,7 +65,8 @@ class _OwnFields(TextFields):
     )
     missing: Annotated[list[str] | None, TokensField()] = Field(
         default=None,
-        description="Strings that mean a missing value. An empty cell is always missing. Default: as for datasets.",
+        description="Strings that mean a missing value. An empty cell is always missing. Default: as in the training "
+        "dataset of the model.",
         examples=["NA,unknown,-999"],
     )
 

@@ -18,6 +18,7 @@ from app.jobs import service as jobs
 from app.jobs import uploads
 from app.models import aliases
 from app.models import service as models
+from app.models.reading import codes_of
 from app.platform.callers import check_model
 from app.platform.documents import StoredFeedback
 from app.platform.errors import NAME, Conflict, Invalid, shown
@@ -76,7 +77,7 @@ def find_alias(
         "features": features,
         "days": settings["days"],
         "dialect": None,
-        "missing": None,
+        "missing": list(codes_of(model.table_dialect).tokens),
         "ignore": [],
         "lenient": False,
     }
@@ -102,7 +103,7 @@ def _specification(
     return {
         **found,
         "dialect": find_dialect(Dialect(**request.dialect), table),
-        "missing": request.missing,
+        "missing": found["missing"] if request.missing is None else request.missing,
         "ignore": request.ignore,
         "lenient": request.lenient,
     }

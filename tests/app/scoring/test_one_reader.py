@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import duckdb
 import httpx
 import numpy as np
 import psycopg
@@ -20,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.ingest.formats import ARROW, CSV, NDJSON
+from tests.app.feedback.recording import recorded
 from tests.app.ingest.corpus.case import typed_body
 from tests.app.live_service import Service
 from tests.app.refusals import refused
@@ -244,6 +244,28 @@ def test_what_is_no_number_is_refused_by_every_route(client: httpx.Client, value
         assert client.post(f"{MODEL}/score", **sent).status_code == 422  # type: ignore[arg-type]
 
 
+def test_earlier_decisions_have_the_codes_of_the_model(
+    shared: Service, client: httpx.Client
+) -> None:
+    alias, sent = f"{MODEL}/aliases/earlier", {"guarantee": {"flagged": 0.3}}
+    model_id = client.get(MODEL).json()["id"]
+    assert client.put(alias, json={"model_id": model_id, **sent}).is_success
+    assert client.put(f"{alias}/feedback", json={}).is_success
+    body = "id,at,score,amount,member,since,plan\nc1,2026-11-01,0.5,-999,unknown,unknown,unknown\n"
+    headers = {"Content-Type": CSV}
+    for missing, plan in ((None, None), ("NA,-999", "unknown")):
+        params = {"model": "codes@earlier"} | ({} if missing is None else {"missing": missing})
+        if missing is not None:
+            body = "id,at,score,amount,member,since,plan\nc2,2026-11-01,0.5,-999,NA,NA,unknown\n"
+        before = len(recorded(shared, alias="earlier"))
+        answer = client.post("/v1/decisions", params=params, content=body, headers=headers)
+        assert answer.status_code == 202, answer.text
+        shared.work()
+        (row,) = recorded(shared, alias="earlier")[before:]
+        found = {name: row[f"feature.{name}"] for name in VALUES}
+        assert found == {"amount": None, "member": None, "since": None, "plan": plan}
+
+
 # Exports.
 
 
@@ -299,7 +321,7 @@ def database(request: pytest.FixtureRequest) -> tuple[str, Execute]:
         if name == "sqlite":
             connection: Any = sqlite3.connect(":memory:")
         elif name == "duckdb":
-            connection = duckdb.connect()
+            connection = pytest.importorskip("duckdb").connect()
         else:
             server: PostgresServer = request.getfixturevalue("postgres")
             connection = psycopg.connect(f"host={server.folder} user=postgres dbname=postgres")
