@@ -90,6 +90,7 @@ def write(folder: Path, n_decisions: int, n_outcomes: int) -> None:
         "label": rng.choice(["true", "false"], n_outcomes).tolist(),
         "event_at": event,
         "known_at": known,
+        "has_known_at": [True] * n_outcomes,
     }
     pq.write_table(as_table(OWNER, [(Outcomes(**outcomes), YEAR)]), folder / "outcomes.parquet")
     (folder / "blobs.json").write_text(json.dumps(made))

@@ -3,7 +3,8 @@
 An outcome that names a decision belongs to that decision. An outcome that names an entity belongs to decisions about
 this entity by the declared rule: to the last one before the event, to the first one, or to all of them, within the
 horizon. Outcomes that name the decision take precedence. Among the outcomes of a decision, the one that became known
-last applies; the others are earlier statements, which it corrects.
+last applies; the others are earlier statements, which it corrects. A statement without `known_at` that repeats an
+earlier one is a request that was sent again: it corrects nothing.
 
 A repeated request has recorded its decisions again, in another row or file, within the same hour. Of the copies of a
 decision only the earliest counts: the others compete for no outcome, and readers drop them.
@@ -69,7 +70,7 @@ class Labelled(NamedTuple):
     `label`: 1 positive, 0 negative, −1 unknown. `stated` is true if a decision has an outcome, which may be withdrawn
     (then the label is unknown) or have a label that is not a value of the model (`unrecognised`). Times, `weight` and
     `amount` are NaN where there is none. `corrections` counts earlier statements that differ from the next one,
-    `duplicates` those that do not.
+    `duplicates` those that do not, and repetitions.
     """
 
     counts: Mask
@@ -185,6 +186,9 @@ class Attribution:
         coded = _one(outcomes["label"])
         self._words = coded.dictionary.to_pylist()
         self._code = coded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        source = _one(outcomes["source"]).indices.fill_null(-1).to_numpy()
+        self._content = (self._code, self._event, self._weight, self._amount, source)
+        self._has_known_at = outcomes["has_known_at"].to_numpy()
         # Statements in the order in which they became known.
         self._turn = np.empty(outcomes.num_rows, np.int64)
         self._turn[np.lexsort((outcomes["sequence"].to_numpy(), self._known))] = np.arange(
@@ -328,17 +332,19 @@ class Attribution:
         values = {name: np.full(count, np.nan) for name in ("event", "known", "weight", "amount")}
         corrections = np.zeros(count, np.int32)
         duplicates = np.zeros(count, np.int32)
-        order = np.lexsort((self._turn[outcomes], rows))
+        turn = self._turn[outcomes]
+        order = np.lexsort((turn, *(each[outcomes] for each in self._content), rows))
+        again = np.zeros(len(rows), np.bool_)
+        again[order[1:]] = self._repeats(rows[order], outcomes[order])
+        again &= ~self._has_known_at[outcomes]
+        np.add.at(duplicates, rows[again], 1)
+        order = np.lexsort((turn, rows))
+        order = order[~again[order]]
         rows, outcomes = rows[order], outcomes[order]
         if len(rows):
             follows = rows[1:] == rows[:-1]
-            same = np.logical_and.reduce(
-                [
-                    _equal(each[outcomes[1:]], each[outcomes[:-1]])
-                    for each in (self._code, self._event, self._weight, self._amount)
-                ]
-            )
-            np.add.at(duplicates, rows[1:][follows & same], 1)
+            same = self._repeats(rows, outcomes)
+            np.add.at(duplicates, rows[1:][same], 1)
             np.add.at(corrections, rows[1:][follows & ~same], 1)
             last = np.append(~follows, True)
             rows, outcomes = rows[last], outcomes[last]
@@ -360,6 +366,13 @@ class Attribution:
             corrections,
             duplicates,
         )
+
+    def _repeats(self, rows: Numbers, outcomes: Numbers) -> Mask:
+        """Return which pairs, from the second, are of the decision of the pair before and have its content."""
+        same: Mask = rows[1:] == rows[:-1]
+        for each in self._content:
+            same &= _equal(each[outcomes[1:]], each[outcomes[:-1]])
+        return same
 
     def _meanings(
         self, batch: pa.RecordBatch, rows: Numbers, codes: Numbers

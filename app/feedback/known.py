@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,6 +55,7 @@ class Counts(NamedTuple):
     unmatched: int | None
     corrected: int | None
     duplicates: int | None
+    replayed: int | None
 
 
 class Stated(NamedTuple):
@@ -86,16 +87,22 @@ class _Index:
     ids: Hashes | None = field(default_factory=lambda: np.empty(0, np.uint64))
     decision_ids: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
     stated: dict[bytes, Stated] | None = field(default_factory=dict)
+    replaced: set[bytes] = field(default_factory=set)
 
     @property
     def bytes(self) -> int:
         hashes = self.decision_ids.nbytes + (0 if self.ids is None else self.ids.nbytes)
-        return INDEX_BYTES + hashes + STATED_BYTES * len(self.stated or ())
+        return INDEX_BYTES + hashes + STATED_BYTES * self.n_stated
+
+    @property
+    def n_stated(self) -> int:
+        return len(self.stated or ()) + len(self.replaced)
 
     def clear(self) -> None:
         empty = _Index(self.built)
         self.decisions_since, self.outcomes_since = empty.decisions_since, empty.outcomes_since
         self.segments, self.stated = empty.segments, empty.stated
+        self.replaced = empty.replaced
         self.ids, self.decision_ids = empty.ids, empty.decision_ids
 
     def add_decisions(self, batches: Iterator[pa.RecordBatch]) -> None:
@@ -109,9 +116,14 @@ class _Index:
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         if self.stated is not None:
-            self.stated |= _compare(outcomes, self.stated).newest
-            if len(self.stated) > MAX_OUTCOMES:
-                self.stated = None
+            found = self.compare(outcomes)
+            self.stated |= found.newest
+            self.replaced |= found.replaced
+            if self.n_stated > MAX_OUTCOMES:
+                self.stated, self.replaced = None, set()
+
+    def compare(self, outcomes: Outcomes) -> _Compared:
+        return _compare(outcomes, self.stated or {}, self.replaced)
 
     def matched(self, owner: str, outcomes: Outcomes) -> int | None:
         """Return the outcomes whose decision or entity has been recorded; None if unknown."""
@@ -128,30 +140,42 @@ class _Index:
 
 
 class _Compared(NamedTuple):
-    """Positions of outcomes that are not duplicates, number of corrections, and newest statement of changed keys."""
+    """Positions of outcomes to store, numbers of corrections and of replays, newest statements of changed keys, and
+    the statements that they replace.
+    """
 
     kept: list[int]
     corrected: int
+    replayed: int
     newest: dict[bytes, Stated]
+    replaced: set[bytes]
 
 
-def _compare(outcomes: Outcomes, stated: Mapping[bytes, Stated]) -> _Compared:
+def _compare(
+    outcomes: Outcomes, stated: Mapping[bytes, Stated], replaced: Container[bytes]
+) -> _Compared:
     kept: list[int] = []
-    corrected = 0
+    corrected = replayed = 0
     newest: dict[bytes, Stated] = {}
+    old: set[bytes] = set()
     for i, row in enumerate(outcomes.rows()):
-        decision_id, id_, label, event_at, known_at, source, weight, amount = row
+        decision_id, id_, label, event_at, known_at, source, weight, amount, has_known_at = row
         key = _hash("decision", decision_id) if decision_id else _hash("id", id_, event_at)
         said = _hash(label, event_at, source, weight, amount)
         before = newest.get(key) or stated.get(key)
-        if before is not None and before.known_at <= known_at:
-            if before.said == said:
+        is_newest = before is None or before.known_at <= known_at
+        if before is not None:
+            if is_newest and before.said == said:
                 continue
-            corrected += 1
+            if not has_known_at and (key + said in replaced or key + said in old):
+                replayed += 1
+                continue
+            corrected += is_newest
+            old.add(key + (before.said if is_newest else said))
         kept.append(i)
-        if before is None or before.known_at <= known_at:
+        if is_newest:
             newest[key] = Stated(known_at, said)
-    return _Compared(kept, corrected, newest)
+    return _Compared(kept, corrected, replayed, newest, old)
 
 
 def _hash(*values: object) -> bytes:
@@ -167,21 +191,21 @@ class KnownRows:
         self._stores: Counter[str] = Counter()
 
     def compare(self, owner: str, outcomes: Outcomes, reader: Reader) -> tuple[Counts, list[int]]:
-        """Return the counts of a request, and the positions of its outcomes that are not duplicates.
+        """Return the counts of a request, and the positions of its outcomes to store.
 
-        An outcome is a duplicate if its content equals the newest known outcome of the same decision or event. It is a
-        correction if it is newer and its content differs.
+        An outcome is a duplicate if its content equals the newest known outcome of the same decision or event. Without
+        `known_at`, it is a replay if its content equals an earlier one. It is a correction if it is newer and differs.
         """
         index = self._index_of(owner)
         with index.lock:
             begun = time.monotonic()
             if begun - index.looked > FRESH_SECONDS:
                 _refresh(owner, index, reader)
-            kept, corrected, _ = _compare(outcomes, index.stated or {})
-            if len(kept) < len(outcomes) and index.looked < begun:
+            found = index.compare(outcomes)
+            if len(found.kept) < len(outcomes) and index.looked < begun:
                 # A duplicate is not stored, so a correction that another process has just stored must be seen.
                 _refresh(owner, index, reader)
-                kept, corrected, _ = _compare(outcomes, index.stated or {})
+                found = index.compare(outcomes)
             matched = index.matched(owner, outcomes)
             if matched is not None and matched < len(outcomes) and index.looked < begun:
                 # The decisions of the others may be newer than the index.
@@ -193,10 +217,11 @@ class KnownRows:
         counts = Counts(
             matched,
             None if matched is None else len(outcomes) - matched,
-            corrected if is_known else None,
-            len(outcomes) - len(kept) if is_known else None,
+            found.corrected if is_known else None,
+            len(outcomes) - len(found.kept) - found.replayed if is_known else None,
+            found.replayed if is_known else None,
         )
-        return counts, kept
+        return counts, found.kept
 
     def add(self, owner: str, outcomes: Outcomes) -> None:
         """Add outcomes that this process has stored."""

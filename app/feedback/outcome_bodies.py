@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from app.datasets.description import Format
-from app.feedback.outcomes import COLUMNS, MAX_ROWS, TIMES, Outcomes, Report, check
+from app.feedback.outcomes import COLUMNS, MAX_ROWS, STORED, TIMES, Outcomes, Report, check
 from app.ingest import json_text
 from app.ingest.delimiters import has_more_delimiters
 from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, too_many_rows
@@ -151,7 +151,7 @@ def _joined(parts: Sequence[Outcomes]) -> Outcomes:
     if len(parts) == 1:
         return parts[0]
     return Outcomes(
-        **{name: [value for part in parts for value in getattr(part, name)] for name in COLUMNS}
+        **{name: [value for part in parts for value in getattr(part, name)] for name in STORED}
     )
 
 

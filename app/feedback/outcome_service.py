@@ -9,9 +9,9 @@ from app.access import quotas
 from app.feedback import outcome_repository as repository
 from app.feedback.outcome_repository import Segment
 from app.feedback.outcomes import (
-    COLUMNS,
     KIND,
     NO,
+    STORED,
     YES,
     Outcomes,
     Report,
@@ -139,4 +139,4 @@ def lists(
     blobs: BlobStore, owner: str, segments: Sequence[Segment], found: Mapping[str, Blob]
 ) -> Iterator[Outcomes]:
     for table in tables(blobs, owner, segments, found):
-        yield Outcomes(**{name: table[name].to_pylist() for name in COLUMNS})
+        yield Outcomes(**{name: table[name].to_pylist() for name in STORED})

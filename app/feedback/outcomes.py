@@ -34,6 +34,7 @@ COLUMNS = (
     "amount",
 )
 """The columns of a request."""
+STORED = (*COLUMNS, "has_known_at")
 TIMES = ("event_at", "known_at")
 MAX_ROWS = 100_000
 """Maximum number of outcomes in a request."""
@@ -42,7 +43,7 @@ INLINE_ROWS = 200
 MAX_TEXT = 255
 MAX_SOURCE = 64
 CLOCK_SKEW_SECONDS = 300.0
-"""How far `known_at` may be ahead of the service's clock."""
+"""How far a time may be ahead of the service's clock."""
 YES, NO = frozenset({"true", "1"}), frozenset({"false", "0"})
 """Labels that mean positive and negative, unless they are label values of the model with another meaning."""
 KIND = "outcomes"
@@ -84,12 +85,14 @@ class Outcomes:
     source: list[str | None]
     weight: list[float | None]
     amount: list[float | None]
+    has_known_at: list[bool]
+    """False: `known_at` is when the request was received."""
 
     def __len__(self) -> int:
         return len(self.label)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        return zip(*(getattr(self, name) for name in COLUMNS), strict=True)
+        return zip(*(getattr(self, name) for name in STORED), strict=True)
 
     def take(self, chosen: Sequence[int]) -> Outcomes:
         return Outcomes(
@@ -122,15 +125,14 @@ def check(
     """
     found: dict[str, list[Any]] = {name: [None] * n_rows for name in COLUMNS}
     nothing = [None] * n_rows
-    given = [columns.get(name, nothing) for name in COLUMNS]
-    readers = [_READERS[name] for name in COLUMNS]
-    out = [found[name] for name in COLUMNS]
-    typed = [name in in_seconds for name in COLUMNS]
-    places = list(zip(COLUMNS, given, readers, out, typed, strict=True))
+    places = [
+        (name, columns.get(name, nothing), _READERS[name], found[name], name in in_seconds)
+        for name in COLUMNS
+    ]
     decision_ids, ids = found["decision_id"], found["id"]
     events, knowns = found["event_at"], found["known_at"]
     for row in range(n_rows):
-        good = True
+        wrong: list[tuple[str | None, str]] = []
         for name, values, read, target, seconds in places:
             value = values[row]
             if value is None:
@@ -138,42 +140,33 @@ def check(
             try:
                 target[row] = value if seconds else read(value, notation)
             except ValueError as error:
-                good = False
-                if not report(row, name, f"{name} {error}, got {shown(value)}"):
-                    return Outcomes(**found)
-        if good:
-            wrong = _check_row(row, decision_ids, ids, events, knowns, now)
-            if wrong is not None and not report(row, *wrong):
-                return Outcomes(**found)
-    return Outcomes(**found)
+                wrong.append((name, f"{name} {error}, got {shown(value)}"))
+        if not wrong:
+            wrong = _check_row(decision_ids[row], ids[row], events[row], knowns[row], now)
+        if not all(report(row, *each) for each in wrong):
+            break
+    found["known_at"] = [now if at is None else at for at in knowns]
+    return Outcomes(**found, has_known_at=[at is not None for at in knowns])
 
 
 def _check_row(
-    row: int,
-    decision_ids: list[str | None],
-    ids: list[str | None],
-    events: list[float | None],
-    knowns: list[float | None],
-    now: float,
-) -> tuple[str | None, str] | None:
-    """Fill in the default of `known_at`. Return the column and the rule that the row breaks."""
-    known = knowns[row]
-    if known is None:
-        known = knowns[row] = now
-    elif known > now + CLOCK_SKEW_SECONDS:
-        return "known_at", f"known_at must not be in the future, got {spell_date(known)}"
-    if decision_ids[row] is None and ids[row] is None:
-        return None, "a row must have a decision_id or an id"
-    event = events[row]
+    decision_id: str | None, id_: str | None, event: float | None, known: float | None, now: float
+) -> list[tuple[str | None, str]]:
+    """Return the column and the rule that a row breaks."""
+    latest = now + CLOCK_SKEW_SECONDS
+    if known is not None and known > latest:
+        return [("known_at", f"known_at must not be in the future, got {spell_date(known)}")]
+    if decision_id is None and id_ is None:
+        return [(None, "a row must have a decision_id or an id")]
     if event is None:
-        if decision_ids[row] is None:
-            return "event_at", "a row with an id and no decision_id must have event_at"
-    elif event > known:
-        return (
-            "event_at",
-            f"event_at must not be later than known_at ({spell_date(known)}), got {spell_date(event)}",
-        )
-    return None
+        if decision_id is None:
+            return [("event_at", "a row with an id and no decision_id must have event_at")]
+    elif known is not None and event > known:
+        rule = f"event_at must not be later than known_at ({spell_date(known)})"
+        return [("event_at", f"{rule}, got {spell_date(event)}")]
+    elif event > latest:
+        return [("event_at", f"event_at must not be in the future, got {spell_date(event)}")]
+    return []
 
 
 def _text(
@@ -263,6 +256,7 @@ def schema() -> pa.Schema:
             ("source", words),
             ("weight", pa.float64()),
             ("amount", pa.float64()),
+            ("has_known_at", pa.bool_()),
             ("received_at", pa.float64()),
             ("sequence", pa.int64()),
         ]
@@ -278,7 +272,7 @@ def as_table(owner: str, requests: Sequence[tuple[Outcomes, float]]) -> pa.Table
 
     columns: dict[str, Any] = {
         name: [value for outcomes, _ in requests for value in getattr(outcomes, name)]
-        for name in COLUMNS
+        for name in STORED
     }
     hashes = iter(hash_ids(owner, [id_ for id_ in columns["id"] if id_ is not None]).tolist())
     columns["id_hash"] = [None if id_ is None else next(hashes) for id_ in columns["id"]]

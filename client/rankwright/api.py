@@ -515,8 +515,10 @@ def create_outcomes(**fields: Unpack[CreateOutcomes]) -> ApiRequest[types.Outcom
     or false, 1 or 0, or a value of the model's label column. Null withdraws an earlier outcome. `known_at` is when you
     got to know it; default: now. `source` is a short text, such as `review` or `system`.
 
-    A later outcome of the same decision or event corrects the earlier one. Outcomes of unknown ids are kept, and wait
-    for later decisions.
+    A later outcome of the same decision or event corrects the earlier one. A row without `known_at` that equals an
+    earlier outcome is a request that was sent again, and is ignored (`duplicates`, `replayed`): to change an outcome
+    back, send `known_at`. Outcomes of unknown ids are kept, and wait for later decisions. Times may be up to
+    5 minutes ahead of the service's clock.
 
     Scope: `outcomes`.
     """

@@ -4455,6 +4455,10 @@ class OutcomesReceived(Record):
     """Number of outcomes that replace an earlier one. Null if there are too many outcomes to look up."""
     duplicates: int | None
     """Number of outcomes with the same content as the newest known one. They are not stored again."""
+    replayed: int | None
+    """Number of outcomes without `known_at` that equal an earlier outcome, which was corrected since. They
+    are ignored: to change back, send `known_at`.
+    """
 
 class OutdatedAlias(Record):
     """An alias that points to a model although there is a newer version."""

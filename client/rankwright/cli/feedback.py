@@ -120,8 +120,8 @@ def outcomes(
         found = client.send_outcomes(table, progress=sent, **fields)
     if client.prints_json(found.to_json()):
         return
-    counts = {name: getattr(found, name) for name in ("matched", "unmatched", "corrected")}
-    counts["duplicates"] = found.duplicates
+    names = ("matched", "unmatched", "corrected", "duplicates", "replayed")
+    counts = {name: getattr(found, name) for name in names}
     shown = ", ".join(f"{n:,} {name}" for name, n in counts.items() if n is not None)
     out.print_line(f"{found.rows:,} outcomes{': ' + shown if shown else ''}")
 

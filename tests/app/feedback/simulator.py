@@ -280,6 +280,7 @@ class Simulator:
             source=nothing,
             weight=nothing,
             amount=nothing,
+            has_known_at=[True] * n,
         )
         with self.db.write() as session:
             session.add(

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -19,6 +20,7 @@ from app.feedback.outcome_repository import Segment
 from app.feedback.outcomes import INLINE_ROWS, MAX_ROWS, Outcomes
 from app.feedback.segments import hash_ids
 from app.platform import catalogue
+from app.platform.sql import read_clock
 from app.platform.tables import AliasFeedback, OutcomeSegment
 from tests.app.feedback.recording import add_decisions
 from tests.app.live_service import OWNER, STRANGER, Service
@@ -78,6 +80,7 @@ def test_counts_say_what_was_new(service: Service) -> None:
         "unmatched": 1,
         "corrected": 0,
         "duplicates": 0,
+        "replayed": 0,
     }
     second = send(
         client,
@@ -90,6 +93,7 @@ def test_counts_say_what_was_new(service: Service) -> None:
         "unmatched": 0,
         "corrected": 1,
         "duplicates": 1,
+        "replayed": 0,
     }
     rows = stored(service)
     assert [row["label"] for row in rows] == ["true", "0", "true", None]
@@ -105,15 +109,76 @@ def test_an_outcome_waits_for_its_decision(service: Service) -> None:
     assert send(client, row | {"label": False}).json()["matched"] == 1
 
 
-def test_a_correction_through_another_process_is_no_duplicate(service: Service) -> None:
+def new_counts(answer: httpx.Response) -> tuple[int, int, int]:
+    """Return the numbers of corrections, duplicates and replays."""
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    return found["corrected"], found["duplicates"], found["replayed"]
+
+
+def test_a_correction_through_another_process_is_seen(service: Service) -> None:
     client, state = service.client(service.key()), service.app.state
     row = {"id": "c1", "event_at": "2026-01-02T10:00:00Z"}
     send(client, row | {"label": True})
     here, state.known_rows = state.known_rows, KnownRows()
-    assert send(client, row | {"label": False}).json()["corrected"] == 1
+    assert new_counts(send(client, row | {"label": False})) == (1, 0, 0)
     state.known_rows = here
-    assert send(client, row | {"label": True}).json()["duplicates"] == 0
-    assert [each["label"] for each in stored(service)] == ["true", "false", "true"]
+    assert new_counts(send(client, row | {"label": True})) == (0, 0, 1)
+    assert [each["label"] for each in stored(service)] == ["true", "false"]
+
+
+@pytest.mark.parametrize("named", ["id", "decision_id"])
+@pytest.mark.parametrize("second", [False, None])
+def test_a_replay_does_not_undo_a_correction(
+    service: Service, named: str, second: bool | None
+) -> None:
+    """Only a row with `known_at` changes an outcome back."""
+    client = service.client(service.key())
+    (decision_id, _) = record(service, ["c1", "c2"])
+    row = {named: decision_id if named == "decision_id" else "c1", "event_at": "2026-01-02"}
+    first = row | {"label": True}
+    assert new_counts(send(client, first)) == (0, 0, 0)
+    assert new_counts(send(client, row | {"label": second})) == (1, 0, 0)
+    for _ in range(2):
+        assert new_counts(send(client, first)) == (0, 0, 1)
+    service.app.state.known_rows = KnownRows()
+    assert new_counts(send(client, first, first | {"weight": 2}, first)) == (1, 0, 2)
+    with service.context.db.read() as session:
+        now = datetime.fromtimestamp(read_clock(session), UTC).isoformat()
+    assert new_counts(send(client, first | {"known_at": now})) == (1, 0, 0)
+    assert [each["label"] for each in stored(service)] == [
+        "true",
+        None if second is None else "false",
+        "true",
+        "true",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "known", "status"),
+    [(0.5, None, 200), (290, None, 200), (310, None, 422), (0.5, 0.5, 200), (1, 0.5, 422)],
+)
+def test_an_event_may_be_a_little_ahead_of_the_clock(
+    service: Service, ahead: float, known: float | None, status: int
+) -> None:
+    client = service.client(service.key())
+    with service.context.db.read() as session:
+        now = read_clock(session)
+
+    def text(seconds: float) -> str:
+        return datetime.fromtimestamp(now + seconds, UTC).isoformat()
+
+    row = {"id": "c1", "label": True, "event_at": text(ahead)}
+    if known is not None:
+        row["known_at"] = text(known)
+    answer = send(client, row)
+    assert answer.status_code == status
+    if status == 422:
+        assert [each["pointer"] for each in answer.json()["errors"]] == ["/rows/0/event_at"]
+    else:
+        (found,) = stored(service)
+        assert found["has_known_at"] is (known is not None)
+        assert found["event_at"] == pytest.approx(now + ahead, abs=1e-5)
 
 
 def test_another_owner_s_decisions_and_outcomes_do_not_count(service: Service) -> None:
@@ -140,7 +205,7 @@ def test_small_owners_do_not_drop_the_index_of_another(
 
     monkeypatch.setattr(known, "MAX_BYTES", size)
     reader = known.Reader(service.context.db.reading, lambda _: iter(()), read_outcomes)
-    outcomes = Outcomes([None], ["c1"], ["1"], [1.0], [2.0], [None], [None], [None])
+    outcomes = Outcomes([None], ["c1"], ["1"], [1.0], [2.0], [None], [None], [None], [True])
     rows = KnownRows()
     rows.compare(OWNER, outcomes, reader)
     assert len(read) == 1
@@ -262,6 +327,10 @@ BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "in the future": (
         {"decision_id": DEC, "label": 1, "known_at": "2999-01-01"},
         "/rows/1/known_at",
+    ),
+    "event in the future": (
+        {"decision_id": DEC, "label": 1, "event_at": "2999-01-01"},
+        "/rows/1/event_at",
     ),
     "known before it happened": (
         {"id": "c1", "label": 1, "event_at": "2026-01-02", "known_at": "2026-01-01"},
@@ -398,5 +467,6 @@ def test_more_decisions_than_can_be_looked_up(
         "unmatched": None,
         "corrected": None,
         "duplicates": None,
+        "replayed": None,
     }
     assert len(stored(service)) == 2

@@ -36,6 +36,7 @@ class Outcome(NamedTuple):
     event_at: float | None
     known_at: float
     weight: float | None
+    has_known_at: bool = True
 
 
 def decision_id(number: int) -> str:
@@ -88,6 +89,10 @@ def joined(
     return [tuple(None if value != value else value for value in row) for row in found]
 
 
+def content(outcome: Outcome) -> tuple[Any, ...]:
+    return outcome.label, outcome.event_at, outcome.weight
+
+
 def plainly(
     decisions: list[Decision], outcomes: list[Outcome], rule: Any, horizon: float, as_of: float
 ) -> list[tuple[Any, ...]]:
@@ -120,12 +125,18 @@ def plainly(
                 belong[i].append(outcome)
     found: list[tuple[Any, ...]] = []
     for i, decision in enumerate(decisions):
-        mine = explicit[i] or belong[i]
+        mine: list[Outcome] = []
+        repeated = 0
+        for each in explicit[i] or belong[i]:
+            if not each.has_known_at and content(each) in map(content, mine):
+                repeated += 1
+            else:
+                mine.append(each)
         if not mine:
             found.append((-1, False, False, None, None, None, None, 0, 0))
             continue
         last = mine[-1]
-        same = [a[2:4] + a[5:] == b[2:4] + b[5:] for a, b in itertools.pairwise(mine)]
+        same = [content(a) == content(b) for a, b in itertools.pairwise(mine)]
         values = LABELS.get(decision.model_id, LabelValues(None, None))
         means = label_means(last.label, *values)
         found.append(
@@ -138,7 +149,7 @@ def plainly(
                 last.weight,
                 None,
                 same.count(False),
-                same.count(True),
+                same.count(True) + repeated,
             )
         )
     return found
@@ -165,6 +176,7 @@ OUTCOMES = st.lists(
         TIMES,
         TIMES,
         st.sampled_from([None, 1.0]),
+        st.booleans(),
     ),
     max_size=10,
 )

@@ -42,6 +42,7 @@ def outcome(service: Service, owner: str = OWNER, **values: Any) -> None:
         "source": None,
         "weight": None,
         "amount": None,
+        "has_known_at": True,
     } | values
     outcomes = Outcomes(**{name: [value] for name, value in row.items()})
     with service.context.db.write() as session:

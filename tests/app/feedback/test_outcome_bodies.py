@@ -62,9 +62,10 @@ def read(body: bytes, kind: str | None = None, encoding: str | None = None) -> O
         return None
     assert len(found) > 0
     for row in found.rows():
-        decision_id, id_, label, event_at, known_at, source, weight, amount = row
+        decision_id, id_, label, event_at, known_at, source, weight, amount, is_given = row
         assert decision_id or (id_ and event_at is not None)
-        assert event_at is None or event_at <= known_at
+        assert is_given or known_at == NOW
+        assert event_at is None or event_at <= (known_at if is_given else NOW + 300)
         assert label is None or 0 < len(label) <= 255
         assert source is None or 0 < len(source) <= 64
         assert weight is None or 0 < weight < float("inf")
