@@ -65,7 +65,7 @@ from rankwright.operations import (
     page_of,
     record_of,
 )
-from rankwright.transport import segment
+from rankwright.transport import segment, segments
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -490,11 +490,16 @@ def _answer(document: Schema, operation: Schema) -> tuple[str, str]:
     return name, f"record_of({name})"
 
 
+_WITH_SLASHES = frozenset({"decision_id"})
+"""Ids that callers choose."""
+
+
 def _path(path: str, fields: list[Field]) -> str:
     parts = path
     for field in fields:
         if field.place == "path":
-            value = field.name if field.hint == "int" else f"segment({field.name})"
+            read = "segments" if field.name in _WITH_SLASHES else "segment"
+            value = field.name if field.hint == "int" else f"{read}({field.name})"
             parts = parts.replace(f"{{{field.key}}}", f"{{{value}}}")
     return f'"{path}"' if parts == path else f'f"{parts}"'
 

@@ -589,7 +589,7 @@ class GuardedRoute(APIRoute):
                 check_count(await request.body())
             response = await handle(request)
             if records and response.status_code == HTTPStatus.OK:
-                await record_read(request, self.path)
+                await record_read(request, self.path_format)
             return response
 
         return guarded

@@ -62,6 +62,7 @@ class StoredFile(TypedDict):
     """A file of earlier decisions."""
 
     path: str
+    alias: str
     first_at: float
     last_at: float
 
@@ -118,12 +119,10 @@ def reading_of(spec: BackfillSpec, owner: str, now: float) -> Reading:
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> BackfillPayload:
-    """Return the upload, and the files of earlier backfills of the alias."""
+    """Return the upload, and the files of the owner's earlier backfills."""
     spec: Any = claim.spec
     upload = uploads.find(session, claim.owner, claim.job_id, TABLE)
-    earlier = repository.segments_of_origin(
-        session, claim.owner, spec["name"], spec["alias"], repository.BACKFILL
-    )
+    earlier = repository.segments_of_origin(session, claim.owner, repository.BACKFILL)
     return {
         **reading_of(spec, claim.owner, read_clock(session)),
         "workdir": str(workdir),
@@ -132,7 +131,12 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "content_encoding": upload.content_encoding,
         "limits": limits(settings),
         "stored": [
-            {"path": BlobKey(row.segment_key), "first_at": row.first_at, "last_at": row.last_at}
+            {
+                "path": BlobKey(row.segment_key),
+                "alias": f"{row.name}@{row.alias}",
+                "first_at": row.first_at,
+                "last_at": row.last_at,
+            }
             for row in earlier
         ],
     }

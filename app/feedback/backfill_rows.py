@@ -13,21 +13,32 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.feedback.decision_ids import (
+    NAME_RULE,
     DecisionKeys,
     DecisionKeySet,
     first_copies,
+    is_name,
     keys_of,
 )
 from app.feedback.file_repository import BACKFILL
 from app.feedback.joining import DAY_SECONDS
+from app.feedback.outcomes import CLOCK_SKEW_SECONDS
 from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, read_file, schema_of
 from app.ingest.columns import check_type
 from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, show, too_many_rows
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
-from app.ingest.value_columns import NAMES, MissingTokens, as_text, encode, find_unfit, read_column
+from app.ingest.value_columns import (
+    NAMES,
+    MissingTokens,
+    as_text,
+    encode,
+    find_unfit,
+    read_column,
+    to_mask,
+)
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, Notation, spell_date
-from app.platform.errors import MAX_ERRORS, is_plain, refuse_all, shown
-from app.platform.ids import id_at, is_id
+from app.platform.errors import MAX_ERRORS, refuse_all, shown
+from app.platform.ids import id_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,8 +64,6 @@ COLUMNS = (*REQUIRED, *OPTIONAL)
 """The columns of a table that are not features."""
 ALL = "*"
 """In `ignore`: every column that is neither one of `COLUMNS` nor a recorded feature."""
-CLOCK_SKEW_SECONDS = 300.0
-_MAX_ID = 255
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,10 @@ class Recorded:
     earliest: float
     now: float
 
+    @property
+    def ref(self) -> str:
+        return f"{self.name}@{self.alias}"
+
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Recorded:
         features = tuple(SegmentFeature(*each) for each in stored["features"])
@@ -78,30 +91,35 @@ class Recorded:
 
 
 class WrittenFile(NamedTuple):
-    """A file with decisions that are already stored, and the times of the first and the last of them."""
+    """A file with decisions of an alias that are already stored, and the times of the first and the last of them."""
 
     path: str
+    alias: str
     first_at: float
     last_at: float
 
 
 @dataclass
 class StoredDecisions:
-    """The ids of earlier backfills. A file is read when rows of its time occur."""
+    """The ids of the owner's earlier backfills. Ids that we make contain time and alias: for them, only files of their
+    alias and time are read.
+    """
 
     files: Sequence[WrittenFile]
-    _ids: DecisionKeySet = field(default_factory=DecisionKeySet)
+    _ids: dict[str, DecisionKeySet] = field(default_factory=dict)
     _read: set[str] = field(default_factory=set)
 
-    def has(self, at: Floats, keys: DecisionKeys) -> Mask:
-        """Return which decisions, made at these times, are stored."""
+    def find(self, alias: str, at: Floats, keys: DecisionKeys, *, given: bool) -> dict[str, Mask]:
+        """Return for each alias which of these decisions it has. `given`: the caller has made some of the ids."""
         first, last = at.min(), at.max()
         for file in self.files:
-            if file.path not in self._read and file.first_at <= last and file.last_at >= first:
+            may_have = file.alias == alias and file.first_at <= last and file.last_at >= first
+            if (given or may_have) and file.path not in self._read:
                 self._read.add(file.path)
+                ids = self._ids.setdefault(file.alias, DecisionKeySet())
                 for batch in read_file(Path(file.path), ["decision_id"]):
-                    self._ids.add(keys_of(batch.column("decision_id")))
-        return self._ids.has(keys)
+                    ids.add(keys_of(batch.column("decision_id")))
+        return {of: ids.has(keys) for of, ids in self._ids.items()}
 
 
 class DecisionReader:
@@ -125,9 +143,7 @@ class DecisionReader:
         self._lenient = lenient
         self._key = blake2b(
             digest_size=10,
-            key=blake2b(
-                f"{recorded.owner}\0{recorded.name}@{recorded.alias}".encode(), digest_size=16
-            ).digest(),
+            key=blake2b(f"{recorded.owner}\0{recorded.ref}".encode(), digest_size=16).digest(),
         )
         self._seen = DecisionKeySet()
         self.rows = self.skipped = 0
@@ -165,7 +181,7 @@ class DecisionReader:
             else:
                 if not feature.protected:
                     absent.append(plain or feature.column)
-        alias = f"{self._recorded.name}@{self._recorded.alias}"
+        alias = self._recorded.ref
         errors = [
             _error(name, f"the table must have the column {name}", "absent_column")
             for name in REQUIRED
@@ -210,8 +226,7 @@ class DecisionReader:
         reading = _Reading(rows, places, notation, errors, self._missing)
         at = self._times(reading)
         score = reading.numbers(SCORE, required=True)
-        ids = self._ids_of(reading)
-        given = self._decision_ids(reading)
+        ids, given = reading.names("id"), reading.names("decision_id")
         if ids is not None or given is not None:
             has_id = np.zeros(n, np.bool_)
             for texts in (ids, given):
@@ -238,10 +253,15 @@ class DecisionReader:
         flag = np.where(np.isnan(flag) & ~np.isnan(threshold), score >= threshold, flag)
         decision_ids = self._complete(given, ids, at)
         keys = keys_of(decision_ids)
-        self._report_repeated(rows, keys, decision_ids, ids, at, errors)
+        self._report_repeated(reading, keys, given, ids, at)
+        recorded = self._recorded
+        stored = self._stored.find(recorded.ref, at, keys, given=given is not None)
+        known = stored.pop(recorded.ref, np.zeros(n, np.bool_))
+        for alias, taken in stored.items():
+            rule = f"decision_id must name one decision, and {alias} has a decision of this id"
+            reading.report("decision_id", taken, lambda row, rule=rule: rule)
         if errors.total > before:
             return None
-        recorded = self._recorded
         constants = {
             "revision": recorded.revision,
             "alias_revision": recorded.alias_revision,
@@ -278,7 +298,6 @@ class DecisionReader:
             ],
             schema=schema,
         )
-        known = self._stored.has(at, keys)
         self.skipped += int(known.sum())
         return batch.filter(pa.array(~known)) if known.any() else batch
 
@@ -289,7 +308,7 @@ class DecisionReader:
         late = at > recorded.now + CLOCK_SKEW_SECONDS
         reading.report(AT, late, lambda row: "at must not be in the future")
         days = round((recorded.now - recorded.earliest) / DAY_SECONDS)
-        alias = f"{recorded.name}@{recorded.alias}"
+        alias = recorded.ref
         reading.report(
             AT,
             at < recorded.earliest,
@@ -298,25 +317,6 @@ class DecisionReader:
             ),
         )
         return at
-
-    def _ids_of(self, reading: _Reading) -> pa.Array | None:
-        texts = reading.texts("id", NAMES)
-        if texts is None:
-            return None
-
-        def is_bad(text: str) -> bool:
-            return len(text) > _MAX_ID or not is_plain(text)
-
-        rule = f"id must have 1 to {_MAX_ID} characters and no control characters"
-        reading.report_texts("id", texts, is_bad, rule)
-        return texts
-
-    def _decision_ids(self, reading: _Reading) -> pa.Array | None:
-        texts = reading.texts("decision_id", NAMES)
-        if texts is not None:
-            rule = "decision_id must have the form dec_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
-            reading.report_texts("decision_id", texts, lambda text: not is_id(text, "dec"), rule)
-        return texts
 
     def _complete(self, given: pa.Array | None, ids: pa.Array | None, at: Floats) -> pa.Array:
         """Return the decision ids, else derived from entity and time, so that a repeated table has the same ids."""
@@ -333,24 +333,27 @@ class DecisionReader:
 
     def _report_repeated(
         self,
-        rows: Rows,
+        reading: _Reading,
         keys: DecisionKeys,
-        decision_ids: pa.Array,
+        given: pa.Array | None,
         ids: pa.Array | None,
         at: Floats,
-        errors: Errors,
     ) -> None:
         """Report decisions that occur earlier in the table."""
         repeated = ~first_copies(keys) | self._seen.has(keys)
         self._seen.add(keys)
+        if given is not None:
+            named = to_mask(given.is_valid())
+            rule = "decision_id must occur once in the table"
+            reading.report("decision_id", repeated & named, lambda row: rule)
+            repeated &= ~named
 
         def detail(row: int) -> str:
-            entity = None if ids is None else ids[row].as_py()
-            if entity is None:
-                return f"the decision {decision_ids[row].as_py()} occurs twice in the table"
-            return f"the decision about {shown(entity)} at {spell_date(at[row])} occurs twice in the table"
+            assert ids is not None
+            entity = shown(ids[row].as_py())
+            return f"the decision about {entity} at {spell_date(at[row])} occurs twice in the table"
 
-        rows.report(errors, AT, repeated, detail)
+        reading.rows.report(reading.errors, AT, repeated, detail)
 
 
 @dataclass(frozen=True)
@@ -423,16 +426,14 @@ class _Reading:
         """Return booleans as 1 and 0, NaN where missing."""
         return self.values(name, BOOLEAN)
 
-    def texts(self, name: str, missing: MissingTokens) -> pa.Array | None:
-        """Return text, null where empty; None without such a column."""
+    def names(self, name: str) -> pa.Array | None:
+        """Return ids, null where empty; None without such a column."""
         if name not in self.places:
             return None
-        return as_text(self.rows.batch.column(self.places[name]), missing)
-
-    def report_texts(self, name: str, texts: pa.Array, is_bad: Any, rule: str) -> None:
-        """Report the texts that break a rule."""
-        bad = np.array([text is not None and is_bad(text) for text in texts.to_pylist()], np.bool_)
-        self.report(name, bad, lambda row: rule)
+        texts = as_text(self.rows.batch.column(self.places[name]), NAMES)
+        bad = [text is not None and not is_name(text) for text in texts.to_pylist()]
+        self.report(name, np.array(bad, np.bool_), lambda row: f"{name} {NAME_RULE}")
+        return texts
 
     def feature(self, feature: SegmentFeature, name: str) -> pa.Array:
         """Return a feature in its type; null where missing or not in the table."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from app.platform.errors import is_plain
 from app.platform.ids import is_id
 
 if TYPE_CHECKING:
@@ -24,11 +25,19 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 
+MAX_LENGTH = 255
+NAME_RULE = f"must have 1 to {MAX_LENGTH} characters and no control characters"
+"""Of the ids of callers: of their decisions, and of the entities that these are about."""
 _PREFIX = b"dec_"
 _LENGTH = len(_PREFIX) + 32
 _LOWER = np.uint64(0x2020202020202020)
 """A bit that digits and lower-case letters have, and upper-case letters do not."""
 _MAX_PARTS = 32
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text follows `NAME_RULE`."""
+    return 0 < len(text) <= MAX_LENGTH and is_plain(text)
 
 
 class DecisionKeys(NamedTuple):

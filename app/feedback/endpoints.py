@@ -137,11 +137,15 @@ def _show(found: AliasFeedback, response: Response, context: Context, compute: C
     return Feedback.from_row(found, **found.settings, detectable=detectable)
 
 
-@decisions_router.get("/decisions/{decision_id}", summary="Read a decision")
+@decisions_router.get("/decisions/{decision_id:path}", summary="Read a decision")
 @needs("read")
 @records_reads
 async def read_decision(decision_id: str, context: ContextDep, caller: CallerDep) -> Decision:
-    """Return a recorded decision with its features, about a minute after its response at the latest."""
+    """Return a recorded decision with its features, about a minute after its response at the latest.
+
+    The id is ours, or that of another system (`POST /v1/decisions`), escaped as part of an address: `/` is `%2F`. The
+    more decisions of other systems there are, the longer it takes to find one of their ids.
+    """
     find = partial(
         service.find_decision, context.db.reading, context.blobs, caller.owner, decision_id
     )

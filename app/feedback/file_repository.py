@@ -28,15 +28,10 @@ def find_settings(
     return session.scalars(statement).one_or_none()
 
 
-def segments_of_origin(
-    session: Session, owner: str, name: str, alias: str, origin: str
-) -> Sequence[DecisionSegment]:
+def segments_of_origin(session: Session, owner: str, origin: str) -> Sequence[DecisionSegment]:
     """Oldest first."""
     statement = select(DecisionSegment).where(
-        DecisionSegment.readable_by(owner),
-        DecisionSegment.name == name,
-        DecisionSegment.alias == alias,
-        DecisionSegment.origin == origin,
+        DecisionSegment.readable_by(owner), DecisionSegment.origin == origin
     )
     return session.scalars(statement.order_by(DecisionSegment.first_at, DecisionSegment.id)).all()
 

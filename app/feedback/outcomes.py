@@ -16,7 +16,6 @@ import orjson
 from app.feedback.segments import hash_ids
 from app.ingest.values import USUAL, Notation, category, spell, spell_date
 from app.platform.errors import is_plain, shown
-from app.platform.ids import is_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,18 +186,6 @@ def _text(
     return read
 
 
-def _decision_id(value: Any, notation: Notation) -> str | None:
-    if isinstance(value, str):
-        text = value.strip()
-        if not text:
-            return None
-        if is_id(text, "dec"):
-            return text
-    raise ValueError(
-        "must be the decision_id of a score, such as dec_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
-    )
-
-
 def _time(value: Any, notation: Notation) -> float | None:
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -230,7 +217,7 @@ def _weight(value: Any, notation: Notation) -> float | None:
 
 
 _READERS: Final[Mapping[str, Callable[[Any, Notation], Any]]] = {
-    "decision_id": _decision_id,
+    "decision_id": _text(MAX_TEXT),
     "id": _text(MAX_TEXT),
     "label": _text(MAX_TEXT, category),
     "event_at": _time,

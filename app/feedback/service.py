@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from app.feedback import repository
+from app.feedback.decision_ids import is_name
+from app.feedback.file_repository import BACKFILL, segments_of_origin
 from app.ingest.values import CATEGORICAL
 from app.models import aliases
 from app.models import service as models
@@ -275,10 +277,11 @@ class FoundDecision:
 def find_decision(
     reading: Reading, blobs: BlobStore, owner: str, decision_id: str
 ) -> FoundDecision:
-    """Read the files of its time (an hour of them with an idempotency key). Raises NotFound, also if not yet sealed."""
-    if is_id(decision_id, "dec"):
-        at = time_of(decision_id)
-        for segment, blob in reading(_files_at, owner, at):
+    """Read the files of its time (an hour of them with an idempotency key), if we have made its id; else all files of
+    other systems. Raises NotFound, also if not yet sealed.
+    """
+    if is_name(decision_id):
+        for segment, blob in reading(_files_of, owner, decision_id):
             try:
                 values = _values(blobs.fetch(blob), decision_id)
             except BlobMissing:  # the file was deleted or rewritten since
@@ -286,7 +289,7 @@ def find_decision(
             if values is not None:
                 return FoundDecision(segment, values, reading(_scale_of, owner, values["model_id"]))
     raise NotFound(
-        f"there is no decision {decision_id[:100]!r}. A decision can be read about a minute after its response"
+        f"there is no decision {shown(decision_id)}. A decision can be read about a minute after its response"
     )
 
 
@@ -297,14 +300,18 @@ def _scale_of(session: Session, owner: str, model_id: str) -> PointsScale | None
         return None
 
 
-def _files_at(session: Session, owner: str, at: float) -> list[tuple[DecisionSegment, Blob]]:
-    """Return files that may have a decision with this time in its id, the likely ones first."""
-    found = repository.segments_at(
-        session, owner, at - SLACK_SECONDS, at + REPEAT_SECONDS + SLACK_SECONDS
-    )
+def _files_of(session: Session, owner: str, decision_id: str) -> list[tuple[DecisionSegment, Blob]]:
+    """Return files that may have a decision, the likely ones first: our ids contain its time."""
+    if is_id(decision_id, "dec"):
+        at = time_of(decision_id)
+        found = repository.segments_at(
+            session, owner, at - SLACK_SECONDS, at + REPEAT_SECONDS + SLACK_SECONDS
+        )
+        found = sorted(found, key=lambda row: max(row.first_at - at, at - row.last_at, 0.0))
+    else:
+        found = segments_of_origin(session, owner, BACKFILL)[::-1]
     entries = catalogue.entries(session, [row.segment_key for row in found])
-    nearest = sorted(found, key=lambda row: max(row.first_at - at, at - row.last_at, 0.0))
-    return [(row, entries[row.segment_key]) for row in nearest if row.segment_key in entries]
+    return [(row, entries[row.segment_key]) for row in found if row.segment_key in entries]
 
 
 def _values(path: Path, decision_id: str) -> dict[str, Any] | None:

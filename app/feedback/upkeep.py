@@ -201,8 +201,9 @@ def _erase_once(
         assert segment.key is not None
         before = len(entity_of)
         for batch in read_segments(files.blobs, [found[segment.key]], ["id", "decision_id"]):
-            rows = batch.filter(_is_in(batch.column("id"), ids)).to_pylist()
-            entity_of |= {row["decision_id"]: row["id"] for row in rows}
+            entities = _entities(batch)
+            rows = batch.append_column("entity", entities).filter(_is_in(entities, ids)).to_pylist()
+            entity_of |= {row["decision_id"]: row["entity"] for row in rows}
         if len(entity_of) > before:
             affected.append(segment)
     erased: Counter[tuple[str, str]] = Counter()
@@ -228,7 +229,9 @@ def _erase_outcomes(
     wanted, is_clean = set(ids), True
     for segment in segments:
         (table,) = tables(files.blobs, owner, [segment], found)
-        doomed = pc.or_(_is_in(table["id"], ids), _is_in(table["decision_id"], list(entity_of)))
+        doomed = pc.or_(
+            _is_in(_entities(table), ids), _is_in(table["decision_id"], list(entity_of))
+        )
         if not pc.any(doomed).as_py():
             continue
         is_clean = False
@@ -238,7 +241,9 @@ def _erase_outcomes(
             erased.update(
                 (
                     "outcomes",
-                    row["id"] if row["id"] in wanted else entity_of[row["decision_id"]],
+                    row["id"]
+                    if row["id"] in wanted
+                    else entity_of.get(row["decision_id"], row["decision_id"]),
                 )
                 for row in rows
             )
@@ -257,10 +262,9 @@ def _erase_decisions(
         def rest() -> Iterator[pa.RecordBatch]:
             nonlocal kept
             for batch in file.iter_batches(MAX_ROWS_AT_ONCE):
-                doomed = _is_in(batch.column("id"), ids)
-                erased.update(
-                    ("decisions", id_) for id_ in batch.column("id").filter(doomed).to_pylist()
-                )
+                entities = _entities(batch)
+                doomed = _is_in(entities, ids)
+                erased.update(("decisions", id_) for id_ in entities.filter(doomed).to_pylist())
                 left = batch.filter(pc.invert(doomed))
                 kept += left.num_rows
                 yield _without_unused(left)
@@ -285,6 +289,11 @@ def _without_unused(rows: Rows) -> Rows:
         for column, field in zip(rows.columns, rows.schema, strict=True)
     ]
     return type(rows).from_arrays(columns, schema=rows.schema)
+
+
+def _entities(rows: Rows) -> pa.Array | pa.ChunkedArray:
+    """Return whom decisions or outcomes are about: the entity or, without its id, the decision."""
+    return pc.coalesce(rows["id"], rows["decision_id"])
 
 
 def _is_in(column: pa.Array | pa.ChunkedArray, texts: Sequence[str]) -> pa.Array:

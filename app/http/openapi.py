@@ -271,7 +271,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
             for method in map(str.lower, route.methods or ()):
-                operation = document["paths"][route.path][method]
+                operation = document["paths"][route.path_format][method]
                 operation["operationId"] = route.name
                 if route.path.endswith(
                     VALIDATE
@@ -279,7 +279,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
                     named = operation.get("parameters", ())
                     operation["parameters"] = [each for each in named if each["in"] != "header"]
     endpoints = {
-        (route.path, method.lower()): route.endpoint
+        (route.path_format, method.lower()): route.endpoint
         for route in app.routes
         if isinstance(route, Route)
         for method in route.methods or ()

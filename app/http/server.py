@@ -378,6 +378,10 @@ def _holder_of(scope: Scope) -> str:
     return network_of(scope.get("client")) if caller is None else f"owner {caller.permit_holder}"
 
 
+SLASHED = b"/v1/decisions/"
+"""The only address whose last part may have slashes: the id of another system. No other name has one."""
+
+
 def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
     """Return the error for headers or an address that are rejected before routing."""
     count = len(scope["headers"])
@@ -397,8 +401,8 @@ def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
         return error
     if head.hosts != 1 and (head.hosts or scope["http_version"] != "1.0"):
         return Malformed(f"a request must have one Host header, got {head.hosts}")
-    raw_path = scope["raw_path"]
-    if b"%2F" in raw_path or b"%2f" in raw_path:  # would be part of a name, and no name has a slash
+    raw_path: bytes = scope["raw_path"]
+    if b"%2f" in raw_path.lower() and not raw_path.startswith(SLASHED):
         return NotFound("no URL has an encoded slash (%2F) in its path")
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
         return Malformed("the URL must not contain NUL (%00)")

@@ -25,7 +25,7 @@ from rankwright.operations import (
     page_of,
     record_of,
 )
-from rankwright.transport import segment
+from rankwright.transport import segment, segments
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -2115,6 +2115,9 @@ def read_decision(decision_id: str, /) -> ApiRequest[types.Decision]:
 
     Return a recorded decision with its features, about a minute after its response at the latest.
 
+    The id is ours, or that of another system (`POST /v1/decisions`), escaped as part of an address: `/` is `%2F`. The
+    more decisions of other systems there are, the longer it takes to find one of their ids.
+
     Scope: `read`.
 
     Parameters
@@ -2122,7 +2125,7 @@ def read_decision(decision_id: str, /) -> ApiRequest[types.Decision]:
     decision_id : str
         Id of the decision.
     """
-    return ApiRequest.of("GET", f"/v1/decisions/{segment(decision_id)}", record_of(types.Decision))
+    return ApiRequest.of("GET", f"/v1/decisions/{segments(decision_id)}", record_of(types.Decision))
 
 def read_decision_file(file_id: str, /) -> ApiRequest[bytes]:
     """Download a file of decisions.

@@ -106,6 +106,11 @@ def segment(value: str) -> str:
     return value
 
 
+def segments(value: str) -> str:
+    """Return an id that may have slashes as the end of a path. ConfigurationError: as for `segment`."""
+    return "/".join(map(segment, value.split("/")))
+
+
 def as_text(value: object) -> str:
     """Return a value as the API reads it in a query."""
     if type(value).__module__ == "numpy":

@@ -6,11 +6,13 @@ import io
 import json
 import time
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import rankwright
 from sqlalchemy import func, select
 
 from app.feedback import backfill
@@ -18,11 +20,12 @@ from app.feedback.segments import hash_ids
 from app.platform.ids import is_id
 from app.platform.tables import DecisionSegment, JobUpload
 from tests.app.feedback.recording import point, record
+from tests.app.feedback.test_upkeep import settle
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.long_form import rest
 from tests.sentences import Sentences
 
-CSV = "text/csv"
+CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
 URL = "/v1/decisions"
 LIVE = {"model": "churn@live"}
 NAMES = ("age", "income", "score 1")
@@ -128,7 +131,7 @@ def json_array(columns: dict[str, list[Any]]) -> bytes:
         *rest(
             ("application/x-ndjson", ndjson),
             ("application/json", json_array),
-            ("application/vnd.apache.parquet", as_parquet),
+            (PARQUET, as_parquet),
         ),
     ],
 )
@@ -184,6 +187,48 @@ def test_decisions_whose_ids_have_the_same_last_digits_are_all_stored(live: Serv
     assert sorted(each["decision_id"] for each in stored(live)) == ids
 
 
+ODD = ["CRM/2025/7", "a b", "100%", "%41", "é?x=1#y", "<b>&amp;", "7", "\U0001f600" * 255]
+"""Keys of other systems."""
+
+
+def test_the_ids_of_other_systems_name_decisions(live: Service, client: httpx.Client) -> None:
+    """They are read, given outcomes, and stored once, whatever their time."""
+    columns = table(len(ODD), decision_id=ODD, id=[None] * len(ODD))
+    assert done(live, client, as_parquet(columns), kind=PARQUET)["state"] == "succeeded"
+    for number, id_ in enumerate(ODD):
+        found = client.get(f"{URL}/{quote(id_, safe='')}")
+        assert found.status_code == 200, found.text
+        assert (found.json()["decision_id"], found.json()["score"]) == (id_, 0.5 * number)
+    assert rankwright.Client(live.url, live.key()).read_decision(ODD[0]).score == 0.0
+    rows = [{"decision_id": int(id_) if id_ == "7" else id_, "label": True} for id_ in ODD]
+    assert client.post("/v1/outcomes", json={"rows": rows}).json()["matched"] == len(ODD)
+    for unknown in ("CRM", "CRM/2025/8", "x" * 256, "A", "validate"):
+        assert client.get(f"{URL}/{quote(unknown, safe='')}").status_code == 404
+    later = {"at": [f"2025-04-{i + 1:02}" for i in range(len(ODD))]}
+    job = done(live, client, as_parquet(columns | later), kind=PARQUET)
+    assert job["state"] == "succeeded"
+    assert len(stored(live)) == len(ODD)
+    made = client.post("/v1/erasures", json={"id": ODD[0]}).json()
+    settle(live)
+    erased = client.get(f"/v1/erasures/{made['id']}").json()["erased"]
+    assert erased == {"decisions": 1, "outcomes": 1}
+    assert client.get(f"{URL}/{ODD[0]}").status_code == 404
+
+
+def test_a_decision_id_names_one_decision_of_an_owner(live: Service, client: httpx.Client) -> None:
+    for alias, ids in (("live", ["x", "y"]), ("other", ["z", "y"])):
+        model_id = client.get("/v1/models/churn@live").json()["id"]
+        client.put(f"/v1/models/churn/aliases/{alias}", json={"model_id": model_id})
+        client.put(f"/v1/models/churn/aliases/{alias}/feedback", json={"days": 3650})
+        body = as_csv(table(2, decision_id=ids))
+        job = done(live, client, body, model=f"churn@{alias}")
+    (error,) = job["error"]["errors"]
+    assert (error["column"], error["line"]) == ("decision_id", 3)
+    assert [each["decision_id"] for each in stored(live)] == ["x", "y"]
+    # The time and the alias are part of the ids that we make.
+    assert done(live, client, as_csv(table(2)), model="churn@other")["state"] == "succeeded"
+
+
 def test_the_rows_need_no_order_and_become_several_files(
     live: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,7 +272,10 @@ WRONG: dict[str, tuple[dict[str, list[Any]], str, int]] = {
     "a keep of 0": ({"keep": [0.1, 0, 0.2]}, "keep", 3),
     "no flag": ({"flag": ["true", "maybe", "false"]}, "flag", 3),
     "an explored row without propensity": ({"explored": [False, True, False]}, "propensity", 3),
-    "another decision id": ({"decision_id": ["x", None, None]}, "decision_id", 2),
+    "a long decision id": ({"decision_id": ["x" * 256, None, None]}, "decision_id", 2),
+    "a decision id with NUL": ({"decision_id": ["x", None, "a\0b"]}, "decision_id", 4),
+    "a decision id twice": ({"decision_id": ["x", None, "x"]}, "decision_id", 4),
+    "neither id": ({"id": [None] * 3, "decision_id": ["x", " ", "y"]}, "id", 3),
     "a decision twice": (
         {"id": ["c0", "c0", "c2"], "at": ["2025-03-01", "2025-03-01", "2025-03-03"]},
         "at",
@@ -317,7 +365,7 @@ def test_many_rows_take_little_time_and_memory_each(live: Service) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink, row_group_size=backfill.SEGMENT_ROWS)
     client = live.client(live.key())
-    job = done(live, client, sink.getvalue(), kind="application/vnd.apache.parquet")
+    job = done(live, client, sink.getvalue(), kind=PARQUET)
     assert job["state"] == "succeeded", job["error"]
     assert len(stored(live)) == n
 

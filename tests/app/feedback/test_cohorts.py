@@ -44,7 +44,8 @@ def outcome(service: Service, owner: str = OWNER, **values: Any) -> None:
         "amount": None,
         "has_known_at": True,
     } | values
-    outcomes = Outcomes(**{name: [value] for name, value in row.items()})
+    columns: dict[str, Any] = {name: [value] for name, value in row.items()}
+    outcomes = Outcomes(**columns)
     with service.context.db.write() as session:
         session.add(
             OutcomeSegment(

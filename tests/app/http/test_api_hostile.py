@@ -171,6 +171,10 @@ ANSWERED: dict[int, dict[str, bytes]] = {
         "a surrogate in UTF-8": request(b"GET /v1/models/%ed%a0%80 HTTP/1.1", b"KEY"),
         "an encoded slash": request(b"GET /v1%2fjobs HTTP/1.1", b"KEY"),
         "a quoted slash behind a path": request(b"GET /v1/jobs%2F HTTP/1.1", b"KEY"),
+        "an id of another system, of dots": request(
+            b"GET /v1/decisions/..%2f..%2fetc%2fpasswd HTTP/1.1", b"KEY"
+        ),
+        "a slash behind an id": request(b"GET /v1/decision-files/x%2Fcontent HTTP/1.1", b"KEY"),
         "dots": request(b"GET /v1/models/../../../etc/passwd HTTP/1.1", b"KEY"),
         "encoded dots": request(
             b"GET /v1/models/..%2f..%2f..%2fetc%2fpasswd/artifact HTTP/1.1", b"KEY"
