@@ -199,6 +199,10 @@ def _is_utf_8(upload: TableBytes) -> bool:
     return True
 
 
+_MAX_CHANCE = 2
+"""So many values may well be equal to the names 0, 1."""
+
+
 @dataclass(frozen=True)
 class UnnamedColumns:
     """How columns of a CSV are named if its first line has values instead of names, or may have them (not `known`).
@@ -214,16 +218,25 @@ class UnnamedColumns:
         """Return True if the first line has values. Raises BadTable for another number of values, or for an incomplete
         header.
 
-        A header has each required name once. If all its values are numbers, it could as well be a row, and is one.
+        A header has each required name once. If all its values are numbers, as the names of a model of an array are,
+        it could as well be a row: it is a header if it has three names or more in the order of the model, else refused.
         """
         if not self.known:
-            times = Counter(value.strip() for value in first)
+            values = [value.strip() for value in first]
+            times = Counter(values)
             named = [name for name in self.names if times[name]]
             may_be_row = all(map(_is_number, first))
             doubled = next((name for name in named if times[name] > 1), None)
             absent = next((name for name in self.names if name in self.required - set(named)), None)
-            if named and not may_be_row and doubled is None and absent is None:
-                return False
+            if named and doubled is None and absent is None:
+                if not may_be_row or (values == self.names and len(values) > _MAX_CHANCE):
+                    return False
+                if len(values) == len(self.names):
+                    raise BadTable(
+                        f"the first line may be a row, or the names of the features, got {show(','.join(values))}: send "
+                        "header=present or header=absent with the Content-Type",
+                        line=line,
+                    )
             if not may_be_row and any(not _is_number(name) for name in named):
                 why = (
                     f"not {show(absent)}"

@@ -304,7 +304,11 @@ def test_a_stream_that_was_refused_can_be_closed(sentences: Sentences) -> None:
         (["a", "b"], "1,2", True),
         (["a", "b"], "1,", True),
         (["a", "b"], "u,v", True),
-        (["0", "1", "2"], "2,1,0", True),
+        (["0", "1", "2"], "0,1, 2", False),
+        (["0", "1", "2"], "0,1,3", True),
+        (["0", "1", "2"], "2,1,0", None),
+        (["0", "1", "2"], "0,1,2,3", None),
+        (["0", "1"], "0,1", None),
         (["0", "1", "x"], "x,1,0", False),
         (["a", "b"], "a,c", None),
         (["a", "b"], "a,b,b", None),
@@ -315,7 +319,7 @@ def test_a_stream_that_was_refused_can_be_closed(sentences: Sentences) -> None:
 def test_first_line_is_a_header_or_a_row(
     names: list[str], first: str, has_values: bool | None, sentences: Sentences
 ) -> None:
-    """It is a header if it has each required name once, and could not be a row of numbers. None: it is refused."""
+    """It is a header if it has each required name once, and is no row of numbers but by chance. None: it is refused."""
     columns = UnnamedColumns(names, frozenset(names), known=False)
     upload = TableBytes(f"{first}\n1,2,3\n".encode(), None, 1 << 20)
     if has_values is None:
