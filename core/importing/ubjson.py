@@ -8,6 +8,10 @@ import numpy as np
 from core.errors import InvalidModelFile
 
 MAX_DEPTH = 64
+BYTES_PER_VALUE, MIN_VALUES = 8, 1 << 16
+"""Bytes of a value on average, and how many values may be shorter: XGBoost writes numbers as typed arrays, which are
+one value, and keys of 9 bytes and more.
+"""
 
 # Markers of numbers: how `struct` and numpy read them, big-endian.
 _NUMBERS = {
@@ -26,7 +30,8 @@ _CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 def read_ubjson(data: bytes) -> Any:
     """Return the value; arrays of one type of number are ndarrays.
 
-    Time and memory are proportional to the bytes: a count is refused unless the bytes of its values follow.
+    Time and memory are proportional to the bytes: a count is refused unless the bytes of its values follow, and so are
+    many values of few bytes, of which each takes as long as a longer one.
     InvalidModelFile: the bytes are not one complete value.
     """
     reader = _Reader(data)
@@ -41,6 +46,7 @@ def read_ubjson(data: bytes) -> Any:
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
+        self.left = MIN_VALUES + len(data) // BYTES_PER_VALUE
 
     def error(self, rule: str, got: object) -> InvalidModelFile:
         return InvalidModelFile(f"UBJSON, byte {self.at}: {rule}, got {got}")
@@ -73,6 +79,9 @@ class _Reader:
             raise self.error("text must be UTF-8", error.reason) from error
 
     def value(self, marker: bytes, depth: int) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise self.error(f"values must take {BYTES_PER_VALUE} bytes or more on average", "less")
         if marker in _CONSTANTS:
             return _CONSTANTS[marker]
         if marker == b"S":
