@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from core.base.state import Integers
+from core.base.table import MAX_CATEGORIES
 from core.errors import MAX_VALUE, InvalidModelFile, shorten
 
 from .linked import LinkedTree
@@ -29,6 +31,8 @@ OBJECTIVES = frozenset(
         "regression",
         "regression_l1",
         "tweedie",
+        "xentlambda",  # cross entropies until 2.3
+        "xentropy",
     }
 )
 
@@ -38,6 +42,7 @@ ZERO = float(np.float32(1e-35))
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _NO_MISSING, _ZERO_MISSING = 0, 1
 _CODE_BITS = 32
+_MAX_SET = MAX_CATEGORIES // _CODE_BITS + 1
 
 Number = TypeVar("Number", int, float)
 
@@ -45,7 +50,7 @@ Number = TypeVar("Number", int, float)
 def read_lightgbm(data: bytes) -> ParsedModel:
     """Return the model; raise InvalidModelFile if it is not one whose raw score is a sum of trees."""
     try:
-        lines = data.decode().replace("\r\n", "\n").split("\n")
+        lines = data.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         raise InvalidModelFile(f"a LightGBM model must be UTF-8 text: {error.reason}") from error
     header, blocks, tail = _divide(lines)
@@ -63,14 +68,13 @@ def read_lightgbm(data: bytes) -> ParsedModel:
                 f"{key} must be 1, got {header[key]}: a multi-class model has no single score"
             )
     objective = header.get("objective", "").split(" ")[0]
-    if objective not in OBJECTIVES:
+    if objective and objective not in OBJECTIVES:  # without one, it was the caller's function
         raise InvalidModelFile(
             f"objective must be one of {', '.join(sorted(OBJECTIVES))}, got {objective[:MAX_VALUE]!r}"
         )
     trees, types = [], [set[int]() for _ in names]
-    scale = len(blocks) if "average_output" in header else 1
     for number, block in enumerate(blocks):
-        trees.append(_read_tree(block, f"tree {number}", scale, types))
+        trees.append(_read_tree(block, f"tree {number}", types))
     zero_missing = np.array([_ZERO_MISSING in of_feature for of_feature in types])
     for name, of_feature in zip(names, types, strict=True):
         if _ZERO_MISSING in of_feature and len(of_feature) > 1:
@@ -78,12 +82,15 @@ def read_lightgbm(data: bytes) -> ParsedModel:
                 f"feature {name!r} must have one missing type, got zero and others in different trees"
             )
     low = np.where(zero_missing, -ZERO, math.nan)
-    is_categorical = [info != "none" and info[:1] != "[" for info in infos]
+    lists = _read_lists(tail)
+    highest = [_highest_code(info) for info in infos]
     return ParsedModel(
         f"LightGBM {header.get('version', '')[:MAX_VALUE]}".strip(),
         names,
-        is_categorical,
-        _assign(tail, is_categorical, any_unknown="none" in infos),
+        [info != "none" and info[:1] != "[" for info in infos],
+        _assign(lists, highest),
+        lists,
+        highest,
         trees,
         0.0,
         is_float32=False,
@@ -115,8 +122,8 @@ def _divide(lines: list[str]) -> tuple[dict[str, str], list[dict[str, str]], lis
     raise InvalidModelFile('the trees must be followed by "end of trees": the file is truncated')
 
 
-def _assign(tail: Sequence[str], is_categorical: list[bool], *, any_unknown: bool) -> Any:
-    """Return the categories of each feature by pandas' lists, or the lists if it is open whose they are."""
+def _read_lists(tail: Sequence[str]) -> list[list[Any]]:
+    """Return the categories of each column of dtype category, in the order of the columns."""
     prefix = "pandas_categorical:"
     found = [line[len(prefix) :] for line in tail if line.startswith(prefix)]
     try:
@@ -124,16 +131,50 @@ def _assign(tail: Sequence[str], is_categorical: list[bool], *, any_unknown: boo
     except (ValueError, RecursionError) as error:
         raise InvalidModelFile(f"pandas_categorical must be JSON: {error}") from error
     if not lists:
-        return {}
+        return []
     if not isinstance(lists, list) or not all(isinstance(words, list) for words in lists):
         raise InvalidModelFile("pandas_categorical must be a list of lists")
-    features = [j for j, categorical in enumerate(is_categorical) if categorical]
-    if any_unknown or len(lists) != len(features):
-        return lists
-    return dict(zip(features, lists, strict=True))
+    return lists
 
 
-def _read_tree(block: dict[str, str], where: str, scale: int, types: list[set[int]]) -> LinkedTree:
+def _highest_code(info: str) -> float:
+    """Return the highest category code among a feature's values, -1 of a constant, and infinity if it has others.
+
+    An ordered category, or one that `categorical_feature=` leaves out, has the range of its codes, as a number has.
+    """
+    if info == "none":
+        return -1.0
+    values = info.strip("[]").split(":")
+    try:
+        codes = [float(value) for value in values]
+    except ValueError as error:
+        raise InvalidModelFile(f"feature_infos must be numbers: {error}") from error
+    are_codes = all(code.is_integer() and code >= -1.0 for code in codes)
+    return max(codes) if are_codes else math.inf
+
+
+def _assign(lists: Sequence[list[Any]], highest: Sequence[float]) -> dict[int, list[Any]]:
+    """Return the lists by feature; nothing if they could belong to others.
+
+    A list has all codes of its feature, and the lists have the order of the features. If the first features that they
+    could belong to are also the last ones, there is one way only.
+    """
+    sizes = [len(words) for words in lists]
+    first = _find_first(sizes, highest)
+    last = _find_first(sizes[::-1], highest[::-1])
+    if len(first) < len(lists) or first != [len(highest) - 1 - j for j in reversed(last)]:
+        return {}
+    return {j: words for j, words in zip(first, lists, strict=True) if words}
+
+
+def _find_first(sizes: Sequence[int], highest: Sequence[float]) -> list[int]:
+    """Return for each list the first feature that it could belong to, behind that of the list before."""
+    features = enumerate(highest)
+    found = (next((j for j, code in features if code < size), None) for size in sizes)
+    return [j for j in found if j is not None]
+
+
+def _read_tree(block: dict[str, str], where: str, types: list[set[int]]) -> LinkedTree:
     if block.get("is_linear", "0") != "0":
         raise InvalidModelFile(
             f"{where}: is_linear must be 0: models of linear_tree are not supported"
@@ -142,7 +183,6 @@ def _read_tree(block: dict[str, str], where: str, scale: int, types: list[set[in
     if n_leaves < 1:
         raise InvalidModelFile(f"{where}: num_leaves must be at least 1, got {n_leaves}")
     values = _many(block, "leaf_value", float, n_leaves, where)
-    values = [value / scale for value in values]
     if n_leaves == 1:
         return LinkedTree([], [], [], [], [], {}, values, [_count(block, where)])
     n = n_leaves - 1
@@ -153,8 +193,9 @@ def _read_tree(block: dict[str, str], where: str, scale: int, types: list[set[in
     below = _many(block, "left_child", int, n, where)
     weights = _many(block, "leaf_count", float, n_leaves, where)
     missing_above: list[bool] = []
-    codes: dict[int, list[int]] = {}
+    codes: dict[int, Integers] = {}
     sets = _read_sets(block, where)
+    used: set[int] = set()
     for node, (feature, threshold, decision) in enumerate(
         zip(features, thresholds, decisions, strict=True)
     ):
@@ -172,11 +213,12 @@ def _read_tree(block: dict[str, str], where: str, scale: int, types: list[set[in
                     f"{where}, node {node}: the threshold of a categorical split must be a set from 0 to "
                     f"{len(sets) - 1}, got {threshold}"
                 )
-            codes[node], sets[int(threshold)] = sets[int(threshold)], []
-            if not codes[node]:
+            codes[node] = sets[int(threshold)]
+            if threshold in used:
                 raise InvalidModelFile(
                     f"{where}, node {node}: each node must have a set of its own"
                 )
+            used.add(int(threshold))
             above[node], below[node] = below[node], above[node]
             missing_above.append(False)
             continue
@@ -193,23 +235,21 @@ def _read_tree(block: dict[str, str], where: str, scale: int, types: list[set[in
     return LinkedTree(above, below, features, thresholds, missing_above, codes, values, weights)
 
 
-def _read_sets(block: dict[str, str], where: str) -> list[list[int]]:
+def _read_sets(block: dict[str, str], where: str) -> list[Integers]:
     n = _one(block, "num_cat", where)
     if n == 0:
         return []
     bounds = _many(block, "cat_boundaries", int, n + 1, where)
+    if bounds[0] != 0 or any(not 0 < b - a <= _MAX_SET for a, b in pairwise(bounds)):
+        raise InvalidModelFile(
+            f"{where}: cat_boundaries must ascend from 0 by at most {_MAX_SET} words"
+        )
     words = _many(block, "cat_threshold", int, bounds[-1], where)
-    if bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
-        raise InvalidModelFile(f"{where}: cat_boundaries must ascend from 0")
     if any(not 0 <= word < 1 << _CODE_BITS for word in words):
         raise InvalidModelFile(f"{where}: cat_threshold must be words of {_CODE_BITS} bits")
+    bits = np.array(words, dtype="<u4").view(np.uint8)
     return [
-        [
-            _CODE_BITS * k + bit
-            for k, word in enumerate(words[first:last])
-            for bit in range(_CODE_BITS)
-            if word >> bit & 1
-        ]
+        np.flatnonzero(np.unpackbits(bits[4 * first : 4 * last], bitorder="little"))
         for first, last in pairwise(bounds)
     ]
 
@@ -225,11 +265,11 @@ def _one(entries: dict[str, str], key: str, where: str) -> int:
 def _many(
     entries: dict[str, str], key: str, kind: Callable[[str], Number], n: int, where: str
 ) -> list[Number]:
-    given = entries.get(key, "").split()
+    given = entries.get(key, "")
+    n_given = given.count(" ") + 1 if given else 0
+    if n_given != n:  # known before they are read
+        raise InvalidModelFile(f"{where}: {key} must have {n} values, got {n_given}")
     try:
-        values = [kind(word) for word in given]
+        return [kind(word) for word in given.split(" ")] if n else []
     except ValueError as error:
         raise InvalidModelFile(f"{where}: {key} must be numbers: {error}") from error
-    if len(values) != n:
-        raise InvalidModelFile(f"{where}: {key} must have {n} values, got {len(values)}")
-    return values

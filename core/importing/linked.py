@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,12 +26,12 @@ class LinkedTree(NamedTuple):
     """
 
     above: Sequence[int]
-    """Where x > threshold leads, or a category of the node's set."""
+    """Where x > threshold leads, or a category of the node's set. Of an ordered category, x is the code."""
     below: Sequence[int]
     feature: Sequence[int]
     threshold: Sequence[float]
     missing_above: Sequence[bool]
-    codes: Mapping[int, Sequence[int]]
+    codes: Mapping[int, Sequence[int] | Integers]
     """The category codes of each categorical node's set."""
     value: Sequence[float]
     weight: Sequence[float]
@@ -41,7 +41,8 @@ class Columns(NamedTuple):
     """The model's features: names, and for each categorical one the category that each code stands for."""
 
     names: Sequence[str]
-    words: Sequence[Sequence[str] | None]
+    words: Sequence[Sequence[Any] | None]
+    """Texts, numbers or booleans until `make_ranker` has made them texts."""
 
     @property
     def n_categories(self) -> Integers:
@@ -158,29 +159,30 @@ class _Builder:
                 f"{where}: a feature must be from 0 to {len(self.names) - 1}, got {feature}"
             )
         name, codes = self.names[feature], tree.codes.get(node)
-        if (codes is None) != (self.n_categories[feature] == 0):
-            kind = "a threshold" if codes is None else "a set"
-            raise InvalidModelFile(
-                f"{where}, feature {name!r}: a numeric feature must have thresholds and a categorical one sets of "
-                f"known categories, got {kind}"
-            )
+        n = self.n_categories[feature]
         if codes is None and math.isnan(threshold):
             raise InvalidModelFile(
                 f"{where}, feature {name!r}: a threshold must be a number, got nan"
             )
+        if codes is not None and n == 0:
+            raise InvalidModelFile(
+                f"{where}, feature {name!r}: a numeric feature must have thresholds, got a set"
+            )
+        if codes is None and n > 0:  # a category whose order is compared
+            codes = range(math.floor(min(max(threshold, -1.0), n - 1.0)) + 1, n)
         if codes is not None:
             threshold = math.nan
-            beyond = [code for code in codes if not 0 <= code < self.n_categories[feature]]
-            if beyond:
+            beyond = np.asarray(codes, dtype=np.int64)
+            beyond = beyond[(beyond < 0) | (beyond >= n)]
+            if len(beyond):
                 raise InvalidModelFile(
-                    f"{where}, feature {name!r}: a code must be one of {self.n_categories[feature]} categories from 0, "
-                    f"got {beyond[0]}"
+                    f"{where}, feature {name!r}: a code must be one of {n} categories from 0, got {beyond[0]}"
                 )
             first = self._add_set(feature, codes)
         threshold = min(threshold, np.finfo(np.float64).max)  # the same for finite x
         self.splits.append((leaf, feature, threshold, first, tree.missing_above[node], True))
 
-    def _add_set(self, feature: int, codes: Sequence[int]) -> int:
+    def _add_set(self, feature: int, codes: Sequence[int] | Integers) -> int:
         n = self.n_categories[feature]
         self.n_words += count_words(n)
         if self.n_words > MAX_SET_WORDS:

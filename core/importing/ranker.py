@@ -25,7 +25,7 @@ class ImportedTrees(ContributionRanker):
     """Trees that LightGBM or XGBoost trained, as `import_model` returns them.
 
     `fit` raises InvalidParameter. The score is the raw score of the library (its margin), equal bit for bit; that of
-    LightGBM's random forests is the mean of the trees. `predict` flags the rows above 0. Contributions and Shapley
+    LightGBM's random forests is the sum of the trees. `predict` flags the rows above 0. Contributions and Shapley
     values use the training weights in the file, and add up in double precision.
 
     Attributes

@@ -1,5 +1,6 @@
 """`import_model`: a ranker from the bytes of a model file."""
 
+import codecs
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,12 +13,13 @@ from core.base.target import check_labels
 from core.errors import InvalidData, InvalidModelFile, InvalidParameter
 
 from .lightgbm import read_lightgbm
-from .linked import collect
-from .model import ParsedModel, name_columns
+from .linked import Columns, collect
+from .model import ParsedModel, check_words, name_columns
 from .ranker import ImportedTrees
 from .xgboost import read_xgboost
 
 Names = Sequence[str]
+CLASSES = np.array([0, 1])
 
 
 def import_model(
@@ -42,12 +44,13 @@ def import_model(
     columns : sequence of str, optional
         Columns of the table to score. Each feature must be one of them; LightGBM writes spaces in names as `_`.
     features : sequence of str, optional
-        Names of the features, in the order of the model. Required if the file has no names.
+        Names of the features, in the order of the model. Required if the file has no names; otherwise equal to them.
     categories : mapping of str to sequence of str, or sequence of str, optional
         For each categorical feature its categories, in the order of their codes. Required for files that do not hold
-        them: XGBoost before 3.1 or with words outside ASCII, and LightGBM without pandas. A sequence of names says
-        which features the lists of `pandas_categorical` belong to. That is required if a feature is constant (`none`)
-        or the counts differ.
+        them: XGBoost before 3.1 or with words outside ASCII, and LightGBM without pandas or with columns of integers
+        in `categorical_feature=`. A sequence of names says which features were of dtype category, so that the lists
+        of `pandas_categorical` are theirs. That is required if a list could be of another feature, too: of one with
+        few whole numbers, or of a constant one.
     missing : float, optional
         XGBoost's value for missing values. Required for XGBoost; NaN is its default.
     n_trees : int, optional
@@ -69,8 +72,8 @@ def import_model(
 
     Notes
     -----
-    The score of LightGBM's random forests (`average_output`) is the mean of the trees, up to rounding. A category that
-    the model does not know counts as missing; XGBoost before 3.1 sends unknown codes left.
+    A category that the model does not know counts as missing; XGBoost before 3.1 sends unknown codes left. LightGBM
+    compares the codes of an ordered category; the ranker has its words.
 
     Examples
     --------
@@ -98,6 +101,30 @@ def import_model(
     >>> ranker.decision_function([[30.0], [50.0]])
     array([-0.5 ,  0.25])
     """
+    labels = _check_classes(classes)
+    return make_ranker(
+        *open_model(
+            data,
+            columns=columns,
+            features=features,
+            categories=categories,
+            missing=missing,
+            n_trees=n_trees,
+        ),
+        labels,
+    )
+
+
+def open_model(
+    data: bytes,
+    *,
+    columns: Names | None = None,
+    features: Names | None = None,
+    categories: Mapping[str, Names] | Names | None = None,
+    missing: float | None = None,
+    n_trees: int | None = None,
+) -> tuple[ParsedModel, Columns]:
+    """Return what the file holds, and its features with the categories of file or caller; see `import_model`."""
     if not isinstance(data, bytes):
         raise InvalidData(f"data must be bytes, got {type(data).__name__}")
     for name, names in ("columns", columns), ("features", features):
@@ -115,9 +142,16 @@ def import_model(
         )
     if n_trees is not None and (type(n_trees) is not int or n_trees < 1):
         raise InvalidParameter(f"n_trees must be an integer of at least 1, got {n_trees!r}")
-    labels = _check_classes(classes)
     model = _read(data, missing, n_trees)
-    table = name_columns(model, columns, features, categories)
+    return model, name_columns(model, columns, features, categories)
+
+
+def make_ranker(
+    model: ParsedModel, columns: Columns, labels: npt.NDArray[Any] = CLASSES
+) -> ImportedTrees:
+    """Return the ranker; `columns` may have other categories in place of those of the file."""
+    pairs = zip(columns.names, columns.words, strict=True)
+    table = Columns(columns.names, [w if w is None else check_words(name, w) for name, w in pairs])
     ranker = ImportedTrees()
     ranker.classes_ = labels
     ranker.n_features_in_ = len(table.names)
@@ -131,7 +165,7 @@ def import_model(
 
 
 def _read(data: bytes, missing: float | None, n_trees: int | None) -> ParsedModel:
-    if data.startswith(b"tree"):
+    if data.removeprefix(codecs.BOM_UTF8).startswith(b"tree"):
         if missing is not None:
             raise InvalidParameter(
                 "missing must not be declared: a LightGBM file says what is missing"
@@ -143,8 +177,9 @@ def _read(data: bytes, missing: float | None, n_trees: int | None) -> ParsedMode
     if data[:64].lstrip()[:1] == b"{":
         return read_xgboost(data, missing, n_trees)
     raise InvalidModelFile(
-        "a model must be LightGBM's text, or XGBoost's JSON or UBJSON as save_model writes them; other formats, such "
-        f"as pickle, are not read. The file starts with {data[:16]!r}"
+        "a model must be LightGBM's text in UTF-8, or XGBoost's JSON or UBJSON, as save_model writes them. Dumps, "
+        "pickles and XGBoost's binary format are not read: load the model there, and save it with "
+        f"save_model('model.json'), or 'model.txt' for LightGBM. The file starts with {data[:16]!r}"
     )
 
 

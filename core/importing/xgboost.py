@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.ranker import MAX_FEATURES
+from core.base.state import Integers
 from core.errors import MAX_VALUE, InvalidModelFile, InvalidParameter, shorten
 
 from .linked import LinkedTree
@@ -33,6 +34,11 @@ _LOG = ("count:poisson", "reg:gamma", "reg:tweedie")
 _LOGIT = ("binary:logistic", "reg:logistic")
 OBJECTIVES = frozenset({*_IDENTITY, *_LOG, *_LOGIT})
 
+_EXACT = (1, 3)
+"""The version from which on files score as the model did."""
+_CLIPS = (3, 2)
+"""The version that begins to clip the base score of logistic objectives."""
+_NEAR_ZERO = np.float32(1e-6)
 _NO_CHILD = -1
 _INFINITE = 2.0**128  # rounds to an infinite float32, as does the midpoint below it
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -44,7 +50,16 @@ def read_xgboost(data: bytes, missing: float | None, n_trees: int | None) -> Par
     missing: the value that stands for a missing one. n_trees: how many trees to use.
     """
     root = _parse(data)
-    version = ".".join(str(part) for part in _list(root, "version", "file")[:3])[:MAX_VALUE]
+    if "tree_info" in root:
+        raise InvalidModelFile(
+            "the file is a dump of LightGBM's dump_model, which is not read: send the text that save_model writes"
+        )
+    version = _list(root, "version", "file")[:3]
+    if not _is_from(version, _EXACT):
+        raise InvalidModelFile(
+            f"version must be at least {_EXACT[0]}.{_EXACT[1]}, got {shorten(repr(version), MAX_VALUE)}: older files "
+            "do not score exactly as the model did. Load the model in a later XGBoost, and save it with save_model there"
+        )
     learner = _object(root, "learner", "file")
     booster = _object(learner, "gradient_booster", "learner")
     drop = None
@@ -55,6 +70,11 @@ def read_xgboost(data: bytes, missing: float | None, n_trees: int | None) -> Par
         raise InvalidModelFile(
             f"the booster must be gbtree or dart, got {shorten(repr(booster.get('name')), MAX_VALUE)}"
         )
+    if "model" not in booster:
+        raise InvalidModelFile(
+            "gradient_booster must have a model: the file is of XGBoost's save_config, which has no trees; send the "
+            "file that save_model writes"
+        )
     model = _object(booster, "model", "gradient_booster")
     size = _object(learner, "learner_model_param", "learner")
     for key, most in ("num_class", 1), ("num_target", 1):
@@ -63,7 +83,11 @@ def read_xgboost(data: bytes, missing: float | None, n_trees: int | None) -> Par
                 f"{key} must be at most {most}, got {size[key]}: a model of several outputs has no single score"
             )
     n_features = _integer(size.get("num_feature"), "num_feature")
-    names, types = (_list(learner, key, "learner") for key in ("feature_names", "feature_types"))
+    # Versions before 1.4 write neither.
+    names, types = (
+        _list(learner, key, "learner") if key in learner else []
+        for key in ("feature_names", "feature_types")
+    )
     trees = _list(model, "trees", "model")
     used = _count_trees(learner, model, len(trees), n_trees)
     if drop is not None and len(drop) != len(trees):
@@ -98,12 +122,14 @@ def read_xgboost(data: bytes, missing: float | None, n_trees: int | None) -> Par
         low = math.nextafter(cut(value), math.inf)
         high = cut(np.nextafter(value, np.float32(np.inf)))
     return ParsedModel(
-        f"XGBoost {version}",
+        f"XGBoost {'.'.join(map(str, version))[:MAX_VALUE]}",
         names or [""] * n_features,
         is_categorical,
         words,
+        [],
+        [-1.0 if categorical else math.inf for categorical in is_categorical],
         linked,
-        _read_base_score(learner, size),
+        _read_base_score(learner, size, version),
         is_float32=True,
         missing_low=np.full(n_features, low),
         missing_high=np.full(n_features, high),
@@ -208,7 +234,7 @@ def _read_tree(tree: Any, where: str, scale: Any) -> LinkedTree:
     )
 
 
-def _read_sets(tree: Mapping[str, Any], where: str, n: int) -> dict[int, list[int]]:
+def _read_sets(tree: Mapping[str, Any], where: str, n: int) -> dict[int, Integers]:
     """Return the categories of each categorical node, which go right."""
     if "split_type" not in tree:
         return {}
@@ -226,7 +252,7 @@ def _read_sets(tree: Mapping[str, Any], where: str, n: int) -> dict[int, list[in
     ):
         raise InvalidModelFile(f"{where}: categories_nodes must be the nodes of split_type 1")
     return {
-        node: codes[start : start + size].tolist()
+        node: codes[start : start + size]
         for node, start, size in zip(nodes.tolist(), starts.tolist(), sizes.tolist(), strict=True)
     }
 
@@ -244,8 +270,7 @@ def _read_words(model: Mapping[str, Any], n_features: int) -> dict[int, list[Any
         if not isinstance(of_feature, dict):
             raise InvalidModelFile(f"{where} must be an object")
         if "offsets" not in of_feature:
-            values = _numbers(of_feature, "values", where, np.float64)
-            words[j] = [int(v) if v.is_integer() else v for v in values.tolist()]
+            words[j] = _list(of_feature, "values", where)
             continue
         offsets = _numbers(of_feature, "offsets", where, np.int64)
         values = _numbers(of_feature, "values", where, np.int64)
@@ -260,30 +285,40 @@ def _read_words(model: Mapping[str, Any], n_features: int) -> dict[int, list[Any
     return words
 
 
-def _read_base_score(learner: Mapping[str, Any], size: Mapping[str, Any]) -> float:
-    """Return the base margin: the link of the base score, as XGBoost computes it in float32."""
+def _read_base_score(
+    learner: Mapping[str, Any], size: Mapping[str, Any], version: Sequence[Any]
+) -> float:
+    """Return the base margin: the link of the base score, as the version of the file computes it in float32."""
     objective = _object(learner, "objective", "learner").get("name")
-    if objective not in OBJECTIVES:
+    if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise InvalidModelFile(
             f"objective must be one of {', '.join(sorted(OBJECTIVES))}, got {shorten(repr(objective), MAX_VALUE)}"
         )
     given = size.get("base_score")
     try:
-        score = float(np.float32(str(given).strip().removeprefix("[").removesuffix("]")))
+        score = np.float32(str(given).strip().removeprefix("[").removesuffix("]"))
     except ValueError as error:
-        raise InvalidModelFile(f"base_score must be one number, got {given!r}") from error
-    margin = score
+        raise InvalidModelFile(
+            f"base_score must be one number, got {shorten(repr(given), MAX_VALUE)}"
+        ) from error
+    margin = float(score)
     if objective in _LOGIT:
+        if _is_from(version, _CLIPS) and 0.0 <= score <= 1.0:
+            score = np.clip(score, _NEAR_ZERO, np.float32(1.0) - _NEAR_ZERO)
         inside = 1e-30 < score < 1.0  # 1 / score is a normal float32
-        odds = np.float32(1.0) / np.float32(score) - np.float32(1.0) if inside else None
-        margin = -logarithm(odds) if odds is not None else math.nan
+        margin = -logarithm(np.float32(1.0) / score - np.float32(1.0)) if inside else math.nan
     elif objective in _LOG:
-        margin = logarithm(np.float32(score)) if 1e-30 < score < 1e30 else math.nan
+        margin = logarithm(score) if 1e-30 < score < 1e30 else math.nan
     if not math.isfinite(margin):
         raise InvalidModelFile(
-            f"base_score must have a finite margin for {objective}, got {given!r}"
+            f"base_score must have a finite margin for {objective}, got {shorten(repr(given), MAX_VALUE)}"
         )
     return margin
+
+
+def _is_from(version: Sequence[Any], first: tuple[int, int]) -> bool:
+    """Whether a version is this one or a later one."""
+    return all(type(part) is int for part in version) and tuple(version[:2]) >= first
 
 
 def _object(parent: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:

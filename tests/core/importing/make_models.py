@@ -71,6 +71,8 @@ LIGHTGBM: dict[str, dict[str, Any]] = {
     "dart": {"objective": "binary", "boosting": "dart", "drop_rate": 0.5},
     "forest": {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.6},
     "leaf": {"objective": "binary", "min_data_in_leaf": 10_000},
+    "ordered": {"objective": "binary"},
+    "custom": {"objective": lambda scores, data: (scores - data.get_label(), np.ones(len(scores)))},
 }
 for tag, parameters in LIGHTGBM.items():
     fixed: dict[str, Any] = {
@@ -80,10 +82,14 @@ for tag, parameters in LIGHTGBM.items():
         "min_data_per_group": 5,
         "cat_smooth": 1,
     }
-    booster = lightgbm.train({**fixed, **parameters}, lightgbm.Dataset(X, y), 5)
+    order = tag == "ordered"
+    of_rank = [
+        table.assign(town=table["town"].cat.set_categories(TOWNS, order)) for table in (X, few)
+    ]
+    booster = lightgbm.train({**fixed, **parameters}, lightgbm.Dataset(of_rank[0], y), 5)
     text = booster.model_to_string()
-    rows = near(few, text)
-    scores = booster.predict(rows, raw_score=True) / (5 if tag == "forest" else 1)
+    rows = near(of_rank[1], text)
+    scores = booster.predict(rows, raw_score=True)
     # without splits, the numbers are constant to LightGBM
     options = {"categories": ["town"]} if tag == "leaf" else {}
     write(f"lightgbm-{lightgbm.__version__}-{tag}.txt", text.encode(), rows, scores, **options)
@@ -119,6 +125,17 @@ scores = booster.predict(scored, output_margin=True, iteration_range=(0, 3))
 name = f"xgboost-{xgboost.__version__}-numbers.json"
 options = {"missing": 0.25, "n_trees": 3, "features": ["age", "amount paid"]}
 write(name, bytes(booster.save_raw("json")), rows, scores, **options)
+
+codes = [2**53 + 2 * k + 1 for k in range(len(TOWNS))]
+town_codes = [table["town"].cat.rename_categories(codes) for table in (X, few)]
+table = xgboost.DMatrix(X.assign(town=town_codes[0]), y, enable_categorical=True)
+booster = xgboost.train({"objective": "binary:logistic", "max_depth": 3, "nthread": 1}, table, 5)
+rows = few.assign(town=town_codes[1])
+scores = booster.predict(xgboost.DMatrix(rows, enable_categorical=True), output_margin=True)
+rows["town"] = rows["town"].cat.rename_categories(list(map(str, codes)))
+name = f"xgboost-{xgboost.__version__}-codes.json"
+if has_words:
+    write(name, bytes(booster.save_raw("json")), rows, scores, missing="nan")
 
 towns = X["town"].cat.rename_categories({"Worms": "Köln"})
 table = xgboost.DMatrix(X.assign(town=towns), y, enable_categorical=True)
