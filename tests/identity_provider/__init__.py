@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -251,16 +252,24 @@ def log_in(browser: httpx.Client, address: str, login: str) -> str:
 @contextmanager
 def odd_provider(
     answers: Callable[[str], tuple[int, dict[str, str], bytes] | None],
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[tuple[str, list[str]]]:
     """A server that misbehaves: `answers` returns status, headers and body for a path, or None to hang. Yields its
-    address, and the paths that were asked for.
+    address, and the paths that were asked for, those of a POST with its Authorization and form.
     """
     asked: list[str] = []
     ended = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self.answer(f"{self.path} {self.headers['Authorization']} {form}")
+
         def do_GET(self) -> None:
-            asked.append(self.path)
+            self.answer(self.path)
+
+        def answer(self, request: str) -> None:
+            asked.append(request)
             found = answers(self.path)
             if found is None:
                 ended.wait(patience())
@@ -278,10 +287,13 @@ def odd_provider(
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://127.0.0.1:{server.server_port}", asked
     finally:
         ended.set()
         server.shutdown()

@@ -432,19 +432,24 @@ def test_a_provider_that_hangs_is_left_after_a_while(monkeypatch: pytest.MonkeyP
         asyncio.run(Provider(Issuer(url, AUDIENCE), 60.0).fetch())
 
 
-def test_small_keys_and_those_for_encryption_are_not_used() -> None:
+def test_small_and_large_keys_and_those_for_encryption_are_not_used() -> None:
     weak = rsa_key("weak").as_dict(private=False)
     n = int.from_bytes(base64.urlsafe_b64decode(f"{weak['n']}=="), "big")
     small = encoded((n >> 1100 | 1).to_bytes(128, "big"))
+    large, largest = (
+        encoded((1 << bits | 1).to_bytes(513, "big").lstrip(b"\0")) for bits in (4096, 4095)
+    )
     document = {
         "keys": [
             weak | {"n": small},
+            weak | {"n": large},
+            weak | {"n": largest, "kid": "largest"},
             rsa_key("enc").as_dict(private=False) | {"use": "enc"},
             rsa_key("hmac").as_dict(private=False) | {"alg": "HS256"},
             ec_key("good").as_dict(private=False),
         ]
     }
-    assert [each.kid for each in providers._signing_keys(document)] == ["good"]
+    assert [each.kid for each in providers._signing_keys(document)] == ["largest", "good"]
 
 
 def test_without_providers_a_token_is_an_unknown_key(start: Callable[..., Service]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +15,12 @@ from joserfc.jwk import ECKey, RSAKey
 
 from app.identity import provider as providers
 from app.identity import tokens as rules
-from app.identity.provider import Known, Provider, ProviderAway
+from app.identity.provider import GrantRefused, Known, Provider, ProviderAway
 from app.identity.tokens import LOGOUT_EVENT, InvalidToken, Tokens
 from app.platform.errors import Forbidden
 from app.platform.issuers import Issuer
 from app.platform.settings import Settings
+from tests.app.webhooks.receivers import Certificates
 from tests.identity_provider import (
     AUDIENCE,
     CLIENT,
@@ -287,6 +289,57 @@ def test_an_answer_has_at_most_so_many_bytes() -> None:
         answers.padding += 1
         with pytest.raises(ProviderAway):
             asyncio.run(Provider(Issuer(url, AUDIENCE), 60.0).fetch())
+
+
+def test_a_provider_must_have_a_certificate_that_the_machine_trusts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Certificates.make(tmp_path / "tls", "127.0.0.1")
+    answers = Answers([ec_key("two")])
+    with odd_provider(answers, made.server("127.0.0.1")) as (url, asked):
+        answers.metadata = {"issuer": url, "jwks_uri": f"{url}/keys"}
+        with pytest.raises(ProviderAway):
+            asyncio.run(Provider(Issuer(url, AUDIENCE), 60.0).fetch())
+        assert asked == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(made.trusted))
+        asyncio.run(Provider(Issuer(url, AUDIENCE), 60.0).fetch())
+        assert asked == [DISCOVERY, "/keys"]
+
+
+@pytest.mark.parametrize("methods", [None, ["client_secret_basic"], ["client_secret_post"]])
+def test_a_client_shows_its_secret_as_the_provider_asks(
+    tmp_path: Path, methods: list[str] | None
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s")
+    answers = Answers([ec_key("two")])
+    with odd_provider(answers) as (url, asked):
+        names = {"jwks_uri": "keys", "token_endpoint": "t", "authorization_endpoint": "a"}
+        answers.metadata = {"issuer": url} | {name: f"{url}/{at}" for name, at in names.items()}
+        if methods is not None:
+            answers.metadata["token_endpoint_auth_methods_supported"] = methods
+        provider = Provider(Issuer(url, AUDIENCE, **PERSONS, secret_file=secret), 60.0)
+
+        async def refusals() -> list[type[Exception]]:
+            assert await provider.exchange({"code": "c"}) == answers.metadata
+            found: list[type[Exception]] = []
+            for status, code in (
+                (400, "invalid_grant"),
+                (400, "invalid_client"),
+                (401, "invalid_grant"),
+            ):
+                answers.status, answers.metadata = status, {"error": code}
+                try:
+                    await provider.exchange({"code": "c"})
+                except (GrantRefused, ProviderAway) as error:
+                    found.append(type(error))
+            return found
+
+        assert asyncio.run(refusals()) == [GrantRefused, ProviderAway, ProviderAway]
+        basic = f"/t Basic {b64encode(f'{CLIENT}:s'.encode()).decode()} code=c"
+        posted = f"/t None code=c&client_id={CLIENT}&client_secret=s"
+        expected = posted if methods == ["client_secret_post"] else basic
+        assert asked[2:] == [expected] * 4
 
 
 class Clock:
