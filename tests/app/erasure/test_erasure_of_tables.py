@@ -298,14 +298,16 @@ def test_uploads_that_are_no_tables_are_deleted(bench: Workbench) -> None:
     start = 'customer,x,left\n"'
     filler = "-" * (PIECE - len(start) - len(MARK) // 2)
     across = bench.upload(f"{start}{filler}{MARK},1,yes\n", label="left")
-    for _ in range(4):
+    wide = bench.upload(f"customer,x,left\nc,1,yes\n{MARK},1,yes,2\n", label="left")
+    elsewhere = bench.upload(f"customer,x,left\nc,{MARK},yes\n", label="nowhere")
+    for _ in range(6):
         assert bench.work().state == "failed"
     found, job = erase(bench)
     assert job.state == "succeeded", job.error
     report = found.erasure.report
     assert report is not None
-    assert sorted(report["uploads"]) == sorted([bad.id, torn.id, across.id])
-    assert [each.id for each in all_datasets(bench)] == [good.id]
+    assert sorted(report["uploads"]) == sorted([bad.id, torn.id, across.id, wide.id])
+    assert {each.id for each in all_datasets(bench)} == {good.id, elsewhere.id}
 
 
 def test_models_are_listed_and_lose_their_rows(bench: Workbench) -> None:
@@ -384,6 +386,20 @@ def test_jobs_on_the_rows_are_cancelled_and_cannot_bring_them_back(bench: Workbe
         bench.complete(claim, result)
     with bench.db.read() as session:
         assert session.scalars(select(Model)).all() == []
+
+
+def test_a_dataset_that_is_deleted_meanwhile_ends_no_erasure(bench: Workbench) -> None:
+    old = bench.ready(as_csv(rows_of()), label="left", drop="customer")
+    made = request(bench)
+    claim = bench.claim()
+    result = execution.run(bench.prepare(claim), quiet)
+    with bench.db.write() as session:
+        session.execute(delete(Dataset).where(Dataset.id == old.id))
+    bench.complete(claim, result)
+    assert bench.work().state == "succeeded"
+    found = bench.db.reading(erasures.find, OWNER, made.erasure.id)
+    assert found.erasure.report is not None
+    assert found.erasure.report["datasets"] == []
 
 
 def test_a_hold_postpones_an_erasure(bench: Workbench) -> None:

@@ -156,6 +156,7 @@ def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
     service.work()
     job = client.get(sent.headers["Location"]).json()
     assert (job["state"], MARK in str(job["error"])) == ("failed", True)
+    told = client.get(f"/v1/jobs/{job['id']}/events").json()["data"]
     assert "evidence" in {place.partition("/")[0] for place in places_with(service, MARK)}
 
     asked_for = client.post("/v1/erasures", json={"id": MARK, "key_columns": ["customer"]})
@@ -176,6 +177,7 @@ def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
         gone = client.get(f"{address}/evidence")
         assert (gone.status_code, gone.json()["code"]) == (404, "no_evidence")
     assert client.get(alias).json()["history"][0]["evidence"] != []
+    assert client.get(f"/v1/jobs/{job['id']}/events").json()["data"] == told[-1:]
     # What is left of the table is still known as rows of the training, and so is a table that begins with it.
     (new,) = (each["replaced_by"] for each in report["datasets"])
     more = client.post(
