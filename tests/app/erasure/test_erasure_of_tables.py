@@ -260,6 +260,16 @@ def test_versions_are_replaced_in_their_places(bench: Workbench) -> None:
     assert made(bench, other.id, as_csv(more), mode="append").version == 5
 
 
+def test_a_version_is_replaced_whose_first_rows_stay(bench: Workbench) -> None:
+    first = bench.ready(as_csv(rows_of(marked=())), label="left", group="customer", name="people")
+    made(bench, first.id, as_csv(rows_of(30, marked=(5,), seed=1)), mode="append")
+    _, job = erase(bench)
+    assert job.state == "succeeded", job.error
+    shown = {each.version: each for each in all_datasets(bench)}
+    assert {number: each.rows for number, each in shown.items()} == {1: 200, 2: 229}
+    assert shown[1].id == shown[2].parent_id == first.id
+
+
 def test_pairs_of_an_item_go_with_it(bench: Workbench) -> None:
     items, _, _ = upload_items(bench)
     pairs = [(f"item{a}", f"item{a + 1}") for a in range(40)]
@@ -283,12 +293,14 @@ def test_a_table_that_is_not_valid_without_the_rows_is_deleted(bench: Workbench)
     for row in rows:
         row[0] = MARK if row[4] == "yes" else row[0]
     old = bench.ready(as_csv(rows), label="left", drop="customer", name="people")
+    longer = made(bench, old.id, as_csv(rows_of(30, marked=(), seed=1)), mode="append")
     found, job = erase(bench)
     assert job.state == "succeeded", job.error
     assert all_datasets(bench) == []
     report = found.erasure.report
     assert report is not None
-    assert [(e["dataset_id"], e["replaced_by"]) for e in report["datasets"]] == [(old.id, None)]
+    gone = [(each["dataset_id"], each["replaced_by"]) for each in report["datasets"]]
+    assert gone == [(old.id, None), (longer.id, None)]
 
 
 def test_uploads_that_are_no_tables_are_deleted(bench: Workbench) -> None:
