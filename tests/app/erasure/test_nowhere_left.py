@@ -72,13 +72,19 @@ def everything(service: Service, client: httpx.Client) -> dict[str, str]:
     )
     assert scored.status_code == 202, scored.text
     invalid = service.upload(client, as_csv(rows_of(9)), label="nowhere", name="invalid")
-    opened = client.post("/v1/uploads", json={"label": "left"}).json()["id"]
-    part = client.put(
-        f"/v1/uploads/{opened}/parts/1",
-        content=as_csv(rows_of(9)).encode(),
-        headers={"Content-Type": "text/csv"},
+    opened, closed = (
+        client.post("/v1/uploads", json={"name": "parts", "label": "left"}).json()["id"]
+        for _ in range(2)
     )
-    assert part.is_success, part.text
+    for number, upload in enumerate((opened, closed, closed)):
+        part = client.put(
+            f"/v1/uploads/{upload}/parts/{max(number, 1)}",
+            content=as_csv(rows_of(99)).encode(),
+            headers={"Content-Type": "text/csv"},
+        )
+        assert part.is_success, part.text
+    done = client.post(f"/v1/uploads/{closed}/close", json={"parts": 2})
+    assert done.status_code == 202, done.text
     client.delete(f"/v1/datasets/{service.upload(client, as_csv(rows_of(seed=3)), **fields)}")
     service.work()
     return {"batch": scored.json()["id"], "invalid": invalid, "opened": opened, "model": model}
@@ -93,6 +99,8 @@ def test_nothing_has_the_id_any_more(service_on_both: Service) -> None:
     asked = client.post("/v1/erasures", json={"id": MARK, "key_columns": ["customer", "cid"]})
     assert asked.status_code == 202, asked.text
     settle(service)
+    left = [place for place in places_with(service, MARK) if place.startswith("uploads/")]
+    assert len(left) == 1  # what was scored: no row names it any more
     with service.setting(
         blob_grace_seconds=0.0
     ):  # files that no row names any more are kept for a day
@@ -101,7 +109,7 @@ def test_nothing_has_the_id_any_more(service_on_both: Service) -> None:
     assert (found["state"], found["problem"]) == ("done", None)
     assert sorted(places_with(service, MARK)) == []
     report = found["report"]
-    assert len(report["datasets"]) == 3
+    assert len(report["datasets"]) == 4
     assert report["batch_scores"] == [made["batch"]]
     assert set(report["uploads"]) == {made["invalid"], made["opened"]}
     assert len(report["models"]) == 2
