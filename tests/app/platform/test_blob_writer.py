@@ -8,6 +8,7 @@ import os
 import resource
 import stat
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,19 @@ def test_what_the_system_keeps_in_memory(tmp_path: Path, monkeypatch: pytest.Mon
         for size in (9, 10, 15, 24, 30, 50, 61):
             writeback.grown_to(size)
     assert named == [(0, 10), (10, 24), (24, 50), (25, 61)]
+
+
+def test_a_folder_on_a_full_disk_is_writable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FolderStore(tmp_path)
+
+    def fail(code: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    for code in (errno.ENOSPC, errno.EDQUOT):
+        monkeypatch.setattr(store, "staging_dir", partial(fail, code))
+        store.check_writable()
+    monkeypatch.setattr(store, "staging_dir", partial(fail, errno.EACCES))
+    with pytest.raises(PermissionError):
+        store.check_writable()

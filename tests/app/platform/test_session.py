@@ -191,6 +191,15 @@ def test_a_file_that_cannot_be_used(
     db.close()
 
 
+def test_a_folder_that_may_still_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "SQLITE_BUSY_SECONDS", 0.0)
+    db = Database(f"sqlite:///{tmp_path / 'later' / 'rankwright.db'}")
+    with pytest.raises(Unavailable) as caught:
+        register(db, "wrk_a")
+    assert not isinstance(caught.value, Refused)
+    db.close()
+
+
 def test_a_full_disk(sqlite_url: str, sentences: Sentences) -> None:
     db = Database(sqlite_url, pool_size=1)
     with db.read() as session:  # no page more than there are
