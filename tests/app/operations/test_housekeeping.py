@@ -161,6 +161,7 @@ def test_parts_go_before_their_job(db: Database, blobs: BlobStore) -> None:
     job = submit(db)
     db.writing(parts.fan_out, claimed(db), {"stage": 1, "parts": [{"n": n} for n in range(3)]})
     db.writing(jobs.cancel, OWNER, job.id)
+    assert tidy(db, blobs) == {}
     change(db, job.id, finished_at=LONG_AGO)
     removed = tidy(db, blobs)
     assert (removed["parts of jobs"], removed["jobs"]) == (3, 1)

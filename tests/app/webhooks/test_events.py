@@ -167,6 +167,8 @@ def test_data_and_models_have_events(service: Service) -> None:
     bad = new(lambda: service.upload(client, "a,left\n1,yes\n2,yes\n"))
     assert sorted(type_ for type_, _ in bad) == ["dataset.failed", "job.failed"]
     trained = service.train(client, dataset)["output"]["id"]
+    told = [data for _, data in recorded(db, OURS) if data.get("kind") == "train"]
+    assert [data["model_id"] for data in told] == [trained]
     later = service.upload(client, table(seed=1))
     question = {"model": trained, "dataset_id": later}
     done = new(lambda: client.post("/v1/evaluations", json=question))
