@@ -491,8 +491,7 @@ def tests_that_see(waiting: set[Definition]) -> list[str]:
     names: list[str] = []
     for module, tests in found.items():
         whole = Definition(module, WHOLE)
-        tests = [whole] if whole in tests else sorted(tests, key=line_of)
-        names += map(name_of, tests)
+        names += map(name_of, [whole] if whole in tests else sorted(tests, key=line_of))
     return names
 
 
