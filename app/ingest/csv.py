@@ -233,8 +233,8 @@ class UnnamedColumns:
                     return False
                 if len(values) == len(self.names):
                     raise BadTable(
-                        f"the first line may be a row, or the names of the features, got {show(','.join(values))}: send "
-                        "header=present or header=absent with the Content-Type",
+                        "the first line may be a row, or the names of the features, got "
+                        f"{show(','.join(values))}: send header=present or header=absent with the Content-Type",
                         line=line,
                     )
             if not may_be_row and any(not _is_number(name) for name in named):
