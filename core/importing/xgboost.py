@@ -57,8 +57,8 @@ def read_xgboost(data: bytes, missing: float | None, n_trees: int | None) -> Par
     version = _list(root, "version", "file")[:3]
     if not _is_from(version, _EXACT):
         raise InvalidModelFile(
-            f"version must be at least {_EXACT[0]}.{_EXACT[1]}, got {shorten(repr(version), MAX_VALUE)}: older files do "
-            "not score exactly as the model did. Load the model in a later XGBoost, and save it with save_model there"
+            f"version must be at least {_EXACT[0]}.{_EXACT[1]}, got {shorten(repr(version), MAX_VALUE)}: older files "
+            "do not score exactly as the model did. Load it in a later XGBoost, and save it with save_model there"
         )
     learner = _object(root, "learner", "file")
     booster = _object(learner, "gradient_booster", "learner")
