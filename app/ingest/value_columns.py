@@ -216,7 +216,8 @@ def plain_numbers(text: pa.Array, notation: Notation) -> pa.Array:
     return pc.replace_substring(pc.replace_substring(text, ".", "'"), notation.decimal, ".")
 
 
-_MAY_BE_DRESSED = "[^+0-9.,eE'\u2019 -]|[0-9]-$"
+_MAY_BE_DRESSED = "[^+0-9.,eE'\u2019 -]|[0-9]-$|^[+-] "
+_WIDE = f"[{''.join(values.WIDE)}]"
 
 
 def bare_numbers(texts: pa.Array) -> pa.Array:
@@ -226,9 +227,14 @@ def bare_numbers(texts: pa.Array) -> pa.Array:
     doubted = pc.match_substring_regex(texts, _MAY_BE_DRESSED)
     if not pc.any(doubted).as_py():
         return texts
+    given, wide = texts, pc.match_substring_regex(texts, _WIDE)
+    if pc.any(wide).as_py():
+        for sign, usual in values.WIDE.items():
+            texts = pc.replace_substring(texts, sign, usual)
+        doubted = pc.and_not(doubted, pc.and_(wide, pc.match_substring_regex(texts, values.PADDED)))
     signed = pc.and_(doubted, pc.match_substring_regex(texts, values.SIGNED))
     if not pc.any(signed).as_py():
-        return texts
+        return given
     of_money = [pc.match_substring(texts, sign) for sign in values.CURRENCIES]
     found = [each for each in of_money if pc.any(pc.and_(each, signed)).as_py()]
     if len(found) > 1:
@@ -238,7 +244,7 @@ def bare_numbers(texts: pa.Array) -> pa.Array:
     negative = pc.match_substring_regex(texts, values.NEGATIVE)
     plain = pc.binary_join_element_wise(pc.if_else(negative, "-", ""), plain, "")
     hundredths = pc.if_else(pc.match_substring(texts, "%"), "e-2", "")
-    return pc.if_else(signed, pc.binary_join_element_wise(plain, hundredths, ""), texts)
+    return pc.if_else(signed, pc.binary_join_element_wise(plain, hundredths, ""), given)
 
 
 def read_dates(text: pa.Array, notation: Notation = USUAL) -> tuple[Floats, Mask]:

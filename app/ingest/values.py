@@ -38,15 +38,23 @@ PADDED = f"^[{SPACES}]*0[0-9]+[{SPACES}]*$"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 CURRENCIES = "$€£¥₹₽₩₪₫₺₴₦₱฿₿"
 _NARROW = "\u00a0\u2007\u2009\u202f"
+_SPACE = f"[ {_NARROW}]"
 _MINUS = "\u2212\u2013-"
 _BODY = f"([1-9][0-9]{{0,2}}([{_NARROW}][0-9]{{3}})+([.,][0-9]*)?|[0-9][0-9.,'\u2019 ]*|[.,][0-9]+)"
 _CORE = f"(([{CURRENCIES}][ {_NARROW}]?)?{_BODY}|{_BODY}[ {_NARROW}]?[%{CURRENCIES}])"
 SIGNED = (
-    f"^([(]{_CORE}[)]|{_CORE}[-\u2212]?|[+{_MINUS}]{_CORE}|[{CURRENCIES}] ?[+{_MINUS}]{_BODY})$"
+    f"^{_SPACE}*([(]{_CORE}[)]|{_CORE}[-\u2212]?|[+{_MINUS}]{_SPACE}?{_CORE}|"
+    f"[{CURRENCIES}] ?[+{_MINUS}]{_SPACE}?{_BODY})[{_NARROW}]*$"
 )
-"""A number as people write it: with a minus sign of typography or at the end, in parentheses if negative, with a
-currency or percent sign, with narrow spaces between thousands. Numbers without any of these match, too.
+"""A number as people write it: with a minus sign of typography, before a space or at the end, in parentheses if
+negative, with a currency or percent sign, with narrow spaces around it and between thousands. Numbers without any of
+these match, too.
 """
+WIDE = {
+    **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
+    **dict(zip("．，－＋％＄￥", ".,-+%$¥", strict=True)),
+}
+"""Characters of full width, as Japanese and Chinese keyboards write them -> usual ones."""
 NEGATIVE = f"[({_MINUS}]"
 """What makes such a number negative."""
 SIGNS = "[^0-9.,'\u2019 ]"
@@ -93,6 +101,8 @@ WHOLE_NUMBER = r"^(-?(0|[1-9][0-9]*))\.(0|00|0{4,})$"
 """A whole number with a decimal point: 7.0, 7.00. Not 07.0, which is a code, and not 7.000, which may be 7,000."""
 
 _has_signs = re.compile(SIGNED.strip("^$")).fullmatch
+_USUAL_WIDTH = str.maketrans(WIDE)
+_is_padded = re.compile(PADDED).match
 _is_number = re.compile(NUMBER.strip("^$")).fullmatch
 _is_whole = re.compile(WHOLE_NUMBER).match
 _is_iso = re.compile(ISO_DATE.strip("^$")).fullmatch
@@ -258,13 +268,14 @@ def bare_number(text: str) -> str:
 
     A percent sign divides by 100, as in a spreadsheet.
 
-    >>> [bare_number(text) for text in ("−5", "(5)", "5-", "$ 5.50", "12 %", "1\u202f234,5", "5 apples")]
-    ['-5', '-5', '-5', '5.50', '12e-2', '1234,5', '5 apples']
+    >>> [bare_number(text) for text in ("−5", "- 5", "(5)", "5-", "$ 5.50", "12 %", "1\u202f234,5", "１２", "5 apples")]
+    ['-5', '-5', '-5', '-5', '5.50', '12e-2', '1234,5', '12', '5 apples']
     """
-    if not _has_signs(text):
+    plain = text.translate(_USUAL_WIDTH)
+    if not _has_signs(plain) or (plain != text and _is_padded(plain)):
         return text
-    sign = "-" if re.search(NEGATIVE, text) else ""
-    return sign + re.sub(SIGNS, "", text).strip() + ("e-2" if "%" in text else "")
+    sign = "-" if re.search(NEGATIVE, plain) else ""
+    return sign + re.sub(SIGNS, "", plain).strip() + ("e-2" if "%" in plain else "")
 
 
 def read_number(text: str) -> float | None:

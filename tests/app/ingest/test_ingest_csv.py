@@ -394,10 +394,13 @@ def test_a_delimiter_that_is_not_read_is_named(sentences: Sentences) -> None:
             read_layout(upload, Dialect(), 10)
 
 
+FORMS = ("$ {}.5", "- {}.5", "\u00a0\u2212{}.5\u00a0")
+
+
 @pytest.mark.parametrize("content_type", [CSV, NDJSON])
 def test_numbers_as_people_write_them_are_numeric(ready: Read, content_type: str) -> None:
     """A column of nothing else is no identifier and no category."""
-    cells = [f"\u2212{i}.5" if i % 3 else f"$ {i}.5" for i in range(60)]
+    cells = [form.format(i) for i in range(60) for form in [FORMS[i % 3]]]
     if content_type == CSV:
         body = "a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells))
     else:

@@ -14,11 +14,14 @@ from urllib.parse import quote, quote_plus
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.datasets.description import Format
 from app.datasets.matrices import Columns, read_table
 from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
-from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
+from app.ingest.value_columns import MissingTokens, read_numbers
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, SPACES, USUAL
 from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid, Malformed
 from app.scoring import json_rows
@@ -222,3 +225,12 @@ def test_a_row_index_is_no_unknown_column_of_rows_to_score(content_type: str) ->
     (batch,) = reader.batches(source)
     (X,) = batch.blocks(1)
     assert X.tolist() == [[1.5], [2.5]]
+
+
+@given(st.text(st.sampled_from("05.,-+−()$% \u00a0\u202f１０．－eE"), min_size=1, max_size=9))
+def test_a_number_of_its_own_is_one_in_a_column(text: str) -> None:
+    """The grammar has two forms: for a text, and for a column of texts."""
+    alone = USUAL.read_number(text.strip(SPACES))
+    column = read_numbers(pa.array([text]), MissingTokens(()))
+    found = None if column.bad[0] or np.isnan(column.values[0]) else column.values[0]
+    assert found == (None if alone is None or np.isinf(alone) else alone)

@@ -46,11 +46,14 @@ DRESSED = [
     ("\u22125", -5.0), ("\u20135.5", -5.5), ("5-", -5.0), ("5\u2212", -5.0), ("(5)", -5.0), ("($5.50)", -5.5),
     ("$5", 5.0), ("-$5", -5.0), ("$-5", -5.0), ("$ 5", 5.0), ("5\u00a0$", 5.0), ("12%", 0.12), ("12.5 %", 0.125),
     ("-3\u202f%", -0.03), ("1\u00a0234", 1234.0), ("-1\u202f234\u202f567.5", -1234567.5), ("1\u2009000", 1000.0),
+    ("- 5", -5.0), ("+ 5", 5.0), ("\u2212\u00a05.5", -5.5), ("- $5", -5.0), ("\u00a05", 5.0), ("5\u00a0", 5.0),
+    ("\u202f-5%\u00a0", -0.05), ("１２", 12.0), ("－１２．５", -12.5), ("０", 0.0), ("１２％", 0.12), ("＄５", 5.0),
+    ("1２", 12.0),
 ]  # fmt: skip
 """Numbers as people write them."""
 NO_NUMBERS = [
     "0x10", "0b1", "1_000", "1 000", "1'000", "$5€", "5%%", "(5", "5)", "-5-", "(-5)", "1e", "e5", "--5", "+-5",
-    "1.2.3", "٣", "Ⅳ", "½", "１２",
+    "1.2.3", "٣", "Ⅳ", "½", "００１２", "１２個",
     "5–10", "5--", "1/2", "10:30", "∞", "nan(1)", "1.5f", "1d5", "..", "+", "--", "1e+", "1e5.5", "5 5", "1·5",
     "3 000",
     "0x1p3", "1.#INF", "infinit", "#N/B",
@@ -160,10 +163,11 @@ def text_values() -> Iterator[Value]:
                 yield Value(carrier, CATEGORICAL, text, None)
         for text in TOKENS:
             yield Value(carrier, CATEGORICAL, text, None)
-        for text, kind in (("5", NUMERIC), ("1970-01-02", DATETIME)):
-            for space in ("\n", "\r\n", "\xa0"):  # other white space counts
-                yield Value(carrier, kind, text + space, REFUSED)
-                yield Value(carrier, kind, space + text, REFUSED)
+        for text, kind, value in (("5", NUMERIC, 5.0), ("1970-01-02", DATETIME, 86400.0)):
+            for space in ("\n", "\r\n", "\xa0"):  # other white space counts, but for some around numbers
+                found = value if kind == NUMERIC and space == "\xa0" else REFUSED
+                yield Value(carrier, kind, text + space, found)
+                yield Value(carrier, kind, space + text, found)
         if carrier != UPLOAD:
             for text, flag in (
                 ("1", 1.0),
