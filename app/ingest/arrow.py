@@ -463,8 +463,9 @@ def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -
                 (value or b"").decode()
             except UnicodeDecodeError as wrong:
                 detail = f"byte 0x{value[wrong.start]:02X} is not UTF-8"
-                latin = show(value.decode("latin-1"))
-                return BadTable(f"row {row}: {detail} (as Latin-1 it reads {latin})", column=name)
+                letters = show(value.decode("cp1252", "replace"))
+                rule = f"row {row}: {detail} (as Windows-1252 it reads {letters})"
+                return BadTable(rule, column=name)
     return BadTable(f"column {show(name)} is damaged: {brief(error)}", column=name)
 
 

@@ -603,7 +603,7 @@ class Build:
     def _refusal(self, converter: Converter) -> BadTable:
         """Summarise the collected errors, and suggest fields with which the table would be valid."""
         refusal = self._errors.summarise()
-        for encoding in ("windows-1252", "latin-1"):  # which has no letters of its own
+        for encoding in ("latin-1", "windows-1252"):  # which lacks five bytes
             about = f"encoding={encoding}"
             if any(about in error["detail"] for error in refusal.errors):
                 refusal.suggest("", {"encoding": encoding}, about=about)

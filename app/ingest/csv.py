@@ -233,8 +233,8 @@ class UnnamedColumns:
                     return False
                 if len(values) == len(self.names):
                     raise BadTable(
-                        "the first line may be a row, or the names of the features, got "
-                        f"{show(','.join(values))}: send header=present or header=absent with the Content-Type",
+                        f"the first line may be a row or the names of the features, got {show(','.join(values))}: send "
+                        "header=present or header=absent with the Content-Type",
                         line=line,
                     )
             if not may_be_row and any(not _is_number(name) for name in named):
@@ -407,15 +407,15 @@ def _is_foreign(sign: str) -> bool:
 
 
 def _describe_bytes(text: str) -> tuple[str, str]:
-    """Return the message for a text that is not UTF-8, and its likely encoding: Windows-1252 has letters where Latin-1
-    has control characters.
+    """Return the message for a text that is not UTF-8, and its likely encoding: Windows-1252, which has all letters of
+    Latin-1 and more, unless a byte is none of its characters.
     """
     raw = text.encode("utf-8", "surrogateescape")
     bad = next(ord(sign) - 0xDC00 for sign in text if _is_foreign(sign))
     encoding = "latin-1"
     with suppress(UnicodeDecodeError):
-        if raw.decode("cp1252") != raw.decode("latin-1"):
-            encoding = "windows-1252"
+        raw.decode("cp1252")
+        encoding = "windows-1252"
     shown = show(raw.decode(ENCODINGS[encoding]))
     return f"byte 0x{bad:02X} is not UTF-8; with encoding={encoding} it reads {shown}", encoding
 

@@ -304,7 +304,7 @@ def test_bytes_that_are_not_utf_8(refused: Refuse, sentences: Sentences) -> None
     for error in errors:
         sentences(error.pop("detail"))
     assert errors == [
-        {"line": 3, "column": "a", "suggestion": {"encoding": "latin-1"}},
+        {"line": 3, "column": "a", "suggestion": {"encoding": "windows-1252"}},
         {"line": 6, "column": "a"},
     ]
 

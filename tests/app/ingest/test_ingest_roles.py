@@ -170,10 +170,11 @@ def test_what_is_suggested_is_no_slip_of_the_label(tmp_path: Path) -> None:
     ("body", "suggestion"),
     [
         (b"a;y\n1,5;0\n2,5;1\n2,7;1\n", {"decimal": "comma"}),
-        (b"a,y\ngr\xfcn,0\nrot,1\n", {"encoding": "latin-1"}),
+        (b"a,y\ngr\xfcn,0\nrot,1\n", {"encoding": "windows-1252"}),
+        (b"a,y\ngr\xfcn\x81,0\nrot,1\n", {"encoding": "latin-1"}),
         (b"a,y\n5 \x80,0\nrot,1\n", {"encoding": "windows-1252"}),
         (b"Betrag (\x80),y\n5,0\n6,1\n", {"encoding": "windows-1252"}),
-        (b"gr\xf6\xdfe,y\n5,0\n6,1\n", {"encoding": "latin-1"}),
+        (b"gr\xf6\xdfe,y\n5,0\n6,1\n", {"encoding": "windows-1252"}),
         (b'a,y\n"1,000",0\n"2,500",1\n', None),  # a thousand, or one
         (
             b"a;y\n1.000,5;0\n" + b"2,5;1\n" * 20,

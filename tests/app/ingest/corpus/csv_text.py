@@ -179,7 +179,10 @@ def bytes_and_codecs() -> Iterator[Case]:
 def broken_bytes() -> Iterator[Case]:
     """Bytes that are no text."""
     broken = {
-        "latin-1": (b"K\xf6ln", "byte 0xF6 is not UTF-8; with encoding=latin-1 it reads 'Köln'"),
+        "German": (
+            b"K\xf6ln",
+            "byte 0xF6 is not UTF-8; with encoding=windows-1252 it reads 'Köln'",
+        ),
         "an overlong form": (b"x\xc0\x80", "byte 0xC0 is not UTF-8"),
         "a surrogate": (b"\xed\xa0\x80", "byte 0xED is not UTF-8"),
         "a stray byte": (b"x\x80z", "byte 0x80 is not UTF-8"),
@@ -195,7 +198,7 @@ def broken_bytes() -> Iterator[Case]:
     bad = b"a,y\n1,0\n2,n\xe9\n3,0\n"
     yield Case("a bad byte in a label", "UTF-8", bad, Refused("byte 0xE9 is not", 3, "y"))
     head = b"gr\xf6\xdfe,y\n1,0\n2,1\n"
-    detail = "the header: byte 0xF6 is not UTF-8; with encoding=latin-1 it reads 'größe'"
+    detail = "the header: byte 0xF6 is not UTF-8; with encoding=windows-1252 it reads 'größe'"
     yield Case("a bad byte in a name", "UTF-8", head, Refused(detail, 1))
     rule = "bytes of an encoding"
     for name, end in (("LF", "\n"), ("CRLF", "\r\n"), ("CR", "\r")):

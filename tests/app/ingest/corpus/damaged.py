@@ -137,7 +137,7 @@ def arrays() -> Iterator[Case]:
             array = pa.Array.from_buffers(kind, 4, bad.cast(wide).buffers())
             body = typed_body(pa.table({"n": range(4), "a": array, "y": labels}), content_type)
             refusal = Refused(
-                "row 2: byte 0xF6 is not UTF-8 (as Latin-1 it reads 'Köln')", None, "a"
+                "row 2: byte 0xF6 is not UTF-8 (as Windows-1252 it reads 'Köln')", None, "a"
             )
             yield Case(f"a {kind} that is no UTF-8", rule, body, refusal, content_type)
         for name, offsets in (
@@ -153,7 +153,7 @@ def arrays() -> Iterator[Case]:
     table = pa.table(
         {"n": range(4), "a": pa.Array.from_buffers(pa.string(), 4, bad.buffers()), "y": labels}
     )
-    refusal = Refused("row 2: byte 0xF6 is not UTF-8 (as Latin-1 it reads 'Köln')", None, "a")
+    refusal = Refused("row 2: byte 0xF6 is not UTF-8 (as Windows-1252 it reads 'Köln')", None, "a")
     yield Case("a text that is no UTF-8", rule, typed_body(table, PARQUET), refusal, PARQUET)
 
 
