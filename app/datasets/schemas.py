@@ -278,7 +278,8 @@ class TableWarning(Resource):
     categories. `leading_zeros`: whole numbers such as 04109 were read as categories because all have the same number of
     digits, or as numbers, which lose the zeros. `words_among_numbers`: a column of numbers or dates was read as
     categories because it contains a few words. `missing_word_like_code`: a word that counts as missing is written like
-    the categories of the column, such as NA beside DE and FR. `rows_of_groups`: rows seem to belong together, such as
+    the categories of the column, such as NA beside DE and FR. `errors_in_cells`: cells of a sheet have errors, such as
+    #DIV/0!, and count as missing. `rows_of_groups`: rows seem to belong together, such as
     all rows of one customer, but the upload has no group column."""
     column: str
     """Name of the column."""

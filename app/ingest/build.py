@@ -184,7 +184,11 @@ class Build:
     ) -> None:
         self.source = source
         self.notation = source.notation
-        self._missing = missing
+        self._strict: bool = payload[STRICT]
+        faulty = () if self._strict else source.faulty.values()
+        self._cell_errors = {error for each in faulty for error in each.errors}
+        self._missing = MissingTokens([*missing.tokens, *self._cell_errors])
+        self._tokens = missing.tokens
         self._payload = payload
         self._callback = callback
         self._errors = Errors()
@@ -219,7 +223,6 @@ class Build:
             if payload[LABEL] is not None and payload[LABEL] not in source.names:
                 self._suggest_label(refusal, payload[LABEL])
             raise
-        self._strict: bool = payload[STRICT]
         self.path = Path(payload["workdir"]) / TABLE_FILE
         self._limits = CategoryLimits(
             payload["limits"]["categories"], payload["limits"]["category_length"]
@@ -815,6 +818,20 @@ class Build:
                 )
                 known = converter.profiles[column_of_ids].known
                 found.append(_warning("identifier", column_of_ids, detail, known, DECLARED_NUMERIC))
+        for name, faulty in self.source.faulty.items():
+            if self._cell_errors and name in {*self._roles.features, *self._roles.labels}:
+                cells = (
+                    "1 cell has an error"
+                    if faulty.cells == 1
+                    else f"{faulty.cells} cells have errors"
+                )
+                detail = (
+                    f"{cells} ({', '.join(faulty.errors[:_LISTED])}), which counts as missing; the first is "
+                    f"{_describe_row(RowError('', faulty.line, part=faulty.part))}"
+                )
+                found.append(
+                    _warning("errors_in_cells", name, detail, faulty.cells, STRICT, faulty.line)
+                )
         for name, count in converter.value_errors.counts.items():
             if name is None or name in identifiers:
                 continue
@@ -858,7 +875,7 @@ class Build:
             if (odd := stray.get(name)) is not None:
                 found.append(self._warn_of_words(name, odd, stray.values()))
             lost = column.coded_missing() if self._payload["missing"] is None else None
-            if lost is not None:
+            if lost is not None and lost[0] not in self._cell_errors:
                 found.append(self._warn_of_code(name, *lost))
             if (number := column.grouped_number()) is not None:
                 said = self._number_notation(number[1])
@@ -914,7 +931,7 @@ class Build:
         words = converter.odd_values(name)
         if not 0 < len(words) <= MAX_STRAY or any(re.search("[0-9]", word) for word in words):
             return {}
-        return {"missing": join_names([*self._missing.codes.tokens, *sorted(words)])}
+        return {"missing": join_names([*self._tokens, *sorted(words)])}
 
     def _propose_group(
         self, columns: Sequence[Mapping[str, Any]], rows: int
@@ -948,7 +965,7 @@ class Build:
         """
         words = {word for each in all_odd for word in each.words}
         missing = sorted(word for word in words if not re.search("[0-9]", word))
-        said = {"missing": join_names([*self._missing.codes.tokens, *missing])}
+        said = {"missing": join_names([*self._tokens, *missing])}
         field, how = "missing", f"set missing={said['missing']} if it stands for a missing value"
         if not set(odd.words).issubset(missing):
             said, how = {}, "list the strings for missing values in missing"
@@ -966,7 +983,7 @@ class Build:
         return _warning("words_among_numbers", name, detail, odd.rows, field, None, said)
 
     def _warn_of_code(self, name: str, word: str, rows: int) -> dict[str, Any]:
-        others = [token for token in self._missing.codes.tokens if token.lower() != word.lower()]
+        others = [token for token in self._tokens if token.lower() != word.lower()]
         said = {"missing": join_names(others)} if others else {}
         how = f"set missing={said['missing']}" if said else "set missing to other words"
         values = "1 row" if rows == 1 else f"{rows} rows"
@@ -1115,7 +1132,7 @@ class Extended(Source):
     def __init__(self, parent: Mapping[str, Any], upload: Source) -> None:
         self.names = [column["name"] for column in parent["columns"]]
         self.notation = upload.notation
-        self.sheet, self.sheets = upload.sheet, upload.sheets
+        self.sheet, self.sheets, self.faulty = upload.sheet, upload.sheets, upload.faulty
         self._parent = parent
         self._upload = upload
         self._types = {column["name"]: column["type"] for column in parent["columns"]}

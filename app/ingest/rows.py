@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,15 @@ class Rows:
             errors.add_many(column, count, [self.error(row, column, detail(row)) for row in first])
 
 
+class Faulty(NamedTuple):
+    """A column's cells with errors: their number, the line of the first one, the errors, and the part of several."""
+
+    cells: int
+    line: int
+    errors: list[str]
+    part: int | None = None
+
+
 class Source(Protocol):
     """A table that can be read repeatedly, in batches."""
 
@@ -99,6 +108,8 @@ class Source(Protocol):
     names: list[str]
     notation: Notation = USUAL
     """How numbers and dates are written that are text."""
+    faulty: Mapping[str, Faulty] = {}
+    """The columns of a sheet that have errors in cells, such as #DIV/0!. The errors are texts of their rows."""
     sheet: str | None = None
     """The sheet that is read, if the table is in a workbook."""
     sheets: Sequence[str] | None = None

@@ -39,7 +39,7 @@ from app.ingest.errors import (
     too_many_rows,
 )
 from app.ingest.formats import Dialect
-from app.ingest.rows import Numbers, Rows
+from app.ingest.rows import Faulty, Numbers, Rows
 from app.ingest.stream import PLAIN, TableBytes, too_long
 from app.ingest.value_columns import MissingTokens
 from app.ingest.values import spell
@@ -141,7 +141,9 @@ class SheetTable(CsvTable):
                 yield rows
 
     def _count_rows(self, count_lines: Any) -> Numbers:
-        lines = count_lines()
+        return self.rows_of_lines(count_lines())
+
+    def rows_of_lines(self, lines: Numbers) -> Numbers:
         ends, breaks = np.array([(0, 0), *self.extra]).T
         at = np.searchsorted(ends, lines, side="left") - 1
         return np.asarray(lines - breaks[at], dtype=np.int64)
@@ -193,6 +195,7 @@ def open_sheet(
             table = SheetTable(upload, layout, missing, dialect.notation)
             table.sheet, table.sheets = choice.sheet.name, choice.readable
             table.first_column, table.extra = opened.first_column, extra
+            table.faulty = _faulty(reader.cells.errors, table, layout.header_lines)
             table.unsaved = {
                 layout.names[at]: found
                 for column, found in reader.cells.unsaved.items()
@@ -301,6 +304,24 @@ def _with_errors(sheet: _OpenSheet, errors: Mapping[str, array[int]]) -> Iterato
                 row[column] = str(texts[at])
             at += 1
         yield row
+
+
+def _faulty(
+    errors: Mapping[str, array[int]], table: SheetTable, header_lines: int
+) -> dict[str, Faulty]:
+    """Return the columns with errors below the header."""
+    found: dict[str, Faulty] = {}
+    (header,) = table.rows_of_lines(np.array([header_lines]))
+    for error, cells in errors.items():
+        rows, columns = np.array(cells, np.int64).reshape(-1, 2).T
+        rows, columns = rows[rows > header], columns[rows > header] - 1 - table.first_column
+        for at, first, count in zip(*np.unique(columns, True, return_counts=True), strict=True):
+            if 0 <= at < len(table.names):
+                name, line = table.names[at], int(rows[first])
+                before = found.get(name, Faulty(0, line, []))
+                line = min(line, before.line)
+                found[name] = Faulty(before.cells + int(count), line, [*before.errors, error])
+    return found
 
 
 def _write_csv(

@@ -6215,6 +6215,7 @@ class TableWarning(Record):
     number of digits, or as numbers, which lose the zeros. `words_among_numbers`: a column of numbers or
     dates was read as categories because it contains a few words. `missing_word_like_code`: a word that
     counts as missing is written like the categories of the column, such as NA beside DE and FR.
+    `errors_in_cells`: cells of a sheet have errors, such as #DIV/0!, and count as missing.
     `rows_of_groups`: rows seem to belong together, such as all rows of one customer, but the upload has
     no group column.
     """

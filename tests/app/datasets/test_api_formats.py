@@ -126,6 +126,59 @@ def test_a_sheet_may_have_numbers_as_text(
     assert (of["number"]["min"], of["number"]["max"]) == (1.125, 12.125)
 
 
+ERRORS = ("#DIV/0!", "#N/A", "#REF!")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_errors_in_cells_are_missing_values_with_a_warning(
+    service: Service, client: httpx.Client, tmp_path: Path, several: bool
+) -> None:
+    """As many as there are, among numbers and among words, in one file or in parts."""
+    texts = ["number", "word", "left", "yes", "no", "DE", "FR", "#N/A"]
+    names = "".join(cell(f"{column}1", k, "s") for k, column in enumerate("ABC"))
+    rows = []
+    for k in range(24):
+        at = k % 12 + 2 if several else k + 2
+        number = cell(f"A{at}", ERRORS[k % 3], "e") if k % 4 == 1 else cell(f"A{at}", k + 0.5)
+        word = cell(f"B{at}", "#N/A", "e") if k % 4 == 2 else cell(f"B{at}", 5 + k % 2, "s")
+        left = cell(f"C{at}", "#NAME?", "e") if k == 7 else cell(f"C{at}", 3 + k % 2, "s")
+        rows.append(f'<row r="{at}">{number}{word}{left}</row>')
+    head = f'<row r="1">{names}</row>'
+    parts = [rows[:12], rows[12:]] if several else [rows]
+    files = [book(tmp_path / f"{k}", [head, *some], texts) for k, some in enumerate(parts)]
+    asked: dict[str, Any] = {"params": {"label": "left", "positive": "yes"}}
+    how = {"headers": {"Content-Type": XLSX}}
+    if several:
+        upload = client.post("/v1/uploads", **asked).json()["id"]
+        for number, file in enumerate(files, start=1):
+            client.put(f"/v1/uploads/{upload}/parts/{number}", content=file.read_bytes(), **how)
+        answer = client.post(f"/v1/uploads/{upload}/close", json={"parts": 2})
+    else:
+        answer = client.post("/v1/datasets", content=files[0].read_bytes(), **asked, **how)
+    service.work()
+    found = client.get(f"/v1/datasets/{answer.json()['id']}").json()
+    assert found["status"] == "ready", found
+    of = {column["name"]: column for column in found["columns"]}
+    assert [(of[name]["type"], of[name]["missing"]) for name in ("number", "word")] == [
+        ("numeric", 6),
+        ("categorical", 6),
+    ]
+    warned = {
+        each["column"]: each for each in found["warnings"] if each["code"] == "errors_in_cells"
+    }
+    assert {name: (each["count"], each["line"]) for name, each in warned.items()} == {
+        "number": (6, 3),
+        "word": (6, 4),
+        "left": (1, 9),
+    }
+    assert all(error in warned["number"]["detail"] for error in ERRORS)
+    if not several:
+        asked["params"]["strict"] = "true"
+        answer = client.post("/v1/datasets", content=files[0].read_bytes(), **asked, **how)
+        service.work()
+        assert client.get(answer.headers["Location"]).json()["status"] == "invalid"
+
+
 @long_form
 def test_archives_within_gzip(service: Service, client: httpx.Client, workbook: bytes) -> None:
     packed = gzip.compress(workbook), gzip.compress(archive("t.csv", TEXT.encode()))

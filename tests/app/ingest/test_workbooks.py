@@ -170,8 +170,8 @@ def test_part_names_are_compared_as_the_standard_says(tmp_path: Path) -> None:
         read(lost)
 
 
-def test_errors_in_cells_are_values(tmp_path: Path) -> None:
-    """They are not missing: the rules of the column say what they are."""
+def test_errors_in_cells_are_texts(tmp_path: Path) -> None:
+    """In a row to score such a value does not fit; a dataset counts it as missing, with a warning."""
     wrong = f'<row r="7">{cell("A7", "#DIV/0!", "e")}{cell("B7", 5, "s")}{cell("E7", "#N/A", "e")}</row>'
     _, rows = read(book(tmp_path / "table.xlsx", [*ROWS, wrong], TEXTS))
     assert [row["number"] for row in rows] == ["1", "2.5", "#DIV/0!"]
