@@ -78,6 +78,16 @@ class SameModel(TypedDict):
 
 
 @described
+class UnknownCategories(TypedDict):
+    """A feature with categories that the imported model does not know."""
+
+    feature: str
+    """Name of the feature."""
+    rows: int
+    """Number of rows of the dataset with such a category, which counts as missing."""
+
+
+@described
 class Imported(TypedDict):
     """Where an imported model comes from."""
 
@@ -93,6 +103,8 @@ class Imported(TypedDict):
     """The model of this installation with this artifact, when it was imported. Null if there was none."""
     imported_by: str | None
     """Name of the key or user that imported the model. Null if it has none."""
+    unknown_categories: NotRequired[Annotated[list[UnknownCategories] | None, NULL_IF_ABSENT]]
+    """Features with rows of the dataset whose category the model does not know."""
 
 
 class TableFile(TypedDict):

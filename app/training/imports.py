@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.datasets.matrices import Floats
+from app.datasets.matrices import Floats, Table
 from app.datasets.service import lineage_of, lock_datasets, ready_dataset
+from app.datasets.tasks import find_to_read
+from app.ingest.fields import join_names
+from app.ingest.values import CATEGORICAL, DATETIME, category, read_number
 from app.jobs import repository as job_repository
 from app.jobs import uploads
 from app.jobs.kinds import Claim, JobKind
@@ -28,7 +31,7 @@ from app.models.imported import IMPORTED
 from app.models.service import VALIDATION
 from app.platform.blobs import Blob, BlobKey
 from app.platform.callers import check_model
-from app.platform.documents import Feature, Imported, Member
+from app.platform.documents import Feature, Imported, Member, UnknownCategories
 from app.platform.errors import Invalid, check_name, counted, shown
 from app.platform.ids import is_id
 from app.platform.settings import Settings
@@ -45,12 +48,14 @@ if TYPE_CHECKING:
 
 FILE, EXPECTED = "file", "expected"
 """The parts of the request that the job reads: the model, and the raw scores that it must have."""
+IMPOSSIBLE_CATEGORY = "impossible_category"
+"""The code of the error for a category that no row of the dataset can have."""
 EXPECTED_SCORES = "expected_scores"
 """The code of the error for a model with other scores."""
+MAX_IDLE = 0.9
+"""The fraction of a feature's splits that may have all rows on one side without a note."""
 MAX_DIFFERENCE = 1e-9
-"""Between a score and the expected one, relative to it if it is above 1: a text may round, and so does the mean of a
-random forest.
-"""
+"""Between a score and the expected one, relative to it if it is above 1: a text may round."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,7 @@ class ImportPayload(TrainPayload):
 
     file: str
     expected: str | None
+    missing_tokens: Sequence[str] | None
 
 
 def check(session: Session, owner: str, request: ImportRequest) -> TrainSpec:
@@ -160,6 +166,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "validation_table": None,  # the table itself
         "file": BlobKey(file.upload_key),
         "expected": None if expected is None else BlobKey(expected.upload_key),
+        "missing_tokens": find_to_read(session, claim.owner, claim.dataset_id).reading["missing"],
     }
 
 
@@ -173,13 +180,14 @@ def run(payload: ImportPayload, callback: Callback) -> TrainResult:
     data = Path(payload["file"]).read_bytes()
     spec, table = payload["spec"].copy(), payload["table"].copy()
     declared = spec["algorithm"]["parameters"]
-    ranker, source = _read(data, declared, [feature["name"] for feature in table["features"]])
+    ranker, source = _read(data, declared, table["features"], payload["missing_tokens"])
     table["features"] = _features_of(ranker, table["features"])
     imported: Imported = {
         **spec["imported"],
         "source": source,
         "sha256": hashlib.sha256(data).hexdigest(),
         "dataset_sha256": getattr(ranker, "data_sha256_", None),
+        "unknown_categories": None,
     }
     described = ranker.get_parameters()
     if (trained_by := getattr(ranker, "source_", None)) is not None:
@@ -197,8 +205,14 @@ def run(payload: ImportPayload, callback: Callback) -> TrainResult:
         scores = np.load(folder / scores_file(VALIDATION), mmap_mode="r")
         is_float32 = getattr(ranker, "is_float32_", False)
         _compare(Path(payload["expected"]), scores, is_float32=is_float32)
+    rows = split_data.table(VALIDATION)
+    assert rows is not None
+    imported["unknown_categories"] = unknown = _count_unknown(ranker, rows)
     served["empty_features"] = []  # of the training rows, which are unknown
     served["trial_notes"] = list(split_data.notes)
+    if payload["expected"] is None:
+        served["trial_notes"] += _note_unknown(unknown, len(rows.y))
+        served["trial_notes"] += _note_units(ranker, rows, table["features"])
     evaluated = spec["validation_dataset"]
     if evaluated is not None and imported["dataset_sha256"] == evaluated["sha256"]:
         served["trial_notes"].append(
@@ -213,22 +227,71 @@ def run(payload: ImportPayload, callback: Callback) -> TrainResult:
     return {**result, "algorithm": algorithm, "imported": imported}
 
 
-def _read(data: bytes, declared: Mapping[str, Any], columns: Sequence[str]) -> tuple[Ranker, str]:
+def _read(
+    data: bytes,
+    declared: Mapping[str, Any],
+    features: Sequence[Feature],
+    missing_tokens: Sequence[str] | None,
+) -> tuple[Ranker, str]:
     """Return the ranker, and what wrote the file."""
-    from core import import_model
+    from core.importing.reading import make_ranker, open_model
 
     if is_artifact(data):
         return _read_artifact(data, declared)
     missing = declared.get("missing")
-    ranker = import_model(
+    model, columns = open_model(
         data,
-        columns=columns,
+        columns=[feature["name"] for feature in features],
         features=declared.get("features"),
         categories=declared.get("categories"),
         missing=None if missing is None else float(missing),
         n_trees=declared.get("n_trees"),
     )
-    return ranker, ranker.source_
+    types = {feature["name"]: feature["type"] for feature in features}
+    words: list[Sequence[Any] | None] = []
+    for name, own, is_set in zip(columns.names, columns.words, model.is_categorical, strict=True):
+        if own is None or types[name] == CATEGORICAL:
+            words.append(own and read_categories(name, own, missing_tokens))
+        else:  # the codes of an ordered category, unless its words are numbers
+            are_codes = not is_set and all(read_number(category(word)) is None for word in own)
+            words.append(None if are_codes else own)
+    return make_ranker(model, columns._replace(words=words)), model.source
+
+
+def read_categories(
+    name: str, words: Sequence[str | float], missing_tokens: Sequence[str] | None
+) -> list[str]:
+    """Return a model's categories of a feature as they are in the dataset.
+
+    An import reads values only here. Invalid: a dataset cannot have one, or has two of them as one.
+    """
+    import pyarrow as pa
+
+    from app.ingest.value_columns import MissingTokens
+
+    tokens = MissingTokens(missing_tokens)
+    texts = list(map(category, words))
+    meant: dict[str, object] = {}
+    for word, text, read in zip(
+        words, texts, tokens.categories(pa.array(texts, pa.string())).to_pylist(), strict=True
+    ):
+        remedy = "Write another word in the table, and declare categories with it"
+        if read is None:
+            if text:
+                others = [each for each in tokens.tokens if category(each).lower() != text.lower()]
+                remedy = f"Read the dataset again with missing={join_names(others) or ','}"
+            raise Invalid(
+                f"category {shown(word)} of feature {shown(name)} counts as missing in the dataset. {remedy}",
+                code=IMPOSSIBLE_CATEGORY,
+            )
+        if read in meant:
+            raise Invalid(
+                f"categories {shown(meant[read])} and {shown(word)} of feature {shown(name)} are both read as "
+                f"{shown(read)}. {remedy}",
+                code=IMPOSSIBLE_CATEGORY,
+            )
+        meant[read] = word
+    return list(meant)
 
 
 def is_artifact(data: bytes) -> bool:
@@ -268,16 +331,75 @@ def _features_of(ranker: Ranker, columns: Sequence[Feature]) -> list[Feature]:
                 f"{', '.join(map(shown, list(known)[:20]))}",
                 code="unknown_column",
             )
-        is_categorical = column["type"] == "categorical"
+        is_categorical = column["type"] == CATEGORICAL
         if is_categorical != (words is not None):
-            kinds = ["numeric", "categorical"]
+            kind, other = (
+                "numeric",
+                ", or declare its categories if the model compares the codes of ordered ones",
+            )
+            if words is not None:
+                kind, other = CATEGORICAL, ""
             raise Invalid(
-                f"feature {shown(name)} is {kinds[words is not None]} in the model, but {column['type']} in the "
-                f"dataset: read the dataset again with {kinds[words is not None]}={name}",
+                f"feature {shown(name)} is {kind} in the model, but {column['type']} in the dataset: read the "
+                f"dataset again with {kind}={name}{other}",
                 code="unknown_column",
             )
         features.append(column)
     return features
+
+
+def _count_unknown(ranker: Ranker, rows: Table) -> list[UnknownCategories]:
+    """Return the features of which rows have a category that the ranker does not know."""
+    found: list[UnknownCategories] = []
+    for j, (own, known) in enumerate(zip(rows.categories, ranker.categories_, strict=True)):
+        unknown = set(own or ()) - set(known or ())
+        places = [k for k, word in enumerate(own or ()) if word in unknown]
+        if places and (count := int(np.isin(rows.column(j), places).sum())):
+            found.append({"feature": rows.names[j], "rows": count})
+    return found
+
+
+def _note_unknown(found: Sequence[UnknownCategories], n_rows: int) -> list[str]:
+    if not found:
+        return []
+    counts = [f"{shown(each['feature'])} in {each['rows']:,}" for each in found]
+    return [
+        f"the model does not know the category of {_some(counts)} of {n_rows:,} rows, where it counts as missing. "
+        "Check the categories and their order"
+    ]
+
+
+def _note_units(ranker: Ranker, rows: Table, columns: Sequence[Feature]) -> list[str]:
+    """Return a note of numbers that nearly no split divides: they may have another unit in the model."""
+    from core import ImportedTrees
+
+    if not isinstance(ranker, ImportedTrees):
+        return []
+    splits = ranker.ensemble_.splits
+    splits = splits[(splits["set"] < 0) & splits["speaks_of_missing"]]
+    splits = splits[np.argsort(splits["feature"], kind="stable")]
+    features, starts = np.unique(splits["feature"], return_index=True)
+    found, dates = [], ""
+    for j, cuts in zip(features.tolist(), np.split(splits["threshold"], starts[1:]), strict=False):
+        values = rows.column(j)
+        values = values[~np.isnan(values)]
+        low, high = values.min(initial=math.inf), values.max(initial=-math.inf)
+        idle = np.count_nonzero((cuts < low) | (cuts >= high))
+        if low < high and idle > MAX_IDLE * len(cuts):
+            of_model = f"{cuts.min():g} to {cuts.max():g}"
+            found.append(f"{shown(rows.names[j])} ({low:g} to {high:g}, in the model {of_model})")
+            if columns[j]["type"] == DATETIME:
+                dates = " The model gets dates as seconds since 1970."
+    if not found:
+        return []
+    return [
+        f"nearly all splits of the model have all rows on one side, by {_some(found)}.{dates} If it was trained on "
+        "numbers in another unit, such as 12 for 12 %, or days for dates, upload the dataset with these numbers"
+    ]
+
+
+def _some(texts: Sequence[str]) -> str:
+    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} others" if len(texts) > 5 else "")
 
 
 def _compare(expected: Path, scores: Floats, *, is_float32: bool) -> None:

@@ -3069,6 +3069,8 @@ class Imported(Record):
     """The model of this installation with this artifact, when it was imported. Null if there was none."""
     imported_by: str | None
     """Name of the key or user that imported the model. Null if it has none."""
+    unknown_categories: list[UnknownCategories] | None = None
+    """Features with rows of the dataset whose category the model does not know."""
 
 class Improvement(Record):
     """A new best value during a search."""
@@ -6341,6 +6343,14 @@ class UnchangedShares(Record):
     """Of the missing outcomes of flagged decisions."""
     unflagged: list[float] | None = None
     """Of the missing outcomes of the other decisions."""
+
+class UnknownCategories(Record):
+    """A feature with categories that the imported model does not know."""
+
+    feature: str
+    """Name of the feature."""
+    rows: int
+    """Number of rows of the dataset with such a category, which counts as missing."""
 
 class Upload(Record):
     """An upload in several files, which are sent one by one and then become one dataset."""

@@ -18,8 +18,10 @@ from core.importing.ranker import NAME
 from core.version import VERSION
 from tests.app.live_service import STRANGER, Service
 from tests.core.artifact_bytes import put_together, take_apart
-from tests.core.importing.test_import_model import MODELS, stored
+from tests.core.importing.test_import_model import MODELS, lists_of, stored
 from tests.long_form import one_in
+from tests.raising import mentions
+from tests.sentences import Sentences
 
 LIGHTGBM, XGBOOST = "lightgbm-4.7.0-binary.txt", "xgboost-3.2.0-logistic.json"
 """Of the same three columns, of which one is a category."""
@@ -149,6 +151,7 @@ def test_own_artifact_scores_as_its_original(service: Service, algorithm: str) -
         "dataset_sha256": original["dataset"]["sha256"],
         "model": None,
         "imported_by": "test",
+        "unknown_categories": [],
     }
     assert copy["artifact"]["not_exportable"] == original["artifact"]["not_exportable"]
     structures = [
@@ -274,8 +277,8 @@ FAILED: list[tuple[str, bytes | None, dict[str, str], str, str]] = [
         "tree 0",
     ),
     (LIGHTGBM, None, {"features": "age,town"}, "invalid_parameter", "3 distinct names"),
-    (LIGHTGBM, None, {"features": "age,left,town"}, "unknown_column", "'left'"),
-    (LIGHTGBM, None, {"features": "town,age,amount paid"}, "unknown_column", "'town'"),
+    (LIGHTGBM, None, {"features": "age,left,town"}, "invalid_parameter", "'left'"),
+    (LIGHTGBM, None, {"features": "town,age,amount paid"}, "invalid_parameter", "'town'"),
     (LIGHTGBM, None, {"missing": "nan"}, "invalid_parameter", "missing"),
     (LIGHTGBM, None, {"n_trees": "9999"}, "invalid_parameter", "n_trees"),
     (OLD, None, {"categories": '{"street": ["a"]}'}, "invalid_parameter", "'street'"),
@@ -295,6 +298,227 @@ def test_failed_import_stores_nothing(service: Service) -> None:
         assert says in job["error"]["detail"]
         assert client.get("/v1/models").json()["data"] == []
         assert client.post(f"/v1/jobs/{job['id']}/retry").json()["code"] == "upload_deleted"
+
+
+def with_words(*words: object) -> bytes:
+    """Return the model of the first three towns, under these categories in place of Bonn, Celle and Ulm."""
+    return BY_TOWN.replace(b'["Bonn","Celle","Ulm"]', json.dumps(words).encode())
+
+
+BY_TOWN = lists_of("[0.5:2] [0:9] 0:2", '[["Bonn","Celle","Ulm"]]')
+TREE = [
+    (amount, grade, place, (8.0 if amount > 1.5 else 4.0 if grade else (1.0, 2.0, 1.0)[place]))
+    for amount in (1, 2)
+    for grade in (0, 1)
+    for place in (0, 1, 2)
+]
+"""The rows of that model: amount, grade, the number of the town, and the score."""
+TOWNS = ["Bonn", "Celle", "Ulm"]
+
+
+def rows_of(towns: list[str], grades: list[str] | None = None) -> str:
+    """Return a table of these rows with other words for the towns and the grades."""
+    written = [
+        (amount, grade if grades is None else grades[grade], towns[place], label)
+        for label in ("yes", "no")
+        for amount, grade, place, _ in TREE
+    ]
+    frame = pd.DataFrame(written, columns=["amount", "grade", "town", "left"])
+    return frame.to_csv(index=False)
+
+
+EXPECTED = lines(np.array([score for *_, score in TREE] * 2))
+
+
+def imported(
+    service: Service,
+    client: httpx.Client,
+    data: bytes,
+    table: str,
+    reading: dict[str, str] | None = None,
+    **fields: str,
+) -> dict[str, Any]:
+    """Upload the table, import the model with it, and return the job."""
+    dataset_id = service.upload(client, table, **(reading or {}))
+    given = {"name": "churn", "dataset_id": dataset_id, **fields}
+    return ended(
+        service, client, client.post("/v1/models", data=given, files={"file": ("m", data)})
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        ([" Bonn", "Celle ", "Ulm"], TOWNS),
+        ([" Bonn", "Celle ", "Ulm"], [" Bonn", "Celle ", "Ulm"]),
+        (["True", "False", "other"], ["True", "FALSE", "other"]),
+        ([True, False, "other"], ["True", "FALSE", "other"]),
+        ([1, 2.0, 2.5], ["1", "2.0", "2.5"]),
+        ([2**53 + 1, 2**53 + 3, "x"], [f"{2**53 + 1}", f"{2**53 + 3}", "x"]),
+        (["007", "7", "12"], ["007", "7", "12"]),
+    ],
+)
+def test_categories_are_read_as_those_of_the_dataset(
+    service: Service, words: list[object], written: list[str]
+) -> None:
+    client = service.client(service.key())
+    job = imported(
+        service,
+        client,
+        with_words(*words),
+        rows_of(written),
+        {"categorical": "town"},
+        expected=EXPECTED,
+    )
+    assert job["state"] == "succeeded", job["error"]
+    assert client.get("/v1/models/churn").json()["imported"]["unknown_categories"] == []
+
+
+IMPOSSIBLE: list[tuple[list[str], list[object], dict[str, str], dict[str, str]]] = [
+    (["?", "Celle", "Ulm"], ["'?'"], {"missing": "NA,N/A,#N/A,<NA>,null,\\N,NaN"}, {}),
+    (["NULL", "Celle", "Ulm"], ["'NULL'"], {"missing": "NA,N/A,#N/A,<NA>,\\N,NaN,?"}, {}),
+    (["", "Celle", "Ulm"], ["''"], {}, {"categories": json.dumps({"town": ["none", *TOWNS[1:]]})}),
+    (
+        ["1.0", "1", "Ulm"],
+        ["'1.0'", "'1'"],
+        {},
+        {"categories": json.dumps({"town": ["x", "1", "Ulm"]})},
+    ),
+    (
+        [" Ulm", "1", "Ulm"],
+        ["' Ulm'", "'Ulm'"],
+        {},
+        {"categories": json.dumps({"town": ["x", "1", "Ulm"]})},
+    ),
+]
+"""Words of a model, what its refusal names, and what helps: how the dataset is read, or what is declared."""
+
+
+@pytest.mark.parametrize(("words", "says", "reading", "fields"), IMPOSSIBLE)
+def test_a_category_that_no_row_can_have_is_refused(
+    service: Service,
+    sentences: Sentences,
+    words: list[str],
+    says: list[object],
+    reading: dict[str, str],
+    fields: dict[str, str],
+) -> None:
+    client = service.client(service.key())
+    job = imported(service, client, with_words(*words), rows_of(TOWNS), {"categorical": "town"})
+    assert (job["state"], job["error"]["code"]) == ("failed", "impossible_category")
+    detail = job["error"]["detail"]
+    assert [each for each in ["'town'", *says] if not mentions(detail, each)] == [], detail
+    sentences(job["error"])
+    if reading:  # as the refusal says
+        assert f"missing={reading['missing']}" in detail
+    named = json.loads(fields["categories"])["town"] if fields else words
+    job = imported(
+        service,
+        client,
+        with_words(*words),
+        rows_of(named),
+        {"categorical": "town", **reading},
+        expected=EXPECTED,
+        **fields,
+    )
+    assert job["state"] == "succeeded", job["error"]
+
+
+def test_a_dataset_may_have_no_codes_for_missing_values(service: Service) -> None:
+    client = service.client(service.key())
+    table, reading = rows_of(["none", "b", "c"]), {"categorical": "town", "missing": "none"}
+    job = imported(service, client, with_words("none", "b", "c"), table, reading)
+    assert job["error"]["code"] == "impossible_category"
+    assert job["error"]["detail"].endswith("missing=,")
+    reading["missing"] = ","
+    data = with_words("none", "b", "c")
+    job = imported(service, client, data, table, reading, expected=EXPECTED)
+    assert job["state"] == "succeeded", job["error"]
+
+
+ORDERED = lists_of("[0.5:2] [0:1] 0:2", '[["low","high"],["Bonn","Celle","Ulm"]]')
+
+
+def test_an_ordered_category_is_words_or_codes(service: Service) -> None:
+    client = service.client(service.key())
+    for table in (rows_of(TOWNS, ["low", "high"]), rows_of(TOWNS)):
+        job = imported(service, client, ORDERED, table, expected=EXPECTED)
+        assert job["state"] == "succeeded", job["error"]
+    numbers = ORDERED.replace(b'"low","high"', b"1,2")  # they may be the values or the codes
+    job = imported(service, client, numbers, rows_of(TOWNS, ["1", "2"]))
+    assert job["error"]["code"] == "unknown_column"
+    assert mentions(job["error"]["detail"], "categorical=grade")
+    reading = {"categorical": "grade"}
+    table = rows_of(TOWNS, ["1", "2"])
+    job = imported(service, client, numbers, table, reading, expected=EXPECTED)
+    assert job["state"] == "succeeded", job["error"]
+    # the codes were compared as numbers: either of the ways that the refusal names
+    declared = json.dumps({"town": TOWNS})
+    job = imported(service, client, BY_TOWN, rows_of(TOWNS, ["low", "high"]), categories=declared)
+    assert job["error"]["code"] == "unknown_column"
+    assert mentions(job["error"]["detail"], "numeric=grade")
+    declared = json.dumps({"town": TOWNS, "grade": ["low", "high"]})
+    open_list = lists_of("[0.5:2] [0:1] 0:2", "[]")
+    table = rows_of(TOWNS, ["low", "high"])
+    job = imported(service, client, open_list, table, categories=declared, expected=EXPECTED)
+    assert job["state"] == "succeeded", job["error"]
+
+
+def test_rows_with_unknown_categories_are_counted(service: Service) -> None:
+    client = service.client(service.key())
+    job = imported(service, client, BY_TOWN, rows_of(["Bonn", "Paris", "Ulm"]))
+    assert job["state"] == "succeeded", job["error"]
+    model = client.get("/v1/models/churn").json()
+    assert model["imported"]["unknown_categories"] == [{"feature": "town", "rows": 8}]
+    warned = [each for each in model["warnings"] if mentions(each, "'town'")]
+    assert len(warned) == 1
+    assert mentions(warned[0], 8)
+    assert mentions(warned[0], 24)
+    assert warned[0] in client.get(f"/v1/jobs/{job['id']}/events").text
+    imported(service, client, BY_TOWN, rows_of(TOWNS))
+    known = client.get("/v1/models/churn").json()
+    assert known["imported"]["unknown_categories"] == []
+    assert not any(mentions(each, "'town'") for each in known["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("written", "numbers"),
+    [
+        (lambda k: f"2024-01-{k + 1:02}", lambda k: 19_723 + k),
+        (lambda k: f"{10 * k} %", lambda k: 10 * k),
+    ],
+)
+def test_numbers_in_another_unit_are_noted(
+    service: Service, written: Callable[[int], object], numbers: Callable[[int], int]
+) -> None:
+    """The number itself in the table, as the note says, gives the scores of the library."""
+    client = service.client(service.key())
+    data = lists_of("[0.5:2] none 0:2", "[]").replace(
+        b"=1.5 0.5 0", f"={numbers(5)} 0.5 0".encode()
+    )
+    fields = {"categories": json.dumps({"town": TOWNS})}
+    scores = {}
+    for name, write in (("text", written), ("number", numbers)):
+        table = "\n".join(
+            ["amount,grade,town,left"]
+            + [f"{write(k % 10)},0,{TOWNS[k % 3]},{('yes', 'no')[k // 30]}" for k in range(60)]
+        )
+        job = imported(service, client, data, table, **fields)
+        assert job["state"] == "succeeded", job["error"]
+        model = client.get("/v1/models/churn").json()
+        noted = [each for each in model["warnings"] if mentions(each, "'amount'")]
+        assert len(noted) == (name == "text"), model["warnings"]
+        rows = {"amount": write(9), "grade": 0, "town": "Bonn"}
+        answer = client.post("/v1/models/churn/score", json={"rows": [rows]})
+        scores[name] = answer.json().get("scores")
+    assert scores["number"] == [8.0]
+
+
+def test_expected_scores_of_a_random_forest_are_raw_scores(service: Service) -> None:
+    client, name = service.client(service.key()), "lightgbm-4.7.0-forest.txt"
+    _, _, expected = stored(name)
+    sent = send(client, name, dataset(service, client, name), expected=lines(expected))
+    assert ended(service, client, sent)["state"] == "succeeded"
 
 
 def test_wrong_fields_are_refused(service: Service) -> None:
