@@ -187,8 +187,8 @@ class Build:
         self._strict: bool = payload[STRICT]
         faulty = () if self._strict else source.faulty.values()
         self._cell_errors = {error for each in faulty for error in each.errors}
-        self._missing = MissingTokens([*missing.tokens, *self._cell_errors])
-        self._tokens = missing.tokens
+        self._missing = MissingTokens([*missing.codes.tokens, *self._cell_errors])
+        self._tokens = missing.codes.tokens
         self._payload = payload
         self._callback = callback
         self._errors = Errors()

@@ -164,7 +164,11 @@ def text_values() -> Iterator[Value]:
         for text in TOKENS:
             yield Value(carrier, CATEGORICAL, text, None)
         for text, kind, value in (("5", NUMERIC, 5.0), ("1970-01-02", DATETIME, 86400.0)):
-            for space in ("\n", "\r\n", "\xa0"):  # other white space counts, but for some around numbers
+            for space in (
+                "\n",
+                "\r\n",
+                "\xa0",
+            ):  # other white space counts, but for some around numbers
                 found = value if kind == NUMERIC and space == "\xa0" else REFUSED
                 yield Value(carrier, kind, text + space, found)
                 yield Value(carrier, kind, space + text, found)
