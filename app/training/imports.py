@@ -278,7 +278,9 @@ def read_categories(
         remedy = "Write another word in the table, and declare categories with it"
         if read is None:
             if text:
-                others = [each for each in tokens.tokens if category(each).lower() != text.lower()]
+                others = [
+                    each for each in tokens.codes.tokens if category(each).lower() != text.lower()
+                ]
                 remedy = f"Read the dataset again with missing={join_names(others) or ','}"
             raise Invalid(
                 f"category {shown(word)} of feature {shown(name)} counts as missing in the dataset. {remedy}",

@@ -269,7 +269,7 @@ def test_endpoints_of_a_provider(
     answers = Answers([ec_key("two")])
     with odd_provider(answers) as (url, _):
         names = {"jwks_uri": "keys", "token_endpoint": "t", "authorization_endpoint": "a"}
-        answers.metadata = {"issuer": url} | {name: f"{url}/{at}" for name, at in names.items()}
+        answers.metadata = {"issuer": url, **{name: f"{url}/{at}" for name, at in names.items()}}
         answers.metadata |= changed
         for more, accepted in (PERSONS, of_persons), ({}, of_services):
             provider = Provider(Issuer(url, AUDIENCE, **more), 60.0)
@@ -315,7 +315,7 @@ def test_a_client_shows_its_secret_as_the_provider_asks(
     answers = Answers([ec_key("two")])
     with odd_provider(answers) as (url, asked):
         names = {"jwks_uri": "keys", "token_endpoint": "t", "authorization_endpoint": "a"}
-        answers.metadata = {"issuer": url} | {name: f"{url}/{at}" for name, at in names.items()}
+        answers.metadata = {"issuer": url, **{name: f"{url}/{at}" for name, at in names.items()}}
         if methods is not None:
             answers.metadata["token_endpoint_auth_methods_supported"] = methods
         provider = Provider(Issuer(url, AUDIENCE, **PERSONS, secret_file=secret), 60.0)

@@ -147,11 +147,11 @@ def test_errors_in_cells_are_missing_values_with_a_warning(
     parts = [rows[:12], rows[12:]] if several else [rows]
     files = [book(tmp_path / f"{k}", [head, *some], texts) for k, some in enumerate(parts)]
     asked: dict[str, Any] = {"params": {"label": "left", "positive": "yes"}}
-    how = {"headers": {"Content-Type": XLSX}}
+    how: dict[str, Any] = {"headers": {"Content-Type": XLSX}}
     if several:
         upload = client.post("/v1/uploads", **asked).json()["id"]
-        for number, file in enumerate(files, start=1):
-            client.put(f"/v1/uploads/{upload}/parts/{number}", content=file.read_bytes(), **how)
+        for part, file in enumerate(files, start=1):
+            client.put(f"/v1/uploads/{upload}/parts/{part}", content=file.read_bytes(), **how)
         answer = client.post(f"/v1/uploads/{upload}/close", json={"parts": 2})
     else:
         answer = client.post("/v1/datasets", content=files[0].read_bytes(), **asked, **how)

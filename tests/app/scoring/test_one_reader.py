@@ -30,20 +30,17 @@ from tests.servers import PostgresServer
 MISSING = "-999,9999,unknown"
 WORDS = ["red", "dark red", "it's", "nan", "1", "true", "x,y", 'say "hi"']
 Value = str | float | bool | None
+AMOUNTS: list[Value] = [0, -0.0, 1.5, -2, 1e300, 2**53 + 1, None, -999, 9999.0, "-999", "9999.0"]
+AMOUNTS += ["", "unknown", " 3 ", "1e3", "-", "(5)", "UNKNOWN", 7.25]
+PLANS: list[Value] = [" red ", "TRUE", True, 1, 1.0, "1.0", 2.5, "2.50", "new", None, "", "unknown"]
+PLANS += [*WORDS, -999, "Unknown"]
+TIMES: list[Value] = ["2026-01-31", "31.01.2026", "2026-01-31T12:00:00.1234567Z", None, ""]
+TIMES += ["2024-02-29 10:00 UTC", "unknown", " 2025-06-01"]
 VALUES: dict[str, list[Value]] = {
-    "amount": [
-        *(0, -0.0, 1.5, -2, 1e300, 2**53 + 1, None, -999, 9999.0, "-999", "9999.0", "", "unknown"),
-        *(" 3 ", "1e3", "-", "(5)", "UNKNOWN", 7.25),
-    ],
+    "amount": AMOUNTS,
     "member": [True, False, "true", "FALSE", 1, 0, None, "", "unknown", " True", -999],
-    "since": [
-        *("2026-01-31", "31.01.2026", "2026-01-31T12:00:00.1234567Z", "2024-02-29 10:00 UTC"),
-        *(None, "", "unknown", " 2025-06-01"),
-    ],
-    "plan": [
-        *(*WORDS, " red ", "TRUE", True, 1, 1.0, "1.0", 2.5, "2.50", "new"),
-        *(None, "", "unknown", -999, "Unknown"),
-    ],
+    "since": TIMES,
+    "plan": PLANS,
 }
 Row = dict[str, Value]
 ROWS = st.tuples(*map(st.sampled_from, VALUES.values())).map(
@@ -425,11 +422,10 @@ def test_onnxruntime_knows_the_codes(exported: Exported) -> None:
             continue
         amount, member = number(row["amount"]), spelled(row["member"]).strip().lower()
         inputs = {
-            "amount": [[np.nan if amount is None else amount]],
-            "member": [[flags.get(member, np.nan)]],
+            "amount": np.array([[np.nan if amount is None else amount]]),
+            "member": np.array([[flags.get(member, np.nan)]]),
+            "plan": np.array([[spelled(row["plan"]).strip()]], object),
         }
-        inputs = {name: np.array(each) for name, each in inputs.items()}
-        inputs["plan"] = np.array([[spelled(row["plan"]).strip()]], object)
         (score, *_) = session.run(None, inputs)
         assert score.item() == pytest.approx(expected, rel=1e-9), row
 

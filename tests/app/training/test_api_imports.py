@@ -324,7 +324,8 @@ def rows_of(towns: list[str], grades: list[str] | None = None) -> str:
         for amount, grade, place, _ in TREE
     ]
     frame = pd.DataFrame(written, columns=["amount", "grade", "town", "left"])
-    return frame.to_csv(index=False)
+    text: str = frame.to_csv(index=False)
+    return text
 
 
 EXPECTED = lines(np.array([score for *_, score in TREE] * 2))
@@ -496,7 +497,7 @@ def test_numbers_in_another_unit_are_noted(
     data = lists_of("[0.5:2] none 0:2", "[]").replace(
         b"=1.5 0.5 0", f"={numbers(5)} 0.5 0".encode()
     )
-    fields = {"categories": json.dumps({"town": TOWNS})}
+    fields: dict[str, Any] = {"categories": json.dumps({"town": TOWNS})}
     scores = {}
     for name, write in (("text", written), ("number", numbers)):
         table = "\n".join(
