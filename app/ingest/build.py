@@ -818,8 +818,8 @@ class Build:
                 )
                 known = converter.profiles[column_of_ids].known
                 found.append(_warning("identifier", column_of_ids, detail, known, DECLARED_NUMERIC))
-        for column, faulty in self.source.faulty.items():
-            if self._cell_errors and column in {*self._roles.features, *self._roles.labels}:
+        for place, faulty in self.source.faulty.items():
+            if self._cell_errors and place in {*self._roles.features, *self._roles.labels}:
                 cells = (
                     "1 cell has an error"
                     if faulty.cells == 1
@@ -830,7 +830,7 @@ class Build:
                     f"{_describe_row(RowError('', faulty.line, part=faulty.part))}"
                 )
                 found.append(
-                    _warning("errors_in_cells", column, detail, faulty.cells, STRICT, faulty.line)
+                    _warning("errors_in_cells", place, detail, faulty.cells, STRICT, faulty.line)
                 )
         for name, count in converter.value_errors.counts.items():
             if name is None or name in identifiers:
