@@ -52,7 +52,7 @@ IMPOSSIBLE_CATEGORY = "impossible_category"
 """The code of the error for a category that no row of the dataset can have."""
 EXPECTED_SCORES = "expected_scores"
 """The code of the error for a model with other scores."""
-MAX_IDLE = 0.9
+MAX_IDLE = 0.75
 """The fraction of a feature's splits that may have all rows on one side without a note."""
 MAX_DIFFERENCE = 1e-9
 """Between a score and the expected one, relative to it if it is above 1: a text may round."""
@@ -372,7 +372,7 @@ def _note_unknown(found: Sequence[UnknownCategories], n_rows: int) -> list[str]:
 
 
 def _note_units(ranker: Ranker, rows: Table, columns: Sequence[Feature]) -> list[str]:
-    """Return a note of numbers that nearly no split divides: they may have another unit in the model."""
+    """Return a note of numbers that few splits divide: they may have another unit in the model."""
     from core import ImportedTrees
 
     if not isinstance(ranker, ImportedTrees):
@@ -395,7 +395,7 @@ def _note_units(ranker: Ranker, rows: Table, columns: Sequence[Feature]) -> list
     if not found:
         return []
     return [
-        f"nearly all splits of the model have all rows on one side, by {_some(found)}.{dates} If it was trained on "
+        f"most splits of the model have all rows on one side, by {_some(found)}.{dates} If it was trained on "
         "numbers in another unit, such as 12 for 12 %, or days for dates, upload the dataset with these numbers"
     ]
 
