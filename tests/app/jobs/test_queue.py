@@ -105,13 +105,12 @@ class TestClaim:
     def test_one_slot_is_kept_free_for_other_owners(self, db: Database) -> None:
         with db.write() as session:
             repository.register(session, "wrk_a", host="a", version="1", slots=3)
+            access.create(session, OWNER, "a key", ["train"])
         for _ in range(4):
             submit(db)
         claims = [claimed(db), claimed(db)]
         assert db.reading(queue.has_work, SETTINGS)  # it is the only owner with a key
-        with db.write() as session:
-            for owner in (OWNER, "bob"):
-                access.create(session, owner, "a key", ["train"])
+        db.writing(access.create, "bob", "a key", ["train"])
         assert not db.reading(queue.has_work, SETTINGS)
         assert db.writing(queue.claim, SETTINGS, "wrk_a") is None
         assert db.reading(queue.has_work, Settings(quota_running_jobs=3))
