@@ -402,7 +402,7 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
 class CreateDecisions(Idempotent, Awaited, Text, total=False):
     model: Annotated[str | None, 'The alias that the decisions are recorded for, as name@alias. Required.']
     ignore: Annotated[str | Sequence[str] | None, 'Columns to ignore; `*`: all columns that are not read. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value. An empty cell is always missing. Default: as for datasets. Several are separated by commas.']
+    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset of the model. Several are separated by commas.']
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
 
 @keywords(CreateDecisions)
@@ -3538,7 +3538,7 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
 class ValidateDecisions(Text, total=False):
     model: Annotated[str | None, 'The alias that the decisions are recorded for, as name@alias. Required.']
     ignore: Annotated[str | Sequence[str] | None, 'Columns to ignore; `*`: all columns that are not read. Several names are separated by commas; put a name that contains a comma in double quotes.']
-    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value. An empty cell is always missing. Default: as for datasets. Several are separated by commas.']
+    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset of the model. Several are separated by commas.']
     sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
 
 @keywords(ValidateDecisions)
