@@ -228,8 +228,9 @@ def test_other_references_do_not_take_protected_columns(
 ) -> None:
     _, client = shared_service
     rows = {"rows": [ROW | {"sex": "male"}]}
-    for path in ("/v1/models/churn:1/score", f"{UNDER}/explain"):
-        error = refused(client.post(path, json=rows), 422, "unknown_feature")
+    for operation in ("score", "explain"):
+        answer = client.post(f"/v1/models/churn:1/{operation}", json=rows)
+        error = refused(answer, 422, "unknown_feature")
         assert mentions(error["errors"][0]["detail"], "age")
     assert client.post(f"{UNDER}/rank", json=rows).status_code == 200
 
