@@ -575,7 +575,7 @@ class GuardedRoute(APIRoute):
                     caller = authenticator.admit_keyless(owner, request.scope)
                 context.occupy(request.scope, caller.permit_holder)
                 if request.method not in _READING:
-                    actor = actor_of(request, caller, self.path, scope)
+                    actor = actor_of(request, caller, self.path_format, scope)
                     if request.method != "DELETE":
                         check = partial(authenticator.usage.quota_check_for, caller.owner)
                         actor = replace(actor, quota_check=check)

@@ -94,7 +94,7 @@ class DenialLog:
             if self._of_principal[whose] > MAX_OF_PRINCIPAL:
                 self._callers[whose] = caller
                 return
-            path = getattr(scope.get("route"), "path", None)
+            path = getattr(scope.get("route"), "path_format", None)
             actor = Actor(
                 caller=caller,
                 owner=caller.owner,

@@ -271,7 +271,7 @@ class RequestMiddleware:
                 release()
             self._note(scope, method, status, time.perf_counter() - started)
             if traced is not None:
-                traced.end(method, getattr(scope.get("route"), "path", None), status)
+                traced.end(method, getattr(scope.get("route"), "path_format", None), status)
             logs.request_id.reset(token)
             trace.current.reset(trace_token)
 
@@ -344,7 +344,7 @@ class RequestMiddleware:
     def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
         """Record metrics and access log."""
         route = scope.get("route")
-        template = getattr(route, "path", "") or UNROUTED
+        template = getattr(route, "path_format", "") or UNROUTED
         self._metrics.observe_request(method, template, status, seconds)
         if status in _DENIALS:
             self._note_denial(scope, method, status)

@@ -241,7 +241,9 @@ class ScoreRow:
     """
 
     needs = "score"
-    path = SCORE_PATH  # sets the route for the metrics, as the framework does for other routes
+    path_format = (
+        SCORE_PATH  # sets the route for the metrics, as the framework does for other routes
+    )
 
     def __init__(self, authenticator: Authenticator, models: ModelCache, context: Context) -> None:
         self._authenticator = authenticator

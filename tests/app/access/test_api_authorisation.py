@@ -306,7 +306,7 @@ class World:
         }
         self.requests = requests_of(self.ids, evaluation, comparison)
         self.endpoints: dict[Entry, Callable[..., Any]] = {
-            (method, route.path): route.endpoint
+            (method, route.path_format): route.endpoint
             for route in service.app.routes
             if isinstance(route, Route) and not route.path.startswith(PAGES)
             for method in (route.methods or set()) - {"HEAD"}

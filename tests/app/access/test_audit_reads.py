@@ -322,7 +322,7 @@ def test_the_description_names_the_other_form(client: httpx.Client) -> None:
 
 def test_every_record_of_a_read_is_a_sentence_in_the_console(service: Service) -> None:
     recorded = {
-        f"{method} {route.path}"
+        f"{method} {route.path_format}"
         for route in service.app.routes
         if isinstance(route, Route) and getattr(route.endpoint, "records_reads", False)
         for method in route.methods or ()
