@@ -144,8 +144,11 @@ class TestJoin:
         kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.attempt, kept.not_before) == ("queued", 0, 0.0)
         sentences(db.reading(jobs.events, OWNER, job.id)[-1].data["reason"])
+        best = [{"seconds": 1.0, "value": 0.7}]
+        change(db, job.id, progress=kept.progress | {"improvements": best})
         joined = claimed(db)
         assert (joined.job_id, joined.attempt, joined.token) == (job.id, 1, 2)
+        assert joined.improvements == best
         assert db.reading(jobs.find, OWNER, job.id).started_at == started_at
         found = db.reading(parts.finished, job.id)
         assert [(each["stage"], each["part"], each["spec"]) for each in found] == [

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from app.jobs import queue, repository
 from app.jobs import service as jobs
@@ -14,6 +15,7 @@ from app.jobs.kinds import Claim
 from app.platform.database import Database
 from app.platform.errors import LeaseLost
 from app.platform.settings import Settings
+from app.platform.tables import Worker
 from tests.app.queue_steps import (
     OWNER,
     at_once,
@@ -107,6 +109,9 @@ def test_these_jobs_are_asked(db: Database) -> None:
     staff(db)
     claim = running(db, yielded_seconds=90.0, attempt=2)
     submit(db, owner="bob")
+    with db.write() as session:  # one beat of the worker is missed
+        late = 2 * SETTINGS.heartbeat_seconds
+        session.execute(update(Worker).values(seen_at=Worker.seen_at - late))
     assert ask(db) == claim.job_id
 
 
