@@ -59,7 +59,7 @@ def test_each_route_that_changes_something_is_said_in_words(sentences: Sentences
     }
     sessions = {"POST /console/sign-in", "POST /console/sign-out"}
     recorded = {
-        f"{method} {route.path}"
+        f"{method} {route.path_format}"
         for route in app.routes
         if isinstance(route, Route) and getattr(route.endpoint, "records_reads", False)
         for method in route.methods or ()
