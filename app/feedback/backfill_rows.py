@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.feedback.decision_ids import (
-    NAME_RULE,
+    ID_RULE,
     DecisionKeys,
     DecisionKeySet,
     first_copies,
-    is_name,
+    is_valid_id,
     keys_of,
 )
 from app.feedback.file_repository import BACKFILL
@@ -431,8 +431,8 @@ class _Reading:
         if name not in self.places:
             return None
         texts = as_text(self.rows.batch.column(self.places[name]), NAMES)
-        bad = [text is not None and not is_name(text) for text in texts.to_pylist()]
-        self.report(name, np.array(bad, np.bool_), lambda row: f"{name} {NAME_RULE}")
+        bad = [text is not None and not is_valid_id(text) for text in texts.to_pylist()]
+        self.report(name, np.array(bad, np.bool_), lambda row: f"{name} {ID_RULE}")
         return texts
 
     def feature(self, feature: SegmentFeature, name: str) -> pa.Array:

@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 
 MAX_LENGTH = 255
-NAME_RULE = f"must have 1 to {MAX_LENGTH} characters and no control characters"
+ID_RULE = f"must have 1 to {MAX_LENGTH} characters and no control characters"
 """Of the ids of callers: of their decisions, and of the entities that these are about."""
 _PREFIX = b"dec_"
 _LENGTH = len(_PREFIX) + 32
@@ -35,8 +35,8 @@ _LOWER = np.uint64(0x2020202020202020)
 _MAX_PARTS = 32
 
 
-def is_name(text: str) -> bool:
-    """Return whether a text follows `NAME_RULE`."""
+def is_valid_id(text: str) -> bool:
+    """Return whether a text follows `ID_RULE`."""
     return 0 < len(text) <= MAX_LENGTH and is_plain(text)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.feedback import repository
-from app.feedback.decision_ids import is_name
+from app.feedback.decision_ids import is_valid_id
 from app.feedback.file_repository import BACKFILL, segments_of_origin
 from app.ingest.values import CATEGORICAL
 from app.models import aliases
@@ -280,7 +280,7 @@ def find_decision(
     """Read the files of its time (an hour of them with an idempotency key), if we have made its id; else all files of
     other systems. Raises NotFound, also if not yet sealed.
     """
-    if is_name(decision_id):
+    if is_valid_id(decision_id):
         for segment, blob in reading(_files_of, owner, decision_id):
             try:
                 values = _values(blobs.fetch(blob), decision_id)

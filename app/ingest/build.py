@@ -185,7 +185,7 @@ class Build:
         self.source = source
         self.notation = source.notation
         self._strict: bool = payload[STRICT]
-        faulty = () if self._strict else source.faulty.values()
+        faulty = () if self._strict else source.error_cells.values()
         self._cell_errors = {error for each in faulty for error in each.errors}
         self._missing = MissingTokens([*missing.codes.tokens, *self._cell_errors])
         self._tokens = missing.codes.tokens
@@ -818,7 +818,7 @@ class Build:
                 )
                 known = converter.profiles[column_of_ids].known
                 found.append(_warning("identifier", column_of_ids, detail, known, DECLARED_NUMERIC))
-        for place, faulty in self.source.faulty.items():
+        for place, faulty in self.source.error_cells.items():
             if self._cell_errors and place in {*self._roles.features, *self._roles.labels}:
                 cells = (
                     "1 cell has an error"
@@ -1132,7 +1132,7 @@ class Extended(Source):
     def __init__(self, parent: Mapping[str, Any], upload: Source) -> None:
         self.names = [column["name"] for column in parent["columns"]]
         self.notation = upload.notation
-        self.sheet, self.sheets, self.faulty = upload.sheet, upload.sheets, upload.faulty
+        self.sheet, self.sheets, self.error_cells = upload.sheet, upload.sheets, upload.error_cells
         self._parent = parent
         self._upload = upload
         self._types = {column["name"]: column["type"] for column in parent["columns"]}

@@ -200,7 +200,7 @@ def _is_utf_8(upload: TableBytes) -> bool:
 
 
 _MAX_CHANCE = 2
-"""So many values may well be equal to the names 0, 1."""
+"""A first line of at most this many numbers could be a row, even if it equals the names of the features."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from app.ingest.errors import MAX_ROWS, BadTable, Errors, brief, show, too_many_
 from app.ingest.formats import JSON_ARRAY, NDJSON, Dialect
 from app.ingest.profile import Survey, TableReader
 from app.ingest.readers import open_source
-from app.ingest.rows import Faulty, Rows, Source
+from app.ingest.rows import ErrorCells, Rows, Source
 from app.ingest.value_columns import MissingTokens, is_dated
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.ingest.writer import TableWriter
@@ -103,7 +103,7 @@ def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
             "job": payload["parent_id"],
             "names": source.names,
             "unnamed": sorted(source.unnamed),
-            "faulty": {name: [*each] for name, each in source.faulty.items()},
+            "error_cells": {name: [*each] for name, each in source.error_cells.items()},
         }
         if build is not None:
             converter, errors = build.read()
@@ -266,7 +266,7 @@ class _Read(_Parts):
         self._missing = missing
         heads = [_head_of(each) for each in payload["read"]]
         self.names, self.unnamed = heads[0]["names"], heads[0]["unnamed"]
-        self.faulty = _joined(payload["read"], heads)
+        self.error_cells = _joined(payload["read"], heads)
         self.notation = Dialect(**payload["dialect"] or {}).notation
         self.done, self.rows = 0, sum(each["rows"] for each in payload["read"])
 
@@ -282,12 +282,12 @@ def _head_of(part: Mapping[str, Any]) -> Json:
     return head
 
 
-def _joined(parts: Sequence[Mapping[str, Any]], heads: Sequence[Json]) -> dict[str, Faulty]:
+def _joined(parts: Sequence[Mapping[str, Any]], heads: Sequence[Json]) -> dict[str, ErrorCells]:
     """Return the columns with errors in cells of any part, with the first cell of the first part."""
-    found: dict[str, Faulty] = {}
+    found: dict[str, ErrorCells] = {}
     for part, head in zip(parts, heads, strict=True):
-        for name, (cells, line, errors, _) in head["faulty"].items():
-            before = found.get(name, Faulty(0, line, [], part["number"]))
+        for name, (cells, line, errors, _) in head["error_cells"].items():
+            before = found.get(name, ErrorCells(0, line, [], part["number"]))
             more = [error for error in errors if error not in before.errors]
             found[name] = before._replace(
                 cells=before.cells + cells, errors=[*before.errors, *more]

@@ -86,7 +86,7 @@ class Rows:
             errors.add_many(column, count, [self.error(row, column, detail(row)) for row in first])
 
 
-class Faulty(NamedTuple):
+class ErrorCells(NamedTuple):
     """A column's cells with errors: their number, the line of the first one, the errors, and the part of several."""
 
     cells: int
@@ -108,7 +108,7 @@ class Source(Protocol):
     names: list[str]
     notation: Notation = USUAL
     """How numbers and dates are written that are text."""
-    faulty: Mapping[str, Faulty] = {}
+    error_cells: Mapping[str, ErrorCells] = {}
     """The columns of a sheet that have errors in cells, such as #DIV/0!. The errors are texts of their rows."""
     sheet: str | None = None
     """The sheet that is read, if the table is in a workbook."""

@@ -39,7 +39,7 @@ from app.ingest.errors import (
     too_many_rows,
 )
 from app.ingest.formats import Dialect
-from app.ingest.rows import Faulty, Numbers, Rows
+from app.ingest.rows import ErrorCells, Numbers, Rows
 from app.ingest.stream import PLAIN, TableBytes, too_long
 from app.ingest.value_columns import MissingTokens
 from app.ingest.values import spell
@@ -195,7 +195,7 @@ def open_sheet(
             table = SheetTable(upload, layout, missing, dialect.notation)
             table.sheet, table.sheets = choice.sheet.name, choice.readable
             table.first_column, table.extra = opened.first_column, extra
-            table.faulty = _faulty(reader.cells.errors, table, layout.header_lines)
+            table.error_cells = _error_cells(reader.cells.errors, table, layout.header_lines)
             table.unsaved = {
                 layout.names[at]: found
                 for column, found in reader.cells.unsaved.items()
@@ -306,11 +306,11 @@ def _with_errors(sheet: _OpenSheet, errors: Mapping[str, array[int]]) -> Iterato
         yield row
 
 
-def _faulty(
+def _error_cells(
     errors: Mapping[str, array[int]], table: SheetTable, header_lines: int
-) -> dict[str, Faulty]:
+) -> dict[str, ErrorCells]:
     """Return the columns with errors below the header."""
-    found: dict[str, Faulty] = {}
+    found: dict[str, ErrorCells] = {}
     (header,) = table.rows_of_lines(np.array([header_lines]))
     for error, cells in errors.items():
         rows, columns = np.array(cells, np.int64).reshape(-1, 2).T
@@ -318,9 +318,9 @@ def _faulty(
         for at, first, count in zip(*np.unique(columns, True, return_counts=True), strict=True):
             if 0 <= at < len(table.names):
                 name, line = table.names[at], int(rows[first])
-                before = found.get(name, Faulty(0, line, []))
+                before = found.get(name, ErrorCells(0, line, []))
                 line = min(line, before.line)
-                found[name] = Faulty(before.cells + int(count), line, [*before.errors, error])
+                found[name] = ErrorCells(before.cells + int(count), line, [*before.errors, error])
     return found
 
 

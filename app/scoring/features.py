@@ -75,7 +75,7 @@ class FeatureIndex:
 
     @property
     def missing(self) -> MissingTokens:
-        """The codes for missing values, for the columns of tables."""
+        """The missing-value codes, for the columns of tables."""
         from app.ingest.value_columns import tokens_of
 
         return tokens_of(self.codes.tokens)
@@ -306,8 +306,8 @@ class FeatureIndex:
         indices = [self._position[name] for name in columns]
         X = np.full((len(table), len(self.names)), MISSING)
         try:
-            every = list(chain.from_iterable(table)) if self._all_numeric else [""]
-            if _NUMBERS_OR_NULL.issuperset(map(type, every)):
+            every = list(chain.from_iterable(table)) if self._all_numeric else None
+            if every is not None and _NUMBERS_OR_NULL.issuperset(map(type, every)):
                 cells = read_json_column(NUMERIC, every, self.codes, self.notation)
                 X[:, indices] = cells.reshape(len(table), len(indices))
             else:

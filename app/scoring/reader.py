@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 _NULL_OR_TEXT = frozenset({str, type(None)})
-_MANY_TEXTS = 150  # from so many cells on, Arrow parses texts faster than Python
+_MANY_TEXTS = 150  # Arrow parses this many strings or more faster than Python
 
 
 class CategoryIndex(dict[Any, float]):
@@ -56,7 +56,7 @@ class CategoryIndex(dict[Any, float]):
         return self.get(category(value), MISSING)
 
 
-class ColumnValues(NamedTuple):
+class ReadColumn(NamedTuple):
     """A column as numbers, the mask of the values that do not fit, and the texts of a categorical one."""
 
     values: Floats
@@ -114,18 +114,18 @@ class FeatureReader:
 
     def read_column(
         self, column: pa.Array, missing: MissingTokens, notation: Notation
-    ) -> ColumnValues:
+    ) -> ReadColumn:
         """Read a column of a table with its own codes and notation, NaN where a value is missing or does not fit."""
         from app.ingest.value_columns import encode, read_column
 
         if self.categories is None:
-            return ColumnValues(
+            return ReadColumn(
                 *read_column(column, self.kind, missing, notation, numbers=True), None
             )
         coded = encode(column, missing)
         positions = [self.categories[word] for word in coded.dictionary.to_pylist()]
         codes = coded.indices.fill_null(len(positions)).to_numpy()
-        return ColumnValues(np.array([*positions, np.nan])[codes], None, coded)
+        return ReadColumn(np.array([*positions, np.nan])[codes], None, coded)
 
     def fits(self, value: Any) -> bool:
         """Return True if a JSON value fits the type."""

@@ -205,7 +205,7 @@ class TableOptions:
         )
 
     def missing_of(self, features: FeatureIndex) -> MissingTokens:
-        """Return the codes for missing values: those of the table, by default those of the model."""
+        """Return the missing-value codes of the table, by default the model's."""
         from app.ingest.value_columns import tokens_of
 
         return features.missing if self.missing is None else tokens_of(self.missing)

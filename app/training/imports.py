@@ -52,7 +52,7 @@ IMPOSSIBLE_CATEGORY = "impossible_category"
 """The code of the error for a category that no row of the dataset can have."""
 EXPECTED_SCORES = "expected_scores"
 """The code of the error for a model with other scores."""
-MAX_IDLE = 0.75
+MAX_ONE_SIDED = 0.75
 """The fraction of a feature's splits that may have all rows on one side without a note."""
 MAX_DIFFERENCE = 1e-9
 """Between a score and the expected one, relative to it if it is above 1: a text may round."""
@@ -386,8 +386,8 @@ def _note_units(ranker: Ranker, rows: Table, columns: Sequence[Feature]) -> list
         values = rows.column(j)
         values = values[~np.isnan(values)]
         low, high = values.min(initial=math.inf), values.max(initial=-math.inf)
-        idle = np.count_nonzero((cuts < low) | (cuts >= high))
-        if low < high and idle > MAX_IDLE * len(cuts):
+        one_sided = np.count_nonzero((cuts < low) | (cuts >= high))
+        if low < high and one_sided > MAX_ONE_SIDED * len(cuts):
             of_model = f"{cuts.min():g} to {cuts.max():g}"
             found.append(f"{shown(rows.names[j])} ({low:g} to {high:g}, in the model {of_model})")
             if columns[j]["type"] == DATETIME:

@@ -51,8 +51,9 @@ def write_sql(program: Program) -> bytes:
         score = f"{score} / {_double(program.divisor)}"
     if program.end:
         score = f"{score} + {_double(program.end)}"
-    if wrong := [writer.is_wrong(k) for k, each in enumerate(program.columns) if not each.words]:
-        score = f"CASE WHEN {_joined(wrong, ' OR ')} THEN NULL\n  ELSE {score} END"
+    if numbers := [k for k, column in enumerate(program.columns) if column.words is None]:
+        unreadable = _joined([writer.is_unreadable(k) for k in numbers], " OR ")
+        score = f"CASE WHEN {unreadable} THEN NULL\n  ELSE {score} END"
     return f'{_HEAD}  {score} AS "score"\nFROM "rows" AS "rows"\n'.encode()
 
 
@@ -84,13 +85,13 @@ class _Writer:
         """The limits are part of the cases, so that no difference overflows: PostgreSQL raises an error then."""
         x, end = self._read(line.feature), line.limit * line.slope
         low, high = line.center - line.limit, line.center + line.limit
-        cases = [f"WHEN {self._is_number(line.feature)} THEN CASE"]
+        value = f"({x} - {_double(line.center)}) * {_double(line.slope)}"
+        cases = [f"WHEN {self._is_number(line.feature)} IS NOT TRUE THEN {_double(line.missing)}"]
         if math.isfinite(low):
             cases.append(f"WHEN {x} < {_double(low)} THEN {_double(-end)}")
         if math.isfinite(high):
             cases.append(f"WHEN {x} > {_double(high)} THEN {_double(end)}")
-        middle = f"({x} - {_double(line.center)}) * {_double(line.slope)}"
-        return f"CASE {' '.join(cases)} ELSE {middle} END ELSE {_double(line.missing)} END"
+        return f"CASE {' '.join(cases)} ELSE {value} END"
 
     def _test(self, split: Split) -> tuple[str, int, int]:
         """Return a condition, the child of the rows that meet it, and that of all others, missing values included."""
@@ -124,14 +125,14 @@ class _Writer:
             f"({self._read(feature)} < {_double(low)} OR {self._read(feature)} > {_double(high)})"
             for low, high in column.missing
         ]
-        return " AND ".join([f"{x} <= {_MAX}", *ranges])
+        return f"({' AND '.join([f'{x} <= {_MAX}', *ranges])})"
 
-    def is_wrong(self, feature: int) -> str:
+    def is_unreadable(self, feature: int) -> str:
         """Return the condition that a column has neither a number nor a missing value; NULL if it is missing."""
         column = self.columns[feature]
         x = self._read(feature) if column.kind == "boolean" else _name(column)
         known = ", ".join(map(_text, dict.fromkeys([*column.missing_texts, "", "nan"])))
-        return f"(({x} <= {_MAX}) IS NOT TRUE AND LOWER({_tidy(column)}) NOT IN ({known}))"
+        return f"({x} <= {_MAX}) IS NOT TRUE AND LOWER({_tidy(column)}) NOT IN ({known})"
 
     def _read(self, feature: int) -> str:
         if feature >= len(self.columns):

@@ -149,7 +149,7 @@ def open_model(
 def make_ranker(
     model: ParsedModel, columns: Columns, labels: npt.NDArray[Any] = CLASSES
 ) -> ImportedTrees:
-    """Return the ranker; `columns` may have other categories in place of those of the file."""
+    """Return the ranker; `columns` may rename the categories of the file."""
     pairs = zip(columns.names, columns.words, strict=True)
     table = Columns(columns.names, [w if w is None else check_words(name, w) for name, w in pairs])
     ranker = ImportedTrees()

@@ -20,7 +20,8 @@ from sklearn.exceptions import NotFittedError
 from core import Additive, RandomForest, RankBoost, Scorecard, export_model, import_model
 from core.artifact import algorithm_of
 from core.errors import InvalidParameter, NotExportable
-from core.exporting.program import Tree, program_of
+from core.exporting.program import Column, Line, Program, Tree, program_of
+from core.exporting.sql_query import write_sql
 from core.probability import Calibration
 from tests.core.forms import FORMS, Rows, draw_rows
 from tests.core.importing.test_import_model import read as read_import
@@ -405,3 +406,13 @@ def test_tables_of_pairs_are_exported(tmp_path: Path, run_query: Run) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
     found = run_query(export_model(ranker, "sql"), rows)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_category_without_words_is_no_number() -> None:
+    """A column that was missing in all rows of the training: any text there is an unknown category."""
+    program = Program([Column("x", None), Column("c", ())], [Line(0, 0.0, 1.0, math.inf, 0.0)])
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE rows (x REAL, c TEXT)")
+    connection.execute("INSERT INTO rows VALUES (2.5, 'red')")
+    assert connection.execute(write_sql(program).decode()).fetchall() == [(2.5, "red", 2.5)]
+    connection.close()
