@@ -3923,7 +3923,8 @@ class Model(Record):
     """
     missing: list[str]
     """Strings and numbers that count as missing in every value to score, besides null and the empty
-    string; case does not matter. Those of the training table. A table to score may have others.
+    string; case does not matter. They come from the training table, and the field `missing` of a table
+    to score overrides them.
     """
     rows: ModelRows
     """Numbers of rows of the dataset, of training and of validation."""
