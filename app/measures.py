@@ -50,7 +50,8 @@ CHECKS = {
     "ranks": "Better than random?",
     "beats_baselines": "Better than the baselines?",
     "probabilities": "Well calibrated?",
-    "stable": "Stable on newer data?",
+    "ranking_kept": "Ranks as well on newer data?",
+    "stable": "Same scores and columns on newer data?",
     "groups": "Equal across groups?",
 }
 """The question of each check of a model."""
@@ -262,12 +263,7 @@ def time_effect(name: str, found: Json) -> str:
     """
     ends = f"{found['low']:.3f} to {found['high']:.3f}"
     algorithm = f"a {baseline(name)}, fitted again for this test,"
-    newest, splits = found.get("newest"), found.get("splits")
-    if newest is None:  # of releases up to 0.3
-        return (
-            f"{baseline(name)} has an AUC of {found['value']:.3f} ({ends}) on one random split of the training rows. "
-            "Whether this differs from the newest rows was not tested, because an earlier release trained the model."
-        )
+    newest, splits = found["newest"], found["splits"]
     here = f"{newest['value']:.3f} ({newest['low']:.3f} to {newest['high']:.3f})"
     several = f"{splits} random splits of the same {found['rows']:,} rows (mean {found['value']:.3f}, {ends})"
     p_value = f"p = {found['p_value']:.2g}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 from rankwright.types import (
+    Alias,
     BatchDrift,
     Drift,
     EvaluatedCurve,
@@ -185,8 +186,12 @@ async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
     now, rows = _flagged(metrics, drift, at), 1000.0
     name = "The cutoff"
     if cutoff.source == "alias" and found.alias is not None:
-        rows = await _rows(page, found, found.alias) or rows
         name = f"The cutoff of {found.model_name}@{found.alias}"
+        kept, _ = await attempt(page.client.models.read_alias(found.model_name, found.alias), 404)
+        if not _is_in_use(found, kept):
+            name += ", which has changed since this evaluation,"
+        elif kept is not None and kept.memo is not None:
+            rows = kept.memo.rows or rows
     return (
         f"{name} was planned to flag {planned * rows:,.0f} of {rows:,.0f} rows and now flags {now * rows:,.0f}. It "
         f"finds {say_share(at.tpr)} of the positives."
@@ -205,7 +210,9 @@ def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCutoff) -> floa
     return share * (at.tpr.value or 0.0) + (1.0 - share) * (at.fpr.value or 0.0)
 
 
-async def _rows(page: Page, found: Evaluation, alias: str) -> float | None:
-    """Return the rows in the memo of an alias's decision."""
-    kept, _ = await attempt(page.client.models.read_alias(found.model_name, alias), 404)
-    return None if kept is None or kept.memo is None else kept.memo.rows
+def _is_in_use(found: Evaluation, kept: Alias | None) -> bool:
+    """Return True if an alias still has the model and the cutoff that an evaluation measured."""
+    if kept is None or kept.cutoff is None or found.cutoff is None:
+        return False
+    same_model = kept.model_id == found.model_id
+    return same_model and kept.cutoff.threshold == found.cutoff.threshold

@@ -1,7 +1,7 @@
-"""Five checks whether a model is ready for use, from stored results; no row of a dataset is read.
+"""Six checks whether a model is ready for use, from stored results; no row of a dataset is read.
 
 Each check has passed, has failed, or is unknown, with a sentence that has its values. `ranks` and `beats_baselines`
-pass if the data show it significantly, and fail otherwise. The other three test for a deviation: they fail if it is
+pass if the data show it significantly, and fail otherwise. The others test for a deviation: they fail if it is
 statistically significant, pass if intervals exclude every deviation beyond a margin, and are unknown otherwise, with
 the number of rows that would decide.
 """
@@ -11,24 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import combinations
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from app.evaluation import repository
-from app.evaluation.drift import (
-    after_recalibration,
-    find_errors,
-    is_recalibrated,
-    say_drift,
-    say_error,
-    validation_areas,
-    without_probabilities,
-)
+from app.evaluation.drift import find_errors, say_areas, say_error, validation_areas
 from app.evaluation.groups import RATES, groups_of
 from app.evaluation.service import seen_of
 from app.feedback.monitor_repository import open_alarms
@@ -40,12 +30,12 @@ from app.feedback.scheduled_tests import (
     UNLABELLED,
 )
 from app.feedback.wording import say_test
+from app.findings.shift import ENOUGH, LARGE, SHIFTED, STABLE, matters
 from app.http.schemas import ALL_MEMBERS, Resource, Timestamp, Words
 from app.measures import TIME_ALPHA, baseline, better_baselines, rank_better, time_effect
 from app.models import calibrations, threshold_groups
 from app.models import repository as model_rows
 from app.models import service as models
-from app.models.column_drift import matters_to_model
 from app.models.simple import is_additive, is_baseline, linear_model
 from app.models.threshold_groups import GroupsInput
 from app.platform.sql import Json, Session
@@ -59,7 +49,7 @@ from app.platform.tables import (
 )
 from core.metrics.four_fifths import Side
 
-CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
+CheckName = Literal["ranks", "beats_baselines", "probabilities", "ranking_kept", "stable", "groups"]
 EvidenceKind = Literal["validation", "cross_fitted", "later_rows", "evaluation", "monitor"]
 LAST = 10
 """The newest evaluations of a model among which a check seeks its own."""
@@ -76,7 +66,7 @@ _GROUP_NAMES = {
     "four_fifths": "the four-fifths rule",
 }
 _OF_FAMILY: Mapping[str, CheckName] = {
-    RANKING: "stable",
+    RANKING: "ranking_kept",
     UNLABELLED: "stable",
     CALIBRATION: "probabilities",
     SELECTION: "groups",
@@ -87,11 +77,11 @@ _SHOWN = 3
 """Groups without a value that a sentence lists."""
 # Differences within these margins count as none. docs/statistics-evidence.md has how often that is wrong.
 AREA_MARGIN = 0.05
-"""`stable`: drop of the AUC, the C-index or the fraction of ordered pairs, unless `EXCESS_FRACTION` is less."""
+"""`ranking_kept`: drop of the AUC, the C-index or the fraction of ordered pairs, unless `EXCESS_FRACTION` is less."""
 EXCESS_FRACTION = 0.25
-"""`stable`: drop as a fraction of the excess over one half that the validation has."""
-MAX_ROWS_FACTOR = 1_000.0
-"""Largest multiple of a check's rows that is stated as needed."""
+"""`ranking_kept`: drop as a fraction of the excess over one half that the validation has."""
+MAX_ROWS_FACTOR = 10.0
+"""Largest multiple of a check's rows that is stated as needed: further off, the estimate is too rough."""
 LOG_ODDS_MARGIN = 0.25
 """`probabilities`: calibration in the large, distance of the slope from 1, and root mean square of the shape. `groups`:
 difference of the calibration in the large.
@@ -118,9 +108,12 @@ class ModelCheck:
     name: CheckName = Field(
         description="`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks "
         "significantly better than each baseline. `probabilities`: its probabilities match the outcomes on the newest "
-        "rows evaluated with this calibration, or on held-out rows of the calibration if there are none. `stable`: its "
-        "newest evaluation on new rows found no change of the ranking, of the scores or of features that matter, and "
-        "excludes a drop of the ranking larger than `margin`. `groups`: its newest "
+        "rows evaluated with this calibration, or on held-out rows of the calibration if there are none. "
+        "`ranking_kept`: on the newest rows, it ranks as well as at its validation; a drop larger than `margin` is "
+        "excluded. `stable`: on the newest rows, the scores and the features that matter are as at validation and "
+        "training; a PSI of `margin` is excluded for the scores and for features with at least "
+        f"{ENOUGH:.0%} of the importance. "
+        "`groups`: its newest "
         "evaluation by groups, or its validation, found no difference and excludes differences larger than `margin`, "
         "and each group passes the four-fifths rule at the threshold of the alias moved last, or of the objective."
     )
@@ -142,8 +135,9 @@ class ModelCheck:
     )
     margin: float | None = Field(
         default=None,
-        description="Largest difference that is considered negligible. `stable`: drop of the AUC, the C-index or the "
-        f"fraction of ordered pairs: {AREA_MARGIN:g}, or less for weak models. `probabilities`: {LOG_ODDS_MARGIN:g} "
+        description="Largest difference that is considered negligible. `ranking_kept`: drop of the AUC, the C-index or "
+        f"the fraction of ordered pairs: {AREA_MARGIN:g}, or less for weak models. `stable`: the PSI of a large shift. "
+        f"`probabilities`: {LOG_ODDS_MARGIN:g} "
         f"in level, slope and shape. `groups`: {GROUP_MARGIN:g} between the AUC, TPR or FPR of two groups, "
         f"and {LOG_ODDS_MARGIN:g} for the log odds of their calibration in the large. Null for other checks.",
     )
@@ -151,7 +145,7 @@ class ModelCheck:
         default=None,
         description="If there are too few rows: the number of additional rows that would decide with probability 0.8, "
         "if nothing changes and their variance stays the same (pairs, for a model of pairs). Null if not even "
-        "a thousand times the rows would decide, or if it is unknown.",
+        "ten times the rows would decide, or if it is unknown.",
     )
     acknowledgement: Acknowledgement | None = Field(
         default=None,
@@ -166,8 +160,9 @@ class ModelCheck:
         default=(),
         description="The measurements that the answer is based on. `ranks`: metrics of the validation, and "
         "`random_splits` if they show a significant effect of time. "
-        "`beats_baselines`: the baselines. `probabilities`: `in_the_large`, `slope`, `shape`. `stable`: metrics of the "
-        "ranking, `scores`, `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`. With the evidence "
+        "`beats_baselines`: the baselines. `probabilities`: `in_the_large`, `slope`, `shape`. `ranking_kept`: metrics "
+        "of the ranking. `stable`: `scores`, `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, "
+        "`four_fifths`. With the evidence "
         "`monitor`: the families of the alarms.",
     )
     missing: Sequence[str] = Field(
@@ -204,13 +199,15 @@ def check_model(
         for each in evaluated
         if each.drift is not None and seen_of(each) == "new" and not each.job.spec.get("older")
     ]
+    newest = new[0] if new else None
     fits = model_rows.calibration_fits(session, [model.id]).get(model.id, {})
     served = calibrations.find_served(session, model)
     checks = [
         _ranks(session, model),
         _beats_baselines(session, model),
         _probabilities(model, served, new, fits),
-        check_stable(new[0] if new else None, served, fits),
+        check_ranking_kept(newest),
+        check_stable(newest),
         _groups(session, model, evaluated, favourable, proposed),
     ]
     checks = [_with_acknowledgement(each, evaluated) for each in checks]
@@ -402,11 +399,6 @@ def check_reliability(
 
     if errors:
         return check(False, f"{'; '.join(map(say_error, errors))}.")
-    if found["slope"] is not None and "shape" not in found:
-        words = (
-            "this evaluation was made by an earlier version without the shape test. Evaluate again."
-        )
-        return check(None, words)
     if any(found[of][end] is None for of in used for end in ("value", "low", "high")):
         return check(None, "a calibration metric has no confidence interval.")
     bounds = [
@@ -459,78 +451,82 @@ def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
     yield information_needed(LOG_ODDS_MARGIN, found["level"], degrees) / information
 
 
-def check_stable(
-    newest: Evaluation | None,
-    served: ModelCalibration | None = None,
-    fits: Mapping[int, int] = MappingProxyType({}),
-) -> ModelCheck:
-    """Check that neither ranking nor data have changed since the validation, by the newest evaluation on new rows.
-
-    Whether the probabilities are right is another check. `served` is the model's calibration, and `fits` has the
-    version in which each version was fitted.
+def check_stable(newest: Evaluation | None) -> ModelCheck:
+    """Check that the scores of all rows and the columns that matter are as at validation and training, as a batch of
+    the same rows would be checked.
     """
     if newest is None:
         words = "The model was not evaluated on newer rows."
-        return ModelCheck("stable", None, words, missing=["auc", "scores", "features"])
-    drift: Json = without_probabilities(newest.drift or {})
-    note = ""
-    if served is not None and is_recalibrated(newest.metrics, served.version, fits):
-        drift = after_recalibration(drift)
-        when = datetime.fromtimestamp(served.created_at, UTC).strftime("%Y-%m-%d")
-        note = f" (The probabilities were recalibrated after this evaluation, on {when}.)"
-    words = f"On {_named(newest)}: {say_drift(drift)}{note}"
+        return ModelCheck("stable", None, words, missing=["scores", "features"])
+    drift: Json = newest.drift or {}
+    whole = [each for each in drift["scores"] if each["of"] == "all"]
+    tests = {"scores": whole, "features": list(filter(matters, drift["features"]))}
+    used = [of for of, made in tests.items() if not all(map(_is_untested, made))]
+    missing = [of for of, made in tests.items() if not made or any(map(_is_untested, made))]
+    verdict = drift["verdict"]
+    passed = {SHIFTED: False, STABLE: True}.get(verdict or "")
+    said = drift["shift"] or "Neither scores nor columns can be compared."
+    words = f"On {_named(newest)}: {said}"
+    return ModelCheck(
+        "stable", passed, words, newest.id, "evaluation", LARGE, used=used, missing=missing
+    )
+
+
+def check_ranking_kept(newest: Evaluation | None) -> ModelCheck:
+    """Check that the model ranks as well as at its validation, by the evaluation on the newest rows."""
+    if newest is None:
+        words = "The model was not evaluated on newer rows."
+        return ModelCheck("ranking_kept", None, words, missing=["auc"])
+    drift: Json = newest.drift or {}
     areas = [area for area in drift["areas"] if area["of"] in _OF_CHANCE] or drift["areas"]
     unknown = [area for area in areas if not _is_complete(area)]
-    areas = [area for area in areas if _is_complete(area)]
-    allowed = [_margin_of(area) for area in areas]
+    known = [area for area in areas if _is_complete(area)]
+    allowed = [_margin_of(area) for area in known]
     margin = min(allowed, default=None)
-    id_ = newest.id
-    distributions = {"scores": drift["scores"], "features": drift["features"]}
-    used = list(dict.fromkeys(area["of"] for area in areas))
-    used += [of for of, tests in distributions.items() if not all(map(_is_untested, tests))]
-    missing = list(dict.fromkeys(area["of"] for area in unknown)) or ([] if areas else ["auc"])
-    missing += [of for of, tests in distributions.items() if any(map(_is_untested, tests))]
+    used = list(dict.fromkeys(area["of"] for area in known))
+    missing = list(dict.fromkeys(area["of"] for area in unknown)) or ([] if known else ["auc"])
 
     def check(passed: bool | None, words: str, more: int | None = None) -> ModelCheck:
         return ModelCheck(
-            "stable", passed, words, id_, "evaluation", margin, more, used=used, missing=missing
+            "ranking_kept",
+            passed,
+            f"On {_named(newest)}: {words}",
+            newest.id,
+            "evaluation",
+            margin,
+            more,
+            used=used,
+            missing=missing,
         )
 
-    if drift["changed"]:
-        return check(False, words)
+    changed, said = say_areas(drift["areas"])
+    if changed and any(area["changed"] and area["change"]["value"] < 0 for area in drift["areas"]):
+        return check(False, said)
     if unknown:
-        words += f" The change of the {_name_of(unknown[0])} has no confidence interval."
-        return check(None, words)
-    if not areas:
-        words += " No metric can be compared with the validation of the model."
-        return check(None, words)
-    undecided = [
-        (area, most)
-        for area, most in zip(areas, allowed, strict=True)
-        if area["change"]["low"] <= -most
-    ]
+        return check(None, f"the change of the {_name_of(unknown[0])} has no confidence interval.")
+    if not known:
+        return check(None, "no metric can be compared with the validation of the model.")
+    pairs = list(zip(known, allowed, strict=True))
+    undecided = [(area, most) for area, most in pairs if area["change"]["low"] <= -most]
+    area, most = max(undecided or pairs, key=lambda each: -each[0]["change"]["low"] - each[1])
+    size = (
+        f"The change of the {_name_of(area)} is {area['change']['value']:+.3f} ({area['change']['low']:+.3f} to "
+        f"{area['change']['high']:+.3f})"
+    )
     if not undecided:
-        words += f" A drop of more than {margin:.3g} is ruled out."
-        # The findings say which features and scores had no test, and why.
-        passed = None if any(map(_is_untested, _distributions_of(drift))) else True
-        return check(passed, words)
-    more = _more_rows(
-        _rows_of(newest), (_factor_of_area(area, most, drift["level"]) for area, most in undecided)
-    )
-    area, most = max(undecided, key=lambda each: -each[0]["change"]["low"] - each[1])
-    words += (
-        f" Insufficient data to rule out that the {_name_of(area)} has dropped by more than {most:.3g}. The "
-        f"change is {area['change']['value']:+.3f} ({area['change']['low']:+.3f} to {area['change']['high']:+.3f})."
-    )
+        return check(True, f"{size}: a drop of more than {margin:.3g} is ruled out.")
     if most <= 0.0:
-        words += (
-            " No drop is negligible, because the ranking was not better than random at validation."
+        return check(
+            None,
+            f"{size}. No drop is negligible, because the ranking was not better than random at validation.",
         )
-    elif more is not None:
-        words += _say_more(more)
-    elif _rows_of(newest) is not None:
+    words = f"{size}: insufficient data to rule out a drop of more than {most:.3g}."
+    rows = _rows_of(newest)
+    factors = [_factor_of_area(each, margin, drift["level"]) for each, margin in undecided]
+    more = _more_rows(rows, factors)
+    if rows is not None and None in factors:
         words += " More new rows do not help, because the validation has too few rows."
-    return check(None, words, more)
+    return check(None, words + _say_more(more), more)
 
 
 def _is_complete(area: Json) -> bool:
@@ -542,11 +538,6 @@ def _is_complete(area: Json) -> bool:
 def _name_of(area: Json) -> str:
     label = f" of {area['label']}" if "label" in area else ""
     return f"{_OF_CHANCE.get(area['of'], 'metric')}{label}"
-
-
-def _distributions_of(drift: Json) -> list[Json]:
-    features = drift["features"]
-    return [*drift["scores"], *filter(matters_to_model, features)]
 
 
 def _is_untested(test: Json) -> bool:
@@ -620,10 +611,7 @@ def _groups(
         if not _tested(found) or seen_of(evaluation) in (None, "trained"):
             continue
         where = f"On {_named(evaluation)}, by {_listed([of['column'] for of in found])}"
-        steps = None if evaluation.measured is None else evaluation.measured.group_steps
-        compared = ComparedGroups(
-            found, evaluation.level, used or _own_threshold(evaluation), steps
-        )
+        compared = compared_groups(evaluation, used)
         return check_groups(compared, where, _rows_of(evaluation), evaluation, favourable)
     stored = model_rows.find_groups(session, model.id)
     if stored is not None:
@@ -665,6 +653,13 @@ class ComparedGroups(NamedTuple):
         if self.threshold is None or self.steps is None:
             return None
         return GroupsInput(self.level, self.columns, self.steps, (), self.threshold[0], "request")
+
+
+def compared_groups(evaluation: Evaluation, used: tuple[float, str] | None) -> ComparedGroups:
+    """Return the groups of an evaluation, at the threshold in use, else at its own."""
+    steps = None if evaluation.measured is None else evaluation.measured.group_steps
+    threshold = used or _own_threshold(evaluation)
+    return ComparedGroups(groups_of(evaluation), evaluation.level, threshold, steps)
 
 
 class _Difference(NamedTuple):
@@ -731,11 +726,7 @@ def check_groups(
         words += _say_four_fifths(columns)
         passed = _all_of(passed, rates.passes)
     elif "four_fifths" in missing:
-        why = (
-            "no alias that points to the model has a cutoff, and its objective has none"
-            if compared.threshold is None
-            else "the evaluation was made by an earlier version"
-        )
+        why = "no alias that points to the model has a cutoff, and its objective has none"
         lacking = [_GROUP_NAMES[of] for of in missing if of in (*RATES, "four_fifths")]
         words += f" Not compared: {_listed(lacking)}, because {why}."
         passed = _all_of(passed, None)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired
 
@@ -25,38 +23,40 @@ from app.evaluation.metrics import (
     list_areas,
     order_areas,
 )
-from app.models import repository as model_rows
-from app.models.column_drift import (
+from app.findings.shift import (
+    ALPHA,
     MODERATE,
-    bin_column,
-    by_weight,
-    compare_column,
-    importance_shares,
-    matters_to_model,
-    name_columns,
-    outside_range,
+    SHIFTED,
+    adjust,
+    decide,
+    listed,
     percent,
-    profile_table,
-    say_column,
-    say_scores,
-    say_untested,
-    say_whose,
-    thinned,
+    say_test,
+    shown_p,
     with_ends,
 )
+from app.ingest.sampling import sampled_rows
+from app.models import repository as model_rows
+from app.models.column_drift import (
+    bin_column,
+    compare_column,
+    importance_shares,
+    outside_range,
+    profile_table,
+)
 from app.models.curves import curve_of, read_curve, write_curve
-from app.models.row_order import RowOrder, SampledRows, ScoreSeries
+from app.models.row_order import RowOrder, SampledRows, ScoreSeries, most_sampled
 from app.models.score_drift import (
     all_scores,
     compare_scores,
     is_cross_validated,
+    sample_of,
     untested_scores,
 )
 from app.models.service import VALIDATION
 from app.platform.documents import (
     CalibrationShape,
     Reliability,
-    ReliabilityPoint,
     TableFile,
     TableProfile,
 )
@@ -66,11 +66,6 @@ from core import metrics
 
 if TYPE_CHECKING:
     from core.metrics import RocCurve
-
-
-_LISTED = 100  # features of an evaluation
-_WITH_BINS = 20  # of these, with their bins
-_NAMED = 5  # columns without a test in a summary
 
 
 class Remembered(TypedDict):
@@ -162,8 +157,11 @@ def measure_drift(
 
     `reliability` is that of the model's probabilities on the rows, `table` is their file, `known` are the categories
     that the model knows, and `orders` are those of the rows of the training table and of this one.
+
+    The tests with outcomes have the level of the validation's intervals together, those of the scores of all rows and
+    of the features that of `findings.shift`, and those of protected columns that are no features another of their own.
     """
-    from core.metrics.estimates import holm
+    from app.ingest.profile import TableReader
 
     level, scored = before["level"], measure if isinstance(measure, BipartiteMeasure) else None
     found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
@@ -171,20 +169,15 @@ def measure_drift(
     areas = [
         _change(area, after[_key(area)], level) for area in before["areas"] if _key(area) in after
     ]
-    shifts, prevalence = [], None
+    profile = before["profile"]
+    by_class, all_rows, prevalence = [], None, None
     if scored is not None and "curve" in before:
         curve = read_curve(workdir / before["curve"])
         series = scored.series(table["path"], orders[-1])
-        positives = before["prevalence"]["value"], scored.totals[0] / sum(scored.totals)
-        shifts = _shifts(
-            curve,
-            positives,
-            before["effective"],
-            scored,
-            series,
-            level,
-            of_folds=before.get("of_folds", False),
-        )
+        of_folds = before.get("of_folds", False)
+        tests = _Shifts(curve, before["effective"], scored, series, level, of_folds=of_folds)
+        by_class = tests.by_class()
+        all_rows = tests.of_all(before["prevalence"]["value"], len(profile["columns"]))
     if scored is not None and "prevalence" in before:
         here = _prevalence(scored.totals, scored.effective, level)
         prevalence = _change({"of": "prevalence", **before["prevalence"]}, here, level)
@@ -195,46 +188,31 @@ def measure_drift(
     worth = 1.0 if scored is None else scored.worth
     weight = table["weight"]
     compared = table["path"], orders[-1], weight
-    features = _moves(before["profile"], before["importance"], compared, known, worth, level)
-    if (protected := model["protected"]) and model["trained_on"] is not None:
-        of_them = profile_table(model["trained_on"], protected, orders[0], weight)
-        nothing = dict.fromkeys(protected, 0.0)  # the model cannot depend on them directly
-        features += _moves(of_them, nothing, compared, {}, worth, level)
-    tests = [*areas, *filter(None, [prevalence]), *probabilities, *features, *shifts]
-    made = [test for test in tests if test["p_value"] is not None]
-    adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
-    for test in tests:
-        test["adjusted_p_value"] = test["changed"] = None
-    for test, p_value in zip(made, adjusted, strict=True):
-        test["adjusted_p_value"] = p_value
-        test["changed"] = p_value < 1.0 - level and _matters(test)
-    for test in tests:
+    features = _moves(profile, before["importance"], compared, known, worth, level)
+    with_outcomes = [*areas, *filter(None, [prevalence]), *probabilities, *by_class]
+    adjust(with_outcomes, 1.0 - level)
+    for test in with_outcomes:
+        test["changed"] = test["changed"] and _matters(test)
         test["words"] = _words(test, level)
-    features.sort(key=by_weight)
-    for each in features[_WITH_BINS:]:
-        each["bins"] = None
+    with TableReader(Path(table["path"])) as opened:
+        n_rows = opened.rows
+    verdict, words = decide(all_rows, features, n_rows)
+    protected: list[Json] = []
+    if (names := model["protected"]) and model["trained_on"] is not None:
+        of_them = profile_table(model["trained_on"], names, orders[0], weight)
+        nothing = dict.fromkeys(names, 0.0)  # the model cannot depend on them directly
+        protected = _moves(of_them, nothing, compared, {}, worth, level)
+        decide(None, protected, n_rows)
     tested: Json = {
         "areas": areas,
         "prevalence": prevalence,
         "probabilities": probabilities,
-        "features": features,
-        "scores": shifts,
+        "features": listed([*features, *protected]),
+        "scores": [*by_class, *filter(None, [all_rows])],
+        "verdict": verdict,
+        "shift": words,
     }
-    return {"level": level, **_verdict(tested), **tested, "features": features[:_LISTED]}
-
-
-def _verdict(drift: Json) -> Json:
-    """Add whether the tests report a change, the conclusion, and the findings, most important first."""
-    areas, probabilities, shifts = drift["areas"], drift.get("probabilities", []), drift["scores"]
-    prevalence, features = drift.get("prevalence"), drift["features"]
-    moved = [each for each in features if each["changed"]]
-    others = [*areas, *filter(None, [prevalence]), *probabilities, *shifts]
-    summary, *findings = _sum_up(areas, prevalence, probabilities, moved, shifts)
-    return {
-        "changed": any(map(matters_to_model, moved)) or any(test["changed"] for test in others),
-        "summary": summary,
-        "findings": [*findings, *_untested(features, shifts)],
-    }
+    return {"level": level, "alpha": ALPHA, **_sum_up(tested), **tested}
 
 
 def say_drift(drift: Mapping[str, Any]) -> str:
@@ -253,30 +231,14 @@ def is_recalibrated(metrics: Json | None, version: int | None, fits: Mapping[int
     return fits.get(tested) != fits.get(version)
 
 
-def without_probabilities(drift: Json) -> Json:
-    """Leave out the errors of the probabilities; keep the verdict of the other tests."""
-    return _without(drift, {"probabilities": []})
-
-
 def after_recalibration(drift: Json) -> Json:
     """Leave out what a later recalibration has replaced: errors of probabilities, and the change of prevalence."""
-    return _without(drift, {"probabilities": [], "prevalence": None})
-
-
-def _without(drift: Json, left_out: Json) -> Json:
-    """State the verdict again if a test that is left out reports a change."""
-    tests = [*drift.get("probabilities", []), *filter(None, [drift.get("prevalence")])]
-    kept = {**drift, **left_out}
-    remaining = [*kept["probabilities"], *filter(None, [kept.get("prevalence")])]
-    if not any(test["changed"] for test in tests if test not in remaining):
-        return kept
-    return kept | _verdict(kept)
+    kept = {**drift, "probabilities": [], "prevalence": None}
+    return kept | _sum_up(kept)
 
 
 def _matters(test: Json) -> bool:
-    """Compare with the relevant minimum; areas have none."""
-    if "psi" in test:
-        return bool(test["psi"]["value"] >= MODERATE)
+    """Compare with the relevant minimum; areas have none, and `adjust` knows that of a PSI."""
     if test["of"] == "prevalence":
         before, after = (_log_odds(test[side]["value"]) for side in ("before", "after"))
         return abs(after - before) >= MODERATE
@@ -330,12 +292,11 @@ def _errors_of(found: Reliability, rows: float) -> list[Json]:
         right, times = _RIGHT[of], math.sqrt(rows)
         below, above = times * (here.value - here.low), times * (here.high - here.value)
         tested = change(metrics.Interval(right, right - below, right + above), here, found["level"])
-        tests.append({"of": of, **sizes, **interval, "ranges": None, "p_value": tested.p_value})
+        tests.append({"of": of, **sizes, **interval, "p_value": tested.p_value})
     if (shape := found.get("shape")) is not None:
         ends = {end: shape[end] for end in ("value", "low", "high")}
-        outside = _outside(found["points"])
         p_value = _p_value_of_shape(shape, rows)
-        tests.append({"of": "shape", **sizes, **ends, "ranges": outside, "p_value": p_value})
+        tests.append({"of": "shape", **sizes, **ends, "p_value": p_value})
     return tests
 
 
@@ -344,24 +305,6 @@ def _p_value_of_shape(shape: CalibrationShape, rows: float) -> float:
 
     statistic = float(chdtri(shape["degrees"], max(shape["p_value"], 1e-300)))
     return float(chdtrc(shape["degrees"], statistic / (1.0 + rows)))
-
-
-def _outside(points: Sequence[ReliabilityPoint]) -> list[Json]:
-    """Return ranges where the observed fraction leaves its consistency band."""
-    sides = [
-        "more"
-        if point["observed"] > point["consistent_high"]
-        else "fewer"
-        if point["observed"] < point["consistent_low"]
-        else None
-        for point in points
-    ]
-    ranges = []
-    for side, run in groupby(zip(sides, points, strict=True), key=itemgetter(0)):
-        if side is not None:
-            ends = [point["probability"] for _, point in run]
-            ranges.append({"low": ends[0], "high": ends[-1], "observed": side})
-    return ranges
 
 
 def find_errors(found: Reliability) -> list[Json]:
@@ -393,9 +336,9 @@ def _moves(
 
     found, (path, order, weight) = [], table
     with TableReader(Path(path)) as opened:
-        rows = SampledRows.of_table(opened, path, order, weight)
+        rows = SampledRows.of_table(opened, path, order, weight, len(profile["columns"]))
         for column in profile["columns"]:
-            values = thinned(opened.sample(column["name"]))
+            values = rows.of(opened.sample(column["name"]))
             numbers = column["common"] is None
             if pa.types.is_floating(values.type) is not numbers:
                 continue
@@ -411,49 +354,69 @@ def _moves(
     return found
 
 
-def _shifts(
-    kept: RocCurve,
-    prevalence: tuple[float, float],
-    rows: Sequence[float],
-    scored: BipartiteMeasure,
-    series: ScoreSeries,
-    level: float,
-    *,
-    of_folds: bool,
-) -> list[Json]:
-    """Test the scores of each class, and all. Validation rows are assumed to be grouped as these are."""
-    from core.metrics.comparison import ScoreSample
+class _Shifts:
+    """The tests of the scores against those of the validation, whose rows are assumed to be grouped as these are."""
 
-    compare = partial(
-        compare_scores,
-        level=level,
-        by_time=series.by_time,
-        grouped=series.grouped,
-        of_folds=of_folds,
-    )
-    curves, found, worths = (kept, scored.curve), [], []
-    for number, (of, shares) in enumerate((("positives", "tpr"), ("negatives", "fpr"))):
-        worths.append(min(1.0, scored.effective[number] / scored.rows[number]))
-        old, new = (
-            ScoreSample(curve.thresholds, getattr(curve, shares), n)
-            for curve, n in zip(
-                curves, (rows[number] * worths[number], scored.effective[number]), strict=True
-            )
+    def __init__(
+        self,
+        kept: RocCurve,
+        rows: Sequence[float],
+        scored: BipartiteMeasure,
+        series: ScoreSeries,
+        level: float,
+        *,
+        of_folds: bool,
+    ) -> None:
+        """`kept` is the curve of the validation, and `rows` are its effective rows of each class."""
+        self._kept, self._scored, self._series = kept, scored, series
+        pairs = list(zip(rows, scored.effective, scored.rows, strict=True))
+        self._worths = [min(1.0, here / n) for _, here, n in pairs]
+        self._effective = [n * worth for (n, _, _), worth in zip(pairs, self._worths, strict=True)]
+        self._compare = partial(
+            compare_scores,
+            level=level,
+            by_time=series.by_time,
+            grouped=series.grouped,
+            of_folds=of_folds,
         )
-        scores = (series.positives, series.negatives)[number]
-        found.append(compare(of, (old, new), scores))
-    effective = [n * worth for n, worth in zip(rows, worths, strict=True)], scored.effective
-    old, new = (all_scores(*each) for each in zip(curves, prevalence, effective, strict=True))
-    stratum = None if series.by_time else series.y
-    found.append(compare("all", (old, new), series.every, stratum=stratum))
-    return found
+
+    def by_class(self) -> list[Json]:
+        """Compare the scores of the positives, and those of the negatives."""
+        from core.metrics.comparison import ScoreSample
+
+        found = []
+        for number, (of, shares) in enumerate((("positives", "tpr"), ("negatives", "fpr"))):
+            curves = (self._kept, self._effective), (self._scored.curve, self._scored.effective)
+            samples = [
+                ScoreSample(curve.thresholds, getattr(curve, shares), rows[number])
+                for curve, rows in curves
+            ]
+            scores = (self._series.positives, self._series.negatives)[number]
+            found.append(self._compare(of, (samples[0], samples[1]), scores))
+        return found
+
+    def of_all(self, prevalence: float, n_columns: int) -> Json:
+        """Compare the scores of the rows that a batch of these rows would compare, for as many columns."""
+        old = all_scores(self._kept, prevalence, self._effective)
+        every, stratum = self._series.every, None if self._series.by_time else self._series.y
+        chosen = sampled_rows(len(every), most_sampled(n_columns))
+        chosen = np.flatnonzero(np.isin(self._series.rows, chosen, assume_unique=True))
+        scores = every[chosen]
+        weight = self._scored.table.weight
+        if weight is None:
+            new = sample_of(scores, self._scored.worth)
+        else:
+            positives = self._scored.totals[0] / sum(self._scored.totals)
+            new = all_scores(self._scored.curve, positives, self._scored.effective)
+        stratum = None if stratum is None else stratum[chosen]
+        return self._compare("all", (old, new), scores, stratum=stratum)
 
 
 def _words(test: Json, level: float) -> str:
     """Return name, size and significance as text."""
-    if test["p_value"] is None:
-        return say_untested(test)
-    p_value = f"adjusted p {_shown(test['adjusted_p_value'])}"
+    if "psi" in test:
+        return say_test(test, 1.0 - level)
+    p_value = f"adjusted p {shown_p(test['adjusted_p_value'])}"
     if test["changed"]:
         chance = "statistically significant"
     elif test["adjusted_p_value"] < 1.0 - level:
@@ -461,10 +424,6 @@ def _words(test: Json, level: float) -> str:
     else:
         chance = "not statistically significant"
     end = f"{chance} ({p_value})"
-    if "name" in test:
-        return f"{say_column(test)}, {end}"
-    if "psi" in test:
-        return f"{say_scores(test)}, {end}"
     if test["of"] in _RIGHT and test["changed"]:
         return f"{say_error(test)}, {end}"
     if test["of"] == "slope":
@@ -492,8 +451,8 @@ def say_error(test: Json) -> str:
         )
     if test["of"] == "shape":
         return (
-            f"the probabilities have a shape error of {with_ends(test)} in log odds (root mean square)"
-            f"{_say_ranges(test['ranges'])}"
+            f"the probabilities have a shape error of {with_ends(test)} in log odds (root mean square, without level "
+            "and slope)"
         )
     if test["of"] == "slope":
         side = "extreme" if test["value"] < 1.0 else "moderate"
@@ -503,22 +462,6 @@ def say_error(test: Json) -> str:
         f"probabilities are too {side}: {percent(test['predicted'])} of the rows were expected to be positive, but "
         f"{percent(test['observed'])} are (error {with_ends(test)} in log odds)"
     )
-
-
-def _say_ranges(ranges: Sequence[Json]) -> str:
-    """Return the ranges with too many or too few positives."""
-    sentences = []
-    for side in ("more", "fewer"):
-        where = [
-            f"{each['low']:.2g} to {each['high']:.2g}"
-            for each in ranges
-            if each["observed"] == side
-        ]
-        if where:
-            sentences.append(
-                f"{side} positives than expected at probabilities of {', '.join(where)}"
-            )
-    return f": {'; '.join(sentences)}" if sentences else ""
 
 
 def _name(area: Json) -> str:
@@ -536,70 +479,51 @@ def _name(area: Json) -> str:
     return f"AUC of {area['label']}" if "label" in area else "AUC"
 
 
-def _shown(p_value: float) -> str:
-    return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
-
-
-def _sum_up(
-    areas: Sequence[Json],
-    prevalence: Json | None,
-    probabilities: Sequence[Json],
-    moved: Sequence[Json],
-    shifts: Sequence[Json],
-) -> list[str]:
-    """Say whether the model ranks as before, and then what else has changed."""
-    worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
-    better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
-    sentences = []
-    if found := worse or better:
-        how = "worse" if worse else "better"
-        named = ", ".join(
-            f"{_name(each)} {each['after']['value']:.3f} here, {each['before']['value']:.3f} at validation"
-            for each in found
-        )
-        sentences.append(f"The model ranks significantly {how}: {named}.")
-    sentences += [_sentence(say_error(test)) for test in probabilities if test["changed"]]
+def _sum_up(drift: Json) -> Json:
+    """Return whether the tests report a change, the conclusion in one sentence, and the other answers, a sentence each:
+    what has changed comes first.
+    """
+    prevalence = drift["prevalence"]
+    answers = [say_areas(drift["areas"])]
+    answers += [
+        (True, _sentence(say_error(test))) for test in drift["probabilities"] if test["changed"]
+    ]
     if prevalence is not None and prevalence["changed"]:
         before, after = (percent(prevalence[side]["value"]) for side in ("before", "after"))
         more = "More" if prevalence["change"]["value"] > 0 else "Fewer"
-        sentences.append(f"{more} rows are positive: {after} here, {before} at validation.")
-    if moved:
-        sentences.append(f"Features with changed values: {name_columns(moved)}.")
-    changed = [shift["of"] for shift in shifts if shift["changed"]]
-    if classes := " and ".join(of for of in changed if of != "all"):
-        sentences.append(
-            f"The scores of the {classes} have changed, so the rates at a threshold have changed too."
-        )
-    elif changed:
-        sentences.append("The distribution of all scores has changed.")
-    if not worse and not better:
-        if not sentences:
-            return ["No significant change since validation."]
-        values = ", ".join(
-            f"{_name(each)} {each['after']['value']:.3f} here, {each['before']['value']:.3f} at validation"
-            for each in areas[:1]
-            if each["before"]["value"] is not None and each["after"]["value"] is not None
-        )
-        same = "The ranking has not changed significantly" + (f" ({values})" if values else "")
-        return [f"{same}.", *sentences]
-    return sentences
+        answers.append((True, f"{more} rows are positive: {after} here, {before} at validation."))
+    answers.append((drift["verdict"] == SHIFTED, drift["shift"]))
+    classes = [each["of"] for each in drift["scores"] if each["of"] != "all" and each["changed"]]
+    if classes:
+        said = f"The scores of the {' and '.join(classes)} have changed, so the rates at a threshold have changed too."
+        answers.append((True, said))
+    found = [said for changed, said in answers if changed]
+    others = [said for changed, said in answers if not changed and said]
+    if not found:
+        return {
+            "changed": False,
+            "summary": "No significant change since validation.",
+            "findings": others,
+        }
+    return {"changed": True, "summary": found[0], "findings": [*found[1:], *others]}
 
 
-def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> list[str]:
-    """Say what could not be tested, by the reason."""
-    sentences = []
-    for reason in dict.fromkeys(each["reason"] for each in (*features, *shifts)):
-        if reason is None:
-            continue
-        names = [each["name"] for each in features if each["reason"] == reason]
-        classes = [
-            f"{'' if each['of'] == 'all' else 'the '}{say_whose(each['of'])}"
-            for each in shifts
-            if each["reason"] == reason
-        ]
-        more = [f"{len(names) - _NAMED} more columns"] if len(names) > _NAMED else []
-        sentences.append(f"Not tested: {', '.join([*names[:_NAMED], *more, *classes])} ({reason}).")
-    return sentences
+def say_areas(areas: Sequence[Json]) -> tuple[bool, str]:
+    """Return whether the model ranks better or worse than at its validation, and how; empty without an area."""
+    worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
+    better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
+    known = [
+        area
+        for area in areas
+        if area["before"]["value"] is not None and area["after"]["value"] is not None
+    ]
+    named = ", ".join(
+        f"{_name(each)} {each['after']['value']:.3f} here, {each['before']['value']:.3f} at validation"
+        for each in (worse or better or known[:1])
+    )
+    if worse or better:
+        return True, f"The model ranks significantly {'worse' if worse else 'better'}: {named}."
+    return False, f"The ranking has not changed significantly ({named})." if named else ""
 
 
 def _sentence(words: str) -> str:

@@ -127,9 +127,10 @@ def _calibrate(
 def read_checks(
     *, ref: str, context: ContextDep, caller: CallerDep, favourable: Favourable = "not_flagged"
 ) -> ModelChecks:
-    """Return five checks of the stored results: the model ranks better than chance; it is better than its baselines;
-    its probabilities match the outcomes; nothing has changed on newer rows; groups have equal metrics, and pass the
-    four-fifths rule at the threshold in use. No rows are read: for the last three, evaluate the model on newer rows.
+    """Return six checks of the stored results: the model ranks better than chance; it is better than its baselines;
+    its probabilities match the outcomes; it ranks as well on newer rows; their scores and columns have not shifted;
+    groups have equal metrics, and pass the four-fifths rule at the threshold in use. No rows are read: for the last
+    three, evaluate the model on newer rows.
     """
     model, found = context.db.reading(check_model, caller.owner, ref, favourable)
     passed = {each.passed for each in found if each.applies}

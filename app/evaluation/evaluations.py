@@ -72,7 +72,7 @@ from app.models.groups import (
     steps_of,
 )
 from app.models.objectives import Window
-from app.models.row_order import RowOrder, row_order
+from app.models.row_order import RowOrder, newest_date, row_order
 from app.models.service import VALIDATION
 from app.models.threshold_groups import GroupsInput
 from app.platform.blobs import Publisher
@@ -147,10 +147,11 @@ class EvaluationPayload(Work):
 
 
 class EvaluationResult(Work):
-    """The output of an evaluation in the fit process; `curve` is a file."""
+    """The output of an evaluation in the fit process; `curve` is a file, `rows_until` the newest row's date."""
 
     metrics: Json
     drift: Json | None
+    rows_until: float | None
     curve: str | None
     group_scores: str | None
     warnings: list[str]
@@ -353,6 +354,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
         "workdir": str(workdir),
         "metrics": found | {OVERLAPS: overlaps},
         "drift": drifted,
+        "rows_until": newest_date(payload["table"]["path"], payload["orders"][-1]),
         "curve": curve,
         "group_scores": group_scores,
         "warnings": [
@@ -365,7 +367,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
 
 def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> PublishedOutput:
     """Return the evaluation's columns, and the row of its metrics."""
-    columns = {"drift": result["drift"], "warnings": result["warnings"]}
+    columns = {name: result[name] for name in ("drift", "rows_until", "warnings")}
     evaluation_id, workdir = claim.spec[EVALUATIONS.key], Path(result["workdir"])
     row = Measurement(id=evaluation_id, evaluation_id=evaluation_id, metrics=result["metrics"])
     if result["curve"]:

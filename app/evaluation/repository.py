@@ -46,12 +46,12 @@ def find_measured(session: Session, evaluation_id: str) -> Measurement | None:
 
 
 def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Sequence[Evaluation]:
-    """Return ready evaluations, the newest first."""
+    """Return ready evaluations, the one with the newest rows first."""
     statement = (
         select(Evaluation)
         .where(Evaluation.readable_by(owner), Evaluation.of_model(model_id))
         .where(Evaluation.measured.has())
-        .order_by(Evaluation.created_at.desc(), Evaluation.id.desc())
+        .order_by(*Evaluation.newest_rows_first())
         .limit(limit)
         .options(selectinload(Evaluation.job))
     )
@@ -59,31 +59,30 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
 
 
 def _newest_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
-    """Select the newest ready evaluation of each model and alias that requests named.
+    """Select the ready evaluation on the newest rows, of each model and alias that requests named.
 
-    One that was requested without an alias replaces the earlier ones of all aliases. Evaluations on rows
-    that the model has seen, or that are not newer than its own, do not count.
+    One that was requested without an alias replaces those on older rows of all aliases. Evaluations on rows that the
+    model has seen, or that are not newer than its own, do not count.
     """
     alias = _ALIAS.label("alias")
-    newest_first = Evaluation.created_at.desc(), Evaluation.id.desc()
+    newest_first = Evaluation.newest_rows_first()
     place = func.row_number().over(partition_by=(Evaluation.model_id, alias), order_by=newest_first)
-    of_version = func.max(case((alias.is_(None), Evaluation.created_at))).over(
-        partition_by=Evaluation.model_id
-    )
+    of_model = func.row_number().over(partition_by=Evaluation.model_id, order_by=newest_first)
     # Metrics are written as the job succeeds.
     ready = Evaluation.readable_by(owner), Evaluation.measured.has(_OVERLAPS.is_(False))
     ranked = (
-        select(Evaluation.id, Evaluation.created_at, alias, place.label("place"))
-        .add_columns(func.coalesce(of_version, 0.0).label("of_version"))
+        select(Evaluation.id, Evaluation.model_id, alias, place.label("place"))
+        .add_columns(of_model.label("of_model"))
         .join(Evaluation.job)
         .where(*ready, *conditions, _SEEN == "new", func.coalesce(_OLDER, False).is_(False))
         .subquery()
     )
-    return (
-        select(ranked.c.id, ranked.c.alias)
-        .where(ranked.c.place == 1, ranked.c.created_at >= ranked.c.of_version)
-        .subquery()
+    of_version = func.min(case((ranked.c.alias.is_(None), ranked.c.of_model))).over(
+        partition_by=ranked.c.model_id
     )
+    placed = select(ranked, of_version.label("of_version")).subquery()
+    is_current = placed.c.of_model <= func.coalesce(placed.c.of_version, placed.c.of_model)
+    return select(placed.c.id, placed.c.alias).where(placed.c.place == 1, is_current).subquery()
 
 
 def newest_of_models(

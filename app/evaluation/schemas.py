@@ -17,6 +17,7 @@ from app.evaluation.service import (
     seen_of,
 )
 from app.evaluation.vintages import BY_PERIOD
+from app.findings.shift import VERDICTS
 from app.http.schemas import (
     GINI,
     KS,
@@ -454,17 +455,6 @@ class AreaDrift(Resource):
     words: Words
 
 
-class ProbabilityRange(Resource):
-    """A range of probabilities in which the observed fraction of positives differs from the predicted one."""
-
-    low: float
-    """Lower end of the range."""
-    high: float
-    """Upper end of the range."""
-    observed: Annotated[str, one_of(("more", "fewer"))]
-    """`more` or `fewer` positives than predicted."""
-
-
 class ProbabilityDrift(Interval):
     """Difference between the model's probabilities and the outcomes on this dataset."""
 
@@ -476,8 +466,6 @@ class ProbabilityDrift(Interval):
     """Mean predicted probability."""
     observed: float
     """Observed fraction of positives."""
-    ranges: list[ProbabilityRange] | None = None
-    """For `shape`: where the observed fraction is outside its consistency band. Null for the others."""
     p_value: float
     """p-value of the test. It allows for the error of the calibration, which was fitted on the validation rows; the
     interval covers only these rows."""
@@ -491,17 +479,23 @@ class ProbabilityDrift(Interval):
 class Drift(Resource):
     """Changes since the model's validation. A test reports `changed` if its adjusted p-value is significant and the
     effect is large enough: a PSI of at least 0.1, or a difference of at least 0.1 in log odds or slope. Areas have
-    no minimum effect.
+    no minimum effect. The tests that use outcomes have a significance level of 1 − `level` together, those of the
+    scores of all rows and of the features `alpha`.
     """
 
     level: float
-    """Confidence level of the model's intervals. The tests use 1 − `level`."""
+    """Confidence level of the model's intervals."""
+    alpha: float
+    """Significance level of the tests of all scores and of the features together."""
     changed: bool
     """True if any test reports a change. A feature counts only if it has at least 1 % of the importance."""
     summary: str
     """The result in one sentence."""
-    findings: list[str] = Field(default=[])
-    """What else has changed or was not tested, the most important first."""
+    findings: list[str]
+    """The other answers, a sentence each: first what has changed."""
+    verdict: Annotated[str, one_of(VERDICTS)] | None
+    """Whether the scores of all rows and the features have shifted: what a batch score of the same rows reports, whose
+    description has the rule. Null if nothing could be compared."""
     areas: list[AreaDrift]
     """Change of the AUC and the other ranking metrics."""
     prevalence: AreaDrift | None = None
@@ -700,13 +694,13 @@ def evaluation_in_list(row: EvaluationRow) -> Evaluation:
 
 
 class ModelChecks(Resource):
-    """Whether the model is ready for use, in five checks of its stored results."""
+    """Whether the model is ready for use, in six checks of its stored results."""
 
     model_id: ModelId
     passed: bool | None
     """True if all checks that apply passed, false if at least one failed, otherwise null."""
     checks: list[ModelCheck]
-    """The five checks."""
+    """The six checks."""
 
 
 class ComparedModel(Resource):

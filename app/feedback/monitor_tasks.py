@@ -756,7 +756,7 @@ def _as_batch(batch: pa.RecordBatch, served: Served, names: Sequence[str]) -> Ba
         texts[i] = coded
         codes = np.array([*(known[word] for word in coded.dictionary.to_pylist()), np.nan])
         features[i] = codes[coded.indices.fill_null(len(coded.dictionary)).to_numpy()]
-    return Batch(batch.num_rows, features, (), texts)
+    return Batch(batch.num_rows, features, (), texts, floats(batch.column("at")))
 
 
 def _read_outcomes(owner: str, files: Sequence[OutcomeFile]) -> pa.Table:

@@ -21,8 +21,8 @@ from typing_extensions import TypedDict
 
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import PLANNED, Period, count_periods
+from app.findings.shift import matters
 from app.http.schemas import ModelId
-from app.models.column_drift import matters_to_model
 from app.platform.documents import MonitorSettings, StoredGuarantee, described
 from app.platform.sql import Json
 
@@ -801,7 +801,7 @@ def _psi(drift: Json) -> dict[str, float]:
 def _shifted(drift: Json) -> list[Json]:
     """Return what has shifted significantly and matters: the score, with an empty name, and columns."""
     scores = [] if drift["scores"] is None else [{**drift["scores"], "name": ""}]
-    weighty = [each for each in drift["features"] if matters_to_model(each)]
+    weighty = [each for each in drift["features"] if matters(each)]
     return [
         {"name": each["name"], "psi": each["psi"]["value"], "words": each["words"]}
         for each in (*scores, *weighty)

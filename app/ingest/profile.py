@@ -33,6 +33,7 @@ from app.ingest.rows import (
     hash_words,
     mix,
 )
+from app.ingest.sampling import sampled_rows
 from core.base.columns import MIN_DISTINCT_ROWS
 from core.kernels import kernel
 from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_column
@@ -336,7 +337,7 @@ class TableReader(AbstractContextManager["TableReader"]):
     @property
     def sampled_rows(self) -> Rows:
         """The rows of `sample`, ascending."""
-        return _draw(self.rows)
+        return sampled_rows(self.rows, MAX_SAMPLED_ROWS)
 
     def sample(self, name: str) -> pa.ChunkedArray:
         """Return all rows, or a random sample of a long table; text is not dictionary-encoded."""
@@ -433,7 +434,7 @@ class Survey:
         self._texts: dict[str, _Texts] = {}
         self._duplicates = DuplicateCounter()
         self._rows = 0
-        self._drawn = _draw(MAX_SAMPLED_ROWS if rows is None else rows)
+        self._drawn = sampled_rows(MAX_SAMPLED_ROWS if rows is None else rows, MAX_SAMPLED_ROWS)
         self._most_rows = MAX_SAMPLED_ROWS if rows is None else rows
         self._n_held = 0
         n_expected = (
@@ -497,7 +498,7 @@ class Survey:
         the number of rows in the sample, and the counts of `duplicates`.
         """
         pa.default_memory_pool().release_unused()  # of the memory that the reading of the table has left
-        chosen = _draw(self._rows)
+        chosen = sampled_rows(self._rows, MAX_SAMPLED_ROWS)
         if not np.array_equal(chosen, self._drawn[: len(chosen)]):
             self._held = None
         own = threading.local()
@@ -729,14 +730,6 @@ def _within(chosen: Rows, first: int, n_rows: int) -> Rows:
     """Return the indices of the chosen rows among `n_rows` rows that begin at `first`."""
     start, end = np.searchsorted(chosen, (first, first + n_rows))
     return chosen[start:end] - first
-
-
-def _draw(rows: int) -> Rows:
-    """Return the rows of the sample, ascending: all, or a random sample of fixed size."""
-    if rows <= MAX_SAMPLED_ROWS:
-        return np.arange(rows)
-    rng = np.random.Generator(np.random.Philox(_SEED))
-    return np.sort(rng.choice(rows, MAX_SAMPLED_ROWS, replace=False, shuffle=False))
 
 
 def _describe(values: Floats, n_texts: int | None, positive: Mask | None, scratch: Floats) -> Json:

@@ -7,7 +7,7 @@ when the training table is gone, and block by block.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.models import repository
-from app.models.row_order import IS_TIME, NO_TIME, Bins, RowOrder, SampledRows, say_dependent, thin
+from app.models.row_order import IS_TIME, Bins, RowOrder, SampledRows, say_dependent
 from app.platform.documents import ColumnProfile, TableProfile
 from app.platform.sql import Json, Session
 from app.platform.tables import Model
@@ -27,13 +27,7 @@ if TYPE_CHECKING:
     from core.base.ranker import Floats
     from core.metrics.serial import SerialDependence
 
-MODERATE, LARGE = 0.1, 0.25
-"""The population stability indices of a moderate and of a large shift: conventions (Siddiqi)."""
-MATTERS = 0.01
-"""Of all importance: the share from which a feature alone makes a model one that has changed."""
-
 _COMMON = 9  # categories that have a bin of their own
-_NAMED = 5  # columns in a summary
 
 
 def profile_table(
@@ -47,10 +41,9 @@ def profile_table(
 
     columns: list[ColumnProfile] = []
     with TableReader(Path(path)) as table:
-        rows = SampledRows.of_table(table, path, order, weight)
-        n_rows = len(thin(table.sampled_rows))
+        rows = SampledRows.of_table(table, path, order, weight, len(names))
         for name, sample in zip(names, table.samples(names), strict=True):
-            column = thinned(sample)
+            column = rows.of(sample)
             low = high = edges = common = None
             if pa.types.is_floating(column.type):
                 values = column.to_numpy(zero_copy_only=False)
@@ -76,25 +69,19 @@ def profile_table(
             n_bins, ordered = count_bins(profile), common is None
             profile["masses"] = rows.masses(bins, n_bins).tolist()
             profile["alike"] = rows.are_alike(bins, n_bins, ordered=ordered)
-            if rows.has_times:
+            if rows.has_times or profile["alike"]:
                 of = rows.dependence(bins, n_bins, ordered=ordered, worth=1.0)
                 if of is not None:
                     profile["covariance"], profile["degrees"] = of.covariance.tolist(), of.degrees
             columns.append(profile)
     return {
-        "rows": n_rows * rows.worth,
+        "rows": rows.size * rows.worth,
         "by_time": rows.has_times,
+        "time": order["time"],
+        "time_type": order["time_type"],
         "grouped": order["grouped"],
         "columns": columns,
     }
-
-
-def thinned(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the rows that `thin` keeps."""
-    import pyarrow as pa
-
-    kept = thin(np.arange(len(column)))
-    return column if len(kept) == len(column) else column.take(pa.array(kept))
 
 
 def _most_frequent(column: pa.ChunkedArray) -> list[str]:
@@ -231,15 +218,30 @@ def _depend(
     if profile["name"] == rows.time:
         return None, IS_TIME
     n_bins, ordered = count_bins(profile), profile["common"] is None
-    if of["by_time"] and rows.has_times:
+    was_series = of["by_time"] or profile["alike"]
+    is_series = rows.has_times or rows.are_alike(bins, n_bins, ordered=ordered)
+    if not was_series and not is_series:
+        return None, None
+    masses = np.asarray(profile["masses"])
+    old: SerialDependence | None = _independent(masses, of["rows"], worth)
+    new: SerialDependence | None = _independent(rows.masses(bins, n_bins), len(bins), worth)
+    if was_series:
+        old = None
+        if (covariance := profile["covariance"]) and (degrees := profile["degrees"]):
+            old = SerialDependence(_at_least(np.array(covariance), masses, worth), degrees)
+    if is_series:
         new = rows.dependence(bins, n_bins, ordered=ordered, worth=worth)
-        covariance, degrees = profile["covariance"], profile["degrees"]
-        if new is None or covariance is None or degrees is None:
-            return None, say_dependent(len(bins) if new is None else of["rows"])
-        old = _at_least(np.array(covariance), np.array(profile["masses"]), worth)
-        return (SerialDependence(old, degrees), new), None
-    alike = profile["alike"] or rows.are_alike(bins, n_bins, ordered=ordered)
-    return None, NO_TIME if alike else None
+    if old is None or new is None:
+        return None, say_dependent(len(bins) if new is None else of["rows"])
+    return (old, new), None
+
+
+def _independent(masses: Floats, rows: float, worth: float) -> SerialDependence:
+    """Return the covariance of the shares of independent rows, times their number."""
+    from core.metrics.serial import SerialDependence
+
+    share = masses / masses.sum()
+    return SerialDependence((np.diag(share) - np.outer(share, share)) / worth, float(rows))
 
 
 def _at_least(covariance: Floats, masses: Floats, worth: float) -> Floats:
@@ -274,17 +276,6 @@ def outside_range(profile: ColumnProfile, values: npt.NDArray[Any]) -> float | N
     return float(np.mean((present < profile["low"]) | (present > profile["high"])))
 
 
-def matters_to_model(feature: Mapping[str, Any]) -> bool:
-    """Return True if a change of this feature alone makes the model one that has changed."""
-    return feature["importance"] is None or feature["importance"] >= MATTERS
-
-
-def by_weight(feature: Json) -> tuple[bool, float, float]:
-    """Sort changed features first, then by importance and size of the change."""
-    size = feature["distance"] if feature["psi"] is None else feature["psi"]["value"]
-    return not feature["changed"], -size * (feature["importance"] or 0.0), -size
-
-
 def importance_shares(session: Session, model: Model) -> dict[str, float]:
     """Return each feature's fraction of the total importance; empty if not measured."""
     row = repository.find_importance(session, model.id)
@@ -296,49 +287,3 @@ def importance_shares(session: Session, model: Model) -> dict[str, float]:
     }
     whole = sum(sizes.values())
     return {name: size / whole for name, size in sizes.items()} if whole > 0.0 else {}
-
-
-def say_column(test: Json) -> str:
-    """Return a column's name, the size of its drift, and its importance."""
-    weight = "" if test["importance"] is None else f", importance {percent(test['importance'])}"
-    return f"{test['name']}: PSI {with_ends(test['psi'])}, distance {test['distance']:.3f}{weight}"
-
-
-def name_columns(moved: Sequence[Json]) -> str:
-    """Name the first columns that have moved, with PSI and importance."""
-    named = ", ".join(
-        f"{each['name']} (PSI {each['psi']['value']:.2f}"
-        + ("" if each["importance"] is None else f", importance {percent(each['importance'])}")
-        + ")"
-        for each in moved[:_NAMED]
-    )
-    return f"{named} and {len(moved) - _NAMED} more" if len(moved) > _NAMED else named
-
-
-def say_scores(test: Json) -> str:
-    """Return the direction and size in words."""
-    direction = "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
-    of = "all scores" if test["of"] == "all" else f"{test['of']} score"
-    return (
-        f"{of} {direction}: a score here exceeds one at validation with probability {test['higher']:.3f}; "
-        f"distance {test['distance']:.3f}, PSI {with_ends(test['psi'])}"
-    )
-
-
-def say_untested(test: Json) -> str:
-    """Return the distance of a column or of scores, and why it has no test."""
-    name = test["name"] if "name" in test else say_whose(test["of"])
-    return f"{name}: distance {test['distance']:.3f}, no test: {test['reason']}"
-
-
-def say_whose(of: str) -> str:
-    """Return whose scores a test compares, in words."""
-    return "all scores" if of == "all" else f"scores of the {of}"
-
-
-def with_ends(interval: Mapping[str, float]) -> str:
-    return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

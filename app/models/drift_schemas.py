@@ -13,8 +13,8 @@ P_VALUE = f"p-value of the hypothesis that nothing has changed. {NULL_WITHOUT_TE
 ADJUSTED = f"p-value adjusted with Holm's method over all tests of this drift. {NULL_WITHOUT_TEST}"
 CHANGED = f"True if the change is statistically significant and large enough to matter. {NULL_WITHOUT_TEST}"
 WHY_NO_TEST = (
-    "Why there is no test: neighbouring rows are similar and no time column orders them, or there "
-    "are too few rows for their serial dependence in time. Null with a test."
+    "Why there is no test: neighbouring rows, in time or in the table, are too similar, or there are too few. Null "
+    "with a test."
 )
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from typing_extensions import TypedDict
 
+from app.findings.shift import NO_FOLD_VARIANCE, TIED_FOLDS
 from app.models import repository
 from app.models.column_drift import no_test
-from app.models.row_order import NO_TIME, say_dependent, scores_alike
+from app.models.row_order import say_dependent, scores_alike
 from app.models.service import VALIDATION
 from app.platform.sql import Json, Session
 from app.platform.tables import DatasetKind, Model
@@ -22,19 +23,9 @@ if TYPE_CHECKING:
     from core.metrics import RocCurve
     from core.metrics.comparison import ScoreSample, ScoreShift
 
-OF_FOLDS = (
-    "the cross-validation scores come from the rankers of the folds, and without repeats they do not show how much "
-    "scores differ from one ranker to another"
-)
-TIED_FOLDS = (
-    "many rows have equal scores, and equal scores of the cross-validation's rankers lie at other values, so the "
-    "distributions differ without drift"
-)
 MOST_TIED = 0.001
 """The fraction of pairs of rows with equal scores up to which out-of-fold scores are tested; that of 1,000 equally
 frequent scores."""
-UNTESTED_FOLDS = (OF_FOLDS, TIED_FOLDS)
-"""Reasons for untested scores that are not about the batch's rows: the verdict is then that of its columns alone."""
 SEVERAL_SCORES = "the model has several scores per row"
 NO_SCORES = "the model has no validation scores of rows with a label"
 
@@ -86,7 +77,7 @@ def untested_scores(session: Session, model: Model) -> str | None:
     if not is_cross_validated(model):
         return None
     if model.validation.get("repeats", 1) == 1:
-        return OF_FOLDS
+        return NO_FOLD_VARIANCE
     return None
 
 
@@ -129,7 +120,8 @@ def compare_scores(
     """
     from core.metrics.comparison import score_shift
 
-    shift: ScoreShift = score_shift(*samples, level, series=scores if by_time else None)
+    is_series = by_time or (not grouped and scores_alike(scores, stratum))
+    shift: ScoreShift = score_shift(*samples, level, series=scores if is_series else None)
     bins = [each._asdict() for each in shift.bins if each.before or each.after]
     found: Json = {"of": of, **shift._asdict(), "bins": bins, "reason": None}
     if untested is not None:
@@ -138,8 +130,6 @@ def compare_scores(
         return found | no_test(shift.distance, TIED_FOLDS)
     if shift.psi is None:
         return found | no_test(shift.distance, say_dependent(len(scores)))
-    if not by_time and not grouped and scores_alike(scores, stratum):
-        return found | no_test(shift.distance, NO_TIME)
     return found | {"psi": shift.psi._asdict()}
 
 

@@ -1064,12 +1064,14 @@ class ColumnProfile(TypedDict):
 
 
 class TableProfile(TypedDict):
-    """The columns' distributions. `rows` are sampled rows as rows of equal weight; `by_time`: they are a series;
-    `grouped`: they come in groups.
+    """The columns' distributions. `rows` are sampled rows as rows of equal weight; `by_time`: they are a series, by the
+    column `time`; `grouped`: they come in groups.
     """
 
     rows: float
     by_time: bool
+    time: str | None
+    time_type: str | None
     grouped: bool
     columns: list[ColumnProfile]
 

@@ -1741,6 +1741,8 @@ class Evaluation(Trashable, JobOutputRow):
     level: Mapped[float]
     warnings: Mapped[list[str]]
     drift: Mapped[Json | None]
+    rows_until: Mapped[float | None]
+    """The time of the newest row; None without a column of dates."""
 
     measured: Mapped[Measurement | None] = relationship(viewonly=True, lazy="selectin")
     acknowledgement: Mapped[Acknowledgement | None] = relationship(viewonly=True, lazy="selectin")
@@ -1749,6 +1751,14 @@ class Evaluation(Trashable, JobOutputRow):
     def metrics(self) -> Json | None:
         """The metrics; None until the job succeeds."""
         return None if self.measured is None else self.measured.metrics
+
+    @classmethod
+    def newest_rows_first(cls) -> tuple[ColumnElement[Any], ...]:
+        """Return the order in which an evaluation precedes those on older rows, whenever they were made. Rows without
+        dates are as old as their evaluation.
+        """
+        newest = func.coalesce(cls.rows_until, cls.created_at)
+        return newest.desc(), cls.created_at.desc(), cls.id.desc()
 
 
 class Acknowledgement(Base):

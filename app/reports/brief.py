@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from app.evaluation.checks import compared_groups
 from app.evaluation.drift import after_recalibration, is_recalibrated, say_drift
-from app.evaluation.groups import groups_of
 from app.measures import CHECKS, positives_over_time, rows_used, time_effect
+from app.models import threshold_groups
 from app.models.imported import dataset_of, imported_from
 from app.platform.documents import ProxyAuc, StoredMemo
 from app.platform.tables import Evaluation, Model
@@ -44,7 +45,7 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
     ]
     if facts.curve_part is not None:
         sections.append(Section("Cutoff", list(_cutoffs(facts))))
-    if (evaluated := _evaluation(facts, "stable")) is not None and evaluated.drift is not None:
+    if (evaluated := _evaluation(facts, "ranking_kept")) and evaluated.drift is not None:
         drift: Json = evaluated.drift
         if (served := facts.calibration) and is_recalibrated(
             evaluated.metrics, served.version, facts.calibration_fits
@@ -52,7 +53,7 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
             drift = after_recalibration(evaluated.drift)
         sections.append(Section("Changes since validation", list(_drift(evaluated, drift))))
     if (evaluated := _evaluation(facts, "groups")) is not None:
-        sections.append(Section("Groups", list(_groups(evaluated))))
+        sections.append(Section("Groups", list(_groups(facts, evaluated))))
     if facts.model.protected:
         sections.append(Section("Protected columns", list(_protected(facts.model))))
     said: list[Block] = [Paragraph("No warnings.")]
@@ -235,9 +236,17 @@ def _importance(share: float | None) -> str:
     return "—" if share is None else f"{share:.1%}"
 
 
-def _groups(evaluated: Evaluation) -> Iterator[Block]:
-    for found in groups_of(evaluated)[:MAX_GROUPINGS]:
-        yield Paragraph(f"By {found['column']}, on {evaluated.dataset_name}")
+def _groups(facts: Facts, evaluated: Evaluation) -> Iterator[Block]:
+    """Show the groups at the threshold that the check of the groups uses."""
+    compared = compared_groups(evaluated, facts.threshold_in_use)
+    shown, said = compared.columns, ""
+    if (at := compared.at_threshold()) is not None and compared.threshold is not None:
+        shown = threshold_groups.members_of(at.compute(threshold_groups.NOT_FLAGGED))["columns"]
+        said = (
+            f", at the threshold {document.score(compared.threshold[0])} ({compared.threshold[1]})"
+        )
+    for found in shown[:MAX_GROUPINGS]:
+        yield Paragraph(f"By {found['column']}, on {evaluated.dataset_name}{said}")
         yield from _by_column(found)
 
 

@@ -722,8 +722,8 @@ def _groups(facts: Facts, found: GroupsAtThreshold) -> list[Block]:
     used = (
         "No alias has a cutoff and the objective has none, so no decision uses this threshold: at it, TPR and FPR "
         "differ most."
-        if facts.threshold_of is None
-        else f"This is the threshold of the {facts.threshold_of}."
+        if facts.threshold_in_use is None
+        else f"This is the threshold of the {facts.threshold_in_use[1]}."
     )
     return [Paragraph(used), *group_tables(members_of(found))]
 

@@ -99,8 +99,8 @@ class Facts:
     """All versions, the latest first."""
     groups: GroupsAtThreshold | None
     """The groups of protected columns on the validation rows, at the threshold in use, else at the default one."""
-    threshold_of: str | None
-    """Whose threshold that is, such as `alias live`; None if it is only the default one."""
+    threshold_in_use: tuple[float, str] | None
+    """The threshold of an alias, or of the objective, and whose it is, such as `alias live`; None without one."""
     written_at: float
 
     def checked(self, name: CheckName) -> ModelCheck:
@@ -191,13 +191,12 @@ def gather(
         calibration_fits=model_rows.calibration_fits(session, [model.id]).get(model.id, {}),
         written_at=time.time(),
     )
-    groups = used = None
+    groups, used = None, threshold_groups.threshold_in_use(session, model, proposed)
     if model_rows.find_groups(session, model.id) is not None:
-        used = threshold_groups.threshold_in_use(session, model, proposed)
         _, groups = threshold_groups.read(session, owner, model.id, used and used[0])
     return lambda: known(
         groups=None if groups is None else groups.compute(threshold_groups.NOT_FLAGGED),
-        threshold_of=used and used[1],
+        threshold_in_use=used,
         metrics={part: model_metrics.compute(found) for part, found in measured.items()},
         cutoffs=() if curve_part is None else tuple(_cutoffs(curve_part, decisions)),
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
+from app.findings.shift import VERDICTS
 from app.http.schemas import (
     Body,
     CreatedAt,
@@ -32,7 +33,6 @@ from app.platform.sql import Json
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import table_rows
-from app.scoring.batch_drift import VERDICTS
 from app.scoring.dependence import Dependence
 from app.scoring.probabilities import ProbabilityFields, ProbabilityOptions
 from app.scoring.reasons import (
@@ -673,7 +673,7 @@ class BatchDrift(Resource):
     """Id of the batch score."""
     verdict: Annotated[str, one_of(VERDICTS)] | None
     """`shifted`: the scores, or a column with at least 1 % of the importance, have changed. `stable`: they have not,
-    and a PSI of 0.25 or more can be excluded for the scores and for columns with at least half of the importance.
+    and a PSI of 0.25 or more can be excluded for the scores and for columns with at least 90 % of the importance.
     `insufficient`: neither. Null if nothing could be compared."""
     summary: str
     """The result in words."""
@@ -684,7 +684,8 @@ class BatchDrift(Resource):
     rows: int
     """Number of rows that were scored."""
     sampled_rows: int
-    """Number of rows that were compared: all rows of a table of up to 8,192, and a random sample of a longer one."""
+    """Number of rows that were compared: all rows of a table of up to 16,384 (fewer with more than 64
+    columns), and a random sample of a longer one."""
     scores: ScoreDrift | None
     """Change of the scores since validation. Null if the model has no validation scores; `no_scores` says why."""
     no_scores: str | None

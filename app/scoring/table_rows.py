@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from app.ingest.csv import UnnamedColumns
     from app.ingest.stream import Look
     from app.ingest.value_columns import MissingTokens
+    from app.scoring.reader import FeatureReader
     from core.base.ranker import Floats
 
 ID, IGNORE, KEEP, MISSING = "id", "ignore", "keep", "missing"
@@ -292,12 +293,15 @@ class FileBounds(Bounds):
 
 @dataclass(frozen=True)
 class Batch:
-    """Parsed rows: features by position in the model, and columns to copy. texts: categorical features, as read."""
+    """Parsed rows: features by position in the model, and columns to copy. `texts` are categorical features, as read,
+    and `times` when each row was, NaN where it is unknown; None without a column of times.
+    """
 
     size: int
     features: Mapping[int, Floats]
     kept: Sequence[pa.Array]
     texts: Mapping[int, pa.DictionaryArray]
+    times: Floats | None = None
 
     def blocks(self, n_features: int) -> Iterator[Floats]:
         """Yield blocks of shape (rows, n_features) that fit the CPU's cache, in one buffer; absent features are NaN."""
@@ -329,7 +333,10 @@ def ids_of(column: pa.Array) -> pa.Array:
 
 
 class RowReader:
-    """Reads the features of one model from any source. Columns in `unread` are allowed but not read."""
+    """Reads the features of one model from any source. Columns in `unread` are allowed but not read.
+
+    `time` reads the column of times of the training table, if the source has it.
+    """
 
     def __init__(
         self,
@@ -338,8 +345,10 @@ class RowReader:
         missing: MissingTokens,
         max_rows: int,
         unread: Collection[str] = (),
+        time: FeatureReader | None = None,
     ) -> None:
         self._features = features
+        self._time = time
         self._unread = frozenset(unread)
         self._options = options
         self._missing = missing
@@ -367,7 +376,9 @@ class RowReader:
             self._check_types(source.names, source.schema)
         index = {name: i for i, name in enumerate(self._features.names)}
         present = [name for name in source.names if name in index]
-        wanted = list(dict.fromkeys([*present, *self._options.keep])) or source.names[:1]
+        time = self._time if self._time is not None and self._time.name in source.names else None
+        named = [*present, *self._options.keep, *([] if time is None else [time.name])]
+        wanted = list(dict.fromkeys(named)) or source.names[:1]
         from app.ingest.value_columns import blank_to_null
 
         errors = Errors()
@@ -386,9 +397,22 @@ class RowReader:
                 kept = [rows.batch.column(name) for name in self._options.keep]
                 if source.schema is None:  # all readers of a format must return the same text
                     kept = [blank_to_null(column) for column in kept]
-                yield Batch(rows.batch.num_rows, values, kept, texts)
+                times = None
+                if time is not None:
+                    times = self._times(time, rows.batch.column(time.name), source)
+                yield Batch(rows.batch.num_rows, values, kept, texts, times)
         if errors.total:
             raise errors.summarise()
+
+    def _times(self, time: FeatureReader, column: pa.Array, source: Source) -> Floats:
+        """Return NaN for what is no time: the column orders rows, and is no reason to refuse them."""
+        import pyarrow as pa
+
+        if pa.types.is_floating(column.type):  # seconds, in the table of a dataset
+            seconds: Floats = column.to_numpy(zero_copy_only=False).astype(np.float64)
+            return seconds
+        values, bad, _ = time.read_column(column, self._missing, source.notation)
+        return values if bad is None else np.where(bad, np.nan, values)
 
     def _check_columns(self, names: Sequence[str], unnamed: Collection[str]) -> None:
         """Raise Invalid for unused columns, absent required features, and unknown names."""

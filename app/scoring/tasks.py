@@ -60,6 +60,7 @@ from app.scoring.decisions import (
 from app.scoring.decisions import KIND as DECISIONS
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import ProbabilityOptions
+from app.scoring.reader import FeatureReader
 from app.scoring.reasons import (
     ReasonOptions,
     Reasons,
@@ -298,7 +299,8 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     with ExitStack() as stack:
         recording = _begin_recording(payload, served, stack)
         columns = served.features if recording is None else recording.columns.noting()
-        reader = RowReader(columns, options, missing, max_rows, unread)
+        time = _reader_of_times(payload["reference"], served)
+        reader = RowReader(columns, options, missing, max_rows, unread, time)
         source = open_source(payload, stack, missing)
         fields = kept_fields(source, payload["keep"])
         if options.id is not None:
@@ -395,6 +397,14 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "drift": monitor.describe(),
         "decisions": None if recording is None else recording.describe(),
     }
+
+
+def _reader_of_times(reference: DriftReference, served: Served) -> FeatureReader | None:
+    """Return how the training table's column of times is read; None without one."""
+    name, kind = reference["profile"]["time"], reference["profile"]["time_type"]
+    if name is None or kind is None:
+        return None
+    return FeatureReader(name, kind, None, served.features.codes, served.features.notation)
 
 
 def _sha256_of(path: Path) -> str:

@@ -2047,9 +2047,10 @@ class ReadChecks(TypedDict, total=False):
 def read_checks(ref: str, /, **fields: Unpack[ReadChecks]) -> ApiRequest[types.ModelChecks]:
     """Check whether a model is ready for use.
 
-    Return five checks of the stored results: the model ranks better than chance; it is better than its baselines;
-    its probabilities match the outcomes; nothing has changed on newer rows; groups have equal metrics, and pass the
-    four-fifths rule at the threshold in use. No rows are read: for the last three, evaluate the model on newer rows.
+    Return six checks of the stored results: the model ranks better than chance; it is better than its baselines;
+    its probabilities match the outcomes; it ranks as well on newer rows; their scores and columns have not shifted;
+    groups have equal metrics, and pass the four-fifths rule at the threshold in use. No rows are read: for the last
+    three, evaluate the model on newer rows.
 
     Scope: `read`.
 

@@ -563,8 +563,8 @@ class BatchDrift(Record):
     """Id of the batch score."""
     verdict: Literal['stable', 'shifted', 'insufficient'] | None
     """`shifted`: the scores, or a column with at least 1 % of the importance, have changed. `stable`: they
-    have not, and a PSI of 0.25 or more can be excluded for the scores and for columns with at least
-    half of the importance. `insufficient`: neither. Null if nothing could be compared.
+    have not, and a PSI of 0.25 or more can be excluded for the scores and for columns with at least 90
+    % of the importance. `insufficient`: neither. Null if nothing could be compared.
     """
     summary: str
     """The result in words."""
@@ -575,8 +575,8 @@ class BatchDrift(Record):
     rows: int
     """Number of rows that were scored."""
     sampled_rows: int
-    """Number of rows that were compared: all rows of a table of up to 8,192, and a random sample of a
-    longer one.
+    """Number of rows that were compared: all rows of a table of up to 16,384 (fewer with more than 64
+    columns), and a random sample of a longer one.
     """
     scores: ScoreDrift | None
     """Change of the scores since validation. Null if the model has no validation scores; `no_scores` says
@@ -1885,17 +1885,24 @@ class Difference(Interval):
 class Drift(Record):
     """Changes since the model's validation. A test reports `changed` if its adjusted p-value is
     significant and the effect is large enough: a PSI of at least 0.1, or a difference of at least 0.1
-    in log odds or slope. Areas have no minimum effect.
+    in log odds or slope. Areas have no minimum effect. The tests that use outcomes have a significance
+    level of 1 − `level` together, those of the scores of all rows and of the features `alpha`.
     """
 
     level: float
-    """Confidence level of the model's intervals. The tests use 1 − `level`."""
+    """Confidence level of the model's intervals."""
+    alpha: float
+    """Significance level of the tests of all scores and of the features together."""
     changed: bool
     """True if any test reports a change. A feature counts only if it has at least 1 % of the importance."""
     summary: str
     """The result in one sentence."""
-    findings: list[str] | None = None
-    """What else has changed or was not tested, the most important first. Default: `[]`."""
+    findings: list[str]
+    """The other answers, a sentence each: first what has changed."""
+    verdict: Literal['stable', 'shifted', 'insufficient'] | None
+    """Whether the scores of all rows and the features have shifted: what a batch score of the same rows
+    reports, whose description has the rule. Null if nothing could be compared.
+    """
     areas: list[AreaDrift]
     """Change of the AUC and the other ranking metrics."""
     prevalence: AreaDrift | None = None
@@ -2682,8 +2689,8 @@ class FeatureDrift(Record):
     `reason` says why.
     """
     reason: str | None = None
-    """Why there is no test: neighbouring rows are similar and no time column orders them, or there are too
-    few rows for their serial dependence in time. Null with a test.
+    """Why there is no test: neighbouring rows, in time or in the table, are too similar, or there are too
+    few. Null with a test.
     """
     words: str
     """The result in one sentence."""
@@ -3998,15 +4005,16 @@ class ModelBins(Record):
 class ModelCheck(Record):
     """One check of a model, based on stored results."""
 
-    name: Literal['ranks', 'beats_baselines', 'probabilities', 'stable', 'groups']
+    name: Literal['ranks', 'beats_baselines', 'probabilities', 'ranking_kept', 'stable', 'groups']
     """`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks
     significantly better than each baseline. `probabilities`: its probabilities match the outcomes on
     the newest rows evaluated with this calibration, or on held-out rows of the calibration if there are
-    none. `stable`: its newest evaluation on new rows found no change of the ranking, of the scores or
-    of features that matter, and excludes a drop of the ranking larger than `margin`. `groups`: its
-    newest evaluation by groups, or its validation, found no difference and excludes differences larger
-    than `margin`, and each group passes the four-fifths rule at the threshold of the alias moved last,
-    or of the objective.
+    none. `ranking_kept`: on the newest rows, it ranks as well as at its validation; a drop larger than
+    `margin` is excluded. `stable`: on the newest rows, the scores and the features that matter are as
+    at validation and training; a PSI of `margin` is excluded for the scores and for features with at
+    least 90% of the importance. `groups`: its newest evaluation by groups, or its validation, found no
+    difference and excludes differences larger than `margin`, and each group passes the four-fifths rule
+    at the threshold of the alias moved last, or of the objective.
     """
     passed: bool | None
     """True or false. Null if no stored result answers the question, or if there are too few rows to
@@ -4024,15 +4032,15 @@ class ModelCheck(Record):
     alarm that nobody has acknowledged. Null without evidence.
     """
     margin: float | None
-    """Largest difference that is considered negligible. `stable`: drop of the AUC, the C-index or the
-    fraction of ordered pairs: 0.05, or less for weak models. `probabilities`: 0.25 in level, slope and
-    shape. `groups`: 0.1 between the AUC, TPR or FPR of two groups, and 0.25 for the log odds of their
-    calibration in the large. Null for other checks.
+    """Largest difference that is considered negligible. `ranking_kept`: drop of the AUC, the C-index or
+    the fraction of ordered pairs: 0.05, or less for weak models. `stable`: the PSI of a large shift.
+    `probabilities`: 0.25 in level, slope and shape. `groups`: 0.1 between the AUC, TPR or FPR of two
+    groups, and 0.25 for the log odds of their calibration in the large. Null for other checks.
     """
     more_rows: int | None
     """If there are too few rows: the number of additional rows that would decide with probability 0.8, if
-    nothing changes and their variance stays the same (pairs, for a model of pairs). Null if not even a
-    thousand times the rows would decide, or if it is unknown.
+    nothing changes and their variance stays the same (pairs, for a model of pairs). Null if not even
+    ten times the rows would decide, or if it is unknown.
     """
     acknowledgement: Acknowledgement | None
     """The acknowledgement of `evaluation_id`, if the check has failed by it. Null if there is none."""
@@ -4043,8 +4051,8 @@ class ModelCheck(Record):
     used: list[str]
     """The measurements that the answer is based on. `ranks`: metrics of the validation, and
     `random_splits` if they show a significant effect of time. `beats_baselines`: the baselines.
-    `probabilities`: `in_the_large`, `slope`, `shape`. `stable`: metrics of the ranking, `scores`,
-    `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`. With the evidence
+    `probabilities`: `in_the_large`, `slope`, `shape`. `ranking_kept`: metrics of the ranking. `stable`:
+    `scores`, `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`. With the evidence
     `monitor`: the families of the alarms.
     """
     missing: list[str]
@@ -4057,14 +4065,14 @@ class ModelCheck(Record):
     """
 
 class ModelChecks(Record):
-    """Whether the model is ready for use, in five checks of its stored results."""
+    """Whether the model is ready for use, in six checks of its stored results."""
 
     model_id: str
     """Id of the model."""
     passed: bool | None
     """True if all checks that apply passed, false if at least one failed, otherwise null."""
     checks: list[ModelCheck]
-    """The five checks."""
+    """The six checks."""
 
 class ModelCurve(Record):
     """A curve of a model on one part of its data."""
@@ -4776,8 +4784,6 @@ class ProbabilityDrift(Record):
     """Mean predicted probability."""
     observed: float
     """Observed fraction of positives."""
-    ranges: list[ProbabilityRange] | None = None
-    """For `shape`: where the observed fraction is outside its consistency band. Null for the others."""
     p_value: float
     """p-value of the test. It allows for the error of the calibration, which was fitted on the validation
     rows; the interval covers only these rows.
@@ -4788,16 +4794,6 @@ class ProbabilityDrift(Record):
     """True if the change is statistically significant and large enough to matter."""
     words: str
     """The result in one sentence."""
-
-class ProbabilityRange(Record):
-    """A range of probabilities in which the observed fraction of positives differs from the predicted one."""
-
-    low: float
-    """Lower end of the range."""
-    high: float
-    """Upper end of the range."""
-    observed: Literal['more', 'fewer']
-    """`more` or `fewer` positives than predicted."""
 
 class ProbabilitySaving(Interval):
     """Held-out cost per row of the cutoff, minus that of deciding by probability. Above 0: deciding by
@@ -5670,8 +5666,8 @@ class ScoreDrift(Record):
     `reason` says why.
     """
     reason: str | None = None
-    """Why there is no test: neighbouring rows are similar and no time column orders them, or there are too
-    few rows for their serial dependence in time. Null with a test.
+    """Why there is no test: neighbouring rows, in time or in the table, are too similar, or there are too
+    few. Null with a test.
     """
     words: str
     """The result in one sentence."""

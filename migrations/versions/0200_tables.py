@@ -324,6 +324,7 @@ def upgrade() -> None:
         sa.Column("level", DOUBLE, nullable=False),
         sa.Column("warnings", JSON, nullable=False),
         sa.Column("drift", JSON),
+        sa.Column("rows_until", DOUBLE),
         sa.Column("deleted_at", DOUBLE),
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("job_id", sa.Text, nullable=False, index=True),

@@ -67,7 +67,7 @@ def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> TrainPayload:
     job = {
         "spec": asked | spec,
         "table": described | {"features": [{"name": n, "type": "numeric"} for n in names]},
-        "order": {"time": None, "label": "y", "grouped": False},
+        "order": {"time": None, "time_type": None, "label": "y", "grouped": False},
         "dataset_kind": "bipartite",
         "pair": ["0", "1"],
         "labels": None,

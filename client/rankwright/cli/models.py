@@ -345,7 +345,7 @@ _ANSWERS = {True: "yes", False: "no", None: "not known"}
 
 @asks()
 def checks(client: Service, model: Model) -> None:
-    """Show whether a model is ready for use, with five checks of its stored results."""
+    """Show whether a model is ready for use, with six checks of its stored results."""
     found = client.models[model].checks()
     if client.prints_json(found.to_json()):
         return

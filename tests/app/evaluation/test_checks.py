@@ -11,7 +11,7 @@ from tests.app.live_service import NAMES, Service, table
 from tests.long_form import long_form
 from tests.sentences import Sentences
 
-CHECKS = ("ranks", "beats_baselines", "probabilities", "stable", "groups")
+CHECKS = ("ranks", "beats_baselines", "probabilities", "ranking_kept", "stable", "groups")
 
 
 def checks(client: httpx.Client, model: str) -> dict[str, dict[str, Any]]:
@@ -60,7 +60,7 @@ def test_what_each_check_tells(service: Service, client: httpx.Client) -> None:
     model = job["output"]["id"]
     told = checks(client, model)
     # Whether it is better than logistic regression does not apply to it; nothing newer is known.
-    assert [each["passed"] for each in told.values()] == [True, None, None, None, None]
+    assert [each["passed"] for each in told.values()] == [True, None, None, None, None, None]
     assert [name for name, each in told.items() if not each["applies"]] == ["beats_baselines"]
     assert client.get(f"/v1/models/{model}").json()["beats_baselines"] is None
     compared = client.get(f"/v1/models/{model}/baselines").json()
@@ -77,31 +77,30 @@ def test_what_each_check_tells(service: Service, client: httpx.Client) -> None:
     answer = client.post("/v1/evaluations", json={"model": model, "dataset_id": old})
     assert answer.status_code == 202, answer.text
     service.work()
-    assert results(client, model) == [True, None, None, None, None]
+    assert results(client, model) == [True, None, None, None, None, None]
 
     same = evaluated(service, client, model, of_regions(2_000, 1, differ=False), group_by="region")
     told = checks(client, model)
     # Not tested finds a difference between groups, but they are too small to exclude one.
-    assert [each["passed"] for each in told.values()] == [True, None, True, True, None]
-    for name in ("probabilities", "stable", "groups"):
+    assert [each["passed"] for each in told.values()] == [True, None, True, True, True, None]
+    for name in ("probabilities", "ranking_kept", "stable", "groups"):
         assert told[name]["evaluation_id"] == same
         assert told[name]["evidence"] == "evaluation"
         assert told[name]["margin"] > 0.0
-    assert told["groups"]["more_rows"] > 2_000
-    assert told["stable"]["more_rows"] is None
+    assert told["ranking_kept"]["more_rows"] is None
 
     # Half of the rows have labels that the features do not tell.
     other = evaluated(service, client, model, of_regions(600, 2, differ=True), group_by="region")
     told = checks(client, model)
-    assert [each["passed"] for each in told.values()] == [True, None, False, False, False]
-    for name in ("probabilities", "stable", "groups"):
+    assert [each["passed"] for each in told.values()] == [True, None, False, False, True, False]
+    for name in ("probabilities", "ranking_kept", "stable", "groups"):
         assert told[name]["evaluation_id"] == other
     assert "north" not in told["stable"]["words"]
     assert "region" in told["groups"]["words"]
 
     # What is in the trash tells nothing.
     assert client.delete(f"/v1/evaluations/{other}").status_code == 204
-    assert results(client, model) == [True, None, True, True, None]
+    assert results(client, model) == [True, None, True, True, True, None]
 
 
 def by_time(rows: int, seed: int, *, drift: float) -> str:
@@ -177,9 +176,15 @@ def test_older_rows_do_not_show_that_a_model_is_stable(
     worse = evaluated(service, client, model, "\n".join([rows[0], *later, ""]))
     assert client.get(f"/v1/evaluations/{worse}").json()["warnings"] == []
     evaluated(service, client, model, by_time(2_000, 3, drift=0.0))
-    told = checks(client, model)["stable"]
+    told = checks(client, model)["ranking_kept"]
     assert (told["passed"], told["evaluation_id"]) == (False, worse)
     assert last_checked() == worse
+    # Rows between those of the training and these do not replace the result, although they were evaluated later.
+    between = [row.replace("2026-01", "2026-07") for row in older.splitlines()]
+    fine = evaluated(service, client, model, "\n".join([*between, ""]))
+    told = checks(client, model)["ranking_kept"]
+    assert (told["passed"], told["evaluation_id"]) == (False, worse)
+    assert last_checked() == worse != fine
     # Nor do the training rows.
     evaluated(service, client, model, by_time(2_000, 1, drift=0.0))
     assert last_checked() == worse
@@ -239,8 +244,9 @@ def test_a_recalibration_handles_the_findings_on_probabilities(
     service.work()
     told = checks(client, model)
     assert told["probabilities"]["passed"] is not False
-    assert told["stable"]["passed"] is not False
-    assert told["stable"]["evaluation_id"] == tested
+    for name in ("ranking_kept", "stable"):
+        assert told[name]["passed"] is not False
+        assert told[name]["evaluation_id"] == tested
     drifted, live = overview()
     assert drifted == []
     assert (live["changed"], live["next_step"]) == (False, "evaluate")
@@ -281,10 +287,11 @@ def test_few_new_rows_do_not_show_that_a_model_is_stable(
     for differ in (True, False):
         evaluated(service, client, model, of_regions(24, 7, differ=differ))
         told = checks(client, model)
-        for name in ("stable", "probabilities"):
+        for name in ("ranking_kept", "stable", "probabilities"):
             assert told[name]["passed"] is not True
-        if told["stable"]["passed"] is None:
-            assert told["stable"]["more_rows"] is None or told["stable"]["more_rows"] > 24
+        if told["ranking_kept"]["passed"] is None:
+            more = told["ranking_kept"]["more_rows"]
+            assert more is None or more > 24
 
 
 def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(

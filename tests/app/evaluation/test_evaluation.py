@@ -118,13 +118,14 @@ def test_drift_where_nothing_and_where_much_has_changed(
     assert interval(area["before"]) == before
     assert interval(area["after"]) == pytest.approx(after)
     assert area["p_value"] == pytest.approx(change(before, after).p_value)
-    tests = [*drift["areas"], drift["prevalence"], *drift["probabilities"], *drift["features"]]
-    tests += drift["scores"]
-    # AUC, two windows, the prevalence, three metrics of calibration, three features, three of the scores
-    assert len(tests) == 13
-    assert min(test["adjusted_p_value"] for test in tests) == pytest.approx(
-        13 * min(test["p_value"] for test in tests)
-    )
+    *by_class, of_all = drift["scores"]
+    with_outcomes = [*drift["areas"], drift["prevalence"], *drift["probabilities"], *by_class]
+    # AUC, two windows, the prevalence, three metrics of calibration, the scores of two classes
+    for tests, n_tests in ((with_outcomes, 9), ([*drift["features"], of_all], 4)):
+        assert len(tests) == n_tests
+        assert min(test["adjusted_p_value"] for test in tests) == pytest.approx(
+            min(1.0, n_tests * min(test["p_value"] for test in tests))
+        )
 
     moved = evaluate(bench, model.id, People(500, 3, shift=1.0).upload(bench))
     assert moved.drift is not None
@@ -150,8 +151,6 @@ def test_drift_where_nothing_and_where_much_has_changed(
     (large, _, _) = moved.drift["probabilities"]
     assert large["high"] < 0
     assert "Probabilities are too high" in say_drift(moved.drift)
-    # The ranking is the conclusion, and what was not tested comes last.
-    assert "ranks" in moved.drift["summary"] or "ranking" in moved.drift["summary"]
     assert moved.drift["summary"] not in moved.drift["findings"]
     assert moved.metrics is not None
     cutoff = moved.metrics["operating_point"]  # the threshold that flagged a tenth of the negatives
@@ -184,7 +183,8 @@ def test_another_share_of_positives_is_told_where_the_order_holds(bench: Workben
     assert drift["prevalence"]["change"]["low"] > 0.1
     for said in ("Probabilities are too low", "More rows are positive", "has not changed signif"):
         assert said in say_drift(drift)
-    assert "has not changed signif" in drift["summary"]
+    # What has changed comes first.
+    assert "Probabilities are too low" in drift["summary"]
     assert len(drift["findings"]) >= 2
 
 
@@ -351,9 +351,7 @@ def monthly(n: int, seed: int, first: int = 0, start: float = 0.0) -> str:
     return "\n".join(["seen_at,a,b,y", *lines, ""])
 
 
-def test_rows_in_time_are_tested_as_series_and_without_times_not_at_all(
-    bench: Workbench, sentences: Sentences
-) -> None:
+def test_rows_in_time_are_tested_as_series(bench: Workbench) -> None:
     old, new = monthly(4_000, 0), monthly(1_500, 1, first=4_000, start=1.5)
     train(bench, bench.ready(old, label="y").id, "timed", baselines=False)
     train(bench, bench.ready(old, label="y", drop="seen_at").id, "untimed", baselines=False)
@@ -367,16 +365,12 @@ def test_rows_in_time_are_tested_as_series_and_without_times_not_at_all(
     untimed = evaluate(bench, "untimed", bench.ready(new, label="y", drop="seen_at").id).drift
     assert untimed is not None
     features = {each["name"]: each for each in untimed["features"]}
-    for key in ("psi", "p_value", "adjusted_p_value", "changed"):
-        assert features["a"][key] is None
-        assert features["b"][key] is not None
-        assert all(shift[key] is None for shift in untimed["scores"])
-    assert features["a"]["distance"] > 0.0
-    assert features["a"]["bins"]
-    sentences(features["a"]["reason"])
-    sentences(features["a"]["words"])
-    sentences(untimed["scores"][0]["words"])
-    sentences(untimed["findings"][-1])
+    # The order of the table is that of time here, and counts as such where neighbours are similar.
+    for name in ("a", "b"):
+        assert not features[name]["changed"]
+    assert features["a"]["psi"]["high"] > 0.2
+    assert features["b"]["psi"]["high"] < 0.1
+    assert not any(shift["changed"] for shift in untimed["scores"])
 
 
 def test_a_time_that_is_missing_in_some_rows_orders_nothing(bench: Workbench) -> None:

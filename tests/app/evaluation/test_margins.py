@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,10 +15,10 @@ from app.evaluation.checks import (
     ModelCheck,
     area_margin,
     check_groups,
+    check_ranking_kept,
     check_reliability,
-    check_stable,
 )
-from app.evaluation.drift import after_recalibration, find_errors
+from app.evaluation.drift import find_errors
 from app.models.calibrations import reliability_record
 from app.models.groups import pack_steps
 from core.metrics import Interval, auc_interval, compare_groups, group_steps
@@ -34,48 +33,17 @@ def evaluation(**columns: Any) -> Any:
     return SimpleNamespace(id="e", dataset_name="new", dataset_version=1, level=0.95, **columns)
 
 
-def stable(
-    before: Interval, after: Interval, rows: int, features: Sequence[dict[str, Any]] = ()
-) -> ModelCheck:
+def kept(before: Interval, after: Interval, rows: int) -> ModelCheck:
     found = change(before, after)
     area = {
         "of": "auc",
         "before": before._asdict(),
         "after": after._asdict(),
         "change": {"value": found.value, "low": found.low, "high": found.high},
-    }
-    drift = {
-        "level": 0.95,
         "changed": found.p_value < 0.05,
-        "summary": "S.",
-        "areas": [area],
-        "features": features,
-        "scores": [],
     }
-    return check_stable(evaluation(drift=drift, metrics={"positives": rows, "negatives": 0}))
-
-
-def test_each_reason_is_given_for_what_it_prevented() -> None:
-    def untested(reason: str | None, **more: Any) -> dict[str, Any]:
-        return {"changed": None if reason else False, "reason": reason, "importance": 0.5, **more}
-
-    drift = {
-        "level": 0.95,
-        "areas": [],
-        "probabilities": [],
-        "prevalence": {"of": "prevalence", "changed": True},
-        "features": [
-            untested("few rows", name="a"),
-            untested("tied", name="b"),
-            untested(None, name="c"),
-        ],
-        "scores": [untested("tied", of="all")],
-    }
-    said = after_recalibration(drift)["findings"]
-    assert [(mentions(each, "a"), mentions(each, "b")) for each in said] == [
-        (True, False),
-        (False, True),
-    ]
+    drift = {"level": 0.95, "areas": [area]}
+    return check_ranking_kept(evaluation(drift=drift, metrics={"positives": rows, "negatives": 0}))
 
 
 def area(auc: float, rows: int, rng: np.random.Generator) -> Interval:
@@ -91,12 +59,12 @@ def area(auc: float, rows: int, rng: np.random.Generator) -> Interval:
         *rest((0.738, 30, 0, 0), (0.848, 1_000, 8, 0)),
     ],
 )
-def test_how_often_a_model_is_called_stable(
+def test_how_often_a_ranking_is_called_kept(
     after: float, rows: int, most_yes: int, least_yes: int
 ) -> None:
     """Of 100 samples; before there were 61 with 30 rows, and 47 with 100."""
     rng = np.random.default_rng(rows)
-    found = [stable(area(0.898, 1_500, rng), area(after, rows, rng), rows) for _ in range(100)]
+    found = [kept(area(0.898, 1_500, rng), area(after, rows, rng), rows) for _ in range(100)]
     assert least_yes <= sum(each.passed is True for each in found) <= most_yes
     for each in found:
         assert each.margin == pytest.approx(0.05)
@@ -106,17 +74,17 @@ def test_how_often_a_model_is_called_stable(
 
 def test_the_rows_that_are_needed() -> None:
     before = Interval(0.9, 0.899, 0.901)
-    found = stable(before, Interval(0.9, 0.8, 1.0), 100)
+    found = kept(before, Interval(0.9, 0.8, 1.0), 100)
     assert found.passed is None
     # Its half-width is to fall to .035, which takes 8.2 times as many rows.
     assert found.more_rows is not None
     assert 700 < found.more_rows < 740
-    assert stable(before, Interval(0.9, 0.87, 0.93), 100).passed is True
-    wide = stable(Interval(0.9, 0.8, 0.95), Interval(0.9, 0.8, 1.0), 100)
+    assert kept(before, Interval(0.9, 0.87, 0.93), 100).passed is True
+    wide = kept(Interval(0.9, 0.8, 0.95), Interval(0.9, 0.8, 1.0), 100)
     assert (wide.passed, wide.more_rows) == (None, None)
 
 
-@pytest.mark.parametrize(("half", "is_known"), [(2.0, True), (20.0, False)])
+@pytest.mark.parametrize(("half", "is_known"), [(0.35, True), (2.0, False)])
 def test_a_number_of_rows_that_nobody_will_have_is_not_stated(half: float, is_known: bool) -> None:
     level = {"value": 0.0, "low": -half, "high": half}
     found = {"n": 100, "level": 0.95, "in_the_large": level, "slope": None, "shape": None}
@@ -125,19 +93,11 @@ def test_a_number_of_rows_that_nobody_will_have_is_not_stated(half: float, is_kn
     assert (told.more_rows is not None) is is_known
 
 
-def test_a_feature_that_matters_and_has_no_test_is_not_known_to_be_stable() -> None:
-    before, after = Interval(0.9, 0.899, 0.901), Interval(0.9, 0.87, 0.93)
-    tested = {"changed": False, "importance": 0.5}
-    for importance, passed in ((0.2, None), (None, None), (0.001, True)):
-        untested = {"changed": None, "importance": importance}
-        assert stable(before, after, 100, [tested, untested]).passed is passed
-
-
 def test_a_weak_model_has_a_smaller_margin() -> None:
     assert area_margin(0.9) == 0.05
     assert area_margin(0.6) == pytest.approx(0.025)
     assert area_margin(0.4) == 0.0
-    found = stable(Interval(0.45, 0.40, 0.5), Interval(0.45, 0.40, 0.5), 1_000)
+    found = kept(Interval(0.45, 0.40, 0.5), Interval(0.45, 0.40, 0.5), 1_000)
     assert found.passed is None
 
 
@@ -146,23 +106,22 @@ AREA = {
     "before": {"value": 0.8, "low": 0.79, "high": 0.81},
     "after": {"value": 0.8, "low": 0.79, "high": 0.81},
     "change": {"value": 0.0, "low": -0.01, "high": 0.01},
+    "changed": False,
 }
 NO_CHANGE = AREA | {"change": {"value": None, "low": None, "high": None}}
 HALF_CHANGE = AREA | {"change": {"value": 0.0, "low": None, "high": 0.01}}
 NO_BEFORE = AREA | {"before": {"value": None, "low": None, "high": None}}
+FALLEN = AREA | {"change": {"value": -0.1, "low": -0.12, "high": -0.08}, "changed": True}
 
 
-def test_a_metric_without_an_interval_is_not_known_to_be_stable() -> None:
+def test_a_metric_without_an_interval_is_not_known_to_be_kept() -> None:
     for areas in ([], [NO_CHANGE], [HALF_CHANGE], [NO_BEFORE], [AREA, HALF_CHANGE]):
-        drift = {"level": 0.95, "changed": False, "summary": "S.", "features": [], "scores": []}
-        evaluated = evaluation(
-            drift=drift | {"areas": areas}, metrics={"positives": 9, "negatives": 9}
-        )
-        found = check_stable(evaluated)
+        drift = {"level": 0.95, "areas": areas}
+        evaluated = evaluation(drift=drift, metrics={"positives": 9, "negatives": 9})
+        found = check_ranking_kept(evaluated)
         assert (found.passed, found.more_rows) == (None, None)
-        assert found.words.startswith("On new:1: S. ")
-        evaluated.drift["changed"] = True
-        assert check_stable(evaluated).passed is False
+        evaluated.drift["areas"] = [*areas, FALLEN]
+        assert check_ranking_kept(evaluated).passed is False
 
 
 def test_probabilities_with_a_degenerate_interval_are_not_known_to_be_right() -> None:
@@ -190,22 +149,12 @@ def test_probabilities() -> None:
     few = [probabilities(100, seed) for seed in range(8)]
     assert True not in [each.passed for each in few]
     needed = [each.more_rows for each in few if each.passed is None]
-    assert all(each is not None and each > 500 for each in needed)
+    assert all(each is None or 500 < each <= 900 for each in needed)  # ten times at most
     for seed in range(2):
         assert probabilities(20_000, seed, off=0.5).passed is False
         assert probabilities(100, seed, off=0.5).passed is not True
         waved = probabilities(20_000, seed, wave=0.8)
         assert waved.passed is False
-        assert "probabilities of" in waved.words
-
-
-def test_what_an_earlier_version_measured_is_not_known() -> None:
-    rng = np.random.default_rng(0)
-    p = rng.random(5_000)
-    found = reliability_record(reliability(rng.random(5_000) < p, p, n_bootstrap=20))
-    assert check_reliability(found, [], "Here", "evaluation").passed is True
-    del found["shape"]
-    assert check_reliability(found, [], "Here", "evaluation").passed is None
 
 
 REGIONS = np.array(["north", "south"])

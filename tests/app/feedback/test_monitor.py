@@ -172,13 +172,15 @@ def test_a_fall_of_the_auc_raises_an_alarm_and_no_fall_raises_none(
     assert ranking[2].found["alpha_spent"] == pytest.approx(0.02 * 3 / 52)
     # The open alarm contradicts the check of the model, and no other check; an acknowledged one does not.
     contradicted = {each.name for each in checks(bench) if each.evidence == "monitor"}
-    stable = next(each for each in checks(bench) if each.name == "stable")
+    kept = next(each for each in checks(bench) if each.name == "ranking_kept")
     assert contradicted == {
-        {"ranking": "stable", "unlabelled": "stable", "calibration": "probabilities"}[each.family]
+        {"ranking": "ranking_kept", "unlabelled": "stable", "calibration": "probabilities"}[
+            each.family
+        ]
         for each in alarms(bench.db)
     }
-    assert (stable.passed, stable.used[0], stable.evaluation_id) == (False, "ranking", None)
-    assert f"{alarm.found['value']:.3f}" in stable.words
+    assert (kept.passed, kept.used[0], kept.evaluation_id) == (False, "ranking", None)
+    assert f"{alarm.found['value']:.3f}" in kept.words
     for each in alarms(bench.db):
         acknowledge(bench, each, "keep")
     assert {each.evidence for each in checks(bench)}.isdisjoint({"monitor"})

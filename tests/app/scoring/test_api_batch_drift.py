@@ -15,6 +15,7 @@ from tests.long_form import long_form
 
 PATH = "/v1/batch-scores"
 CSV = {"Content-Type": "text/csv"}
+START = np.datetime64("2026-01-01")
 HEAD = "income,children,region"
 
 
@@ -111,6 +112,58 @@ def test_the_rows_of_a_dataset_have_the_drift_of_the_same_file(
     assert {k: v for k, v in of_dataset.items() if k not in different} == {
         k: v for k, v in of_file.items() if k not in different
     }
+
+
+@pytest.mark.parametrize(
+    ("timed", "shift", "verdict"),
+    [
+        (False, 0.0, "stable"),
+        (False, 1.0, "shifted"),
+        (True, 0.0, "stable"),
+        (True, 1.0, "shifted"),
+    ],
+)
+def test_an_evaluation_and_a_batch_of_the_same_rows_have_one_verdict(
+    service: Service, owner: httpx.Client, timed: bool, shift: float, verdict: str
+) -> None:
+    """Also with days, and in a table that is sorted by region within each of them."""
+
+    def table(n: int, seed: int, shift: float, first: int) -> str:
+        head, *lines = rows(n, seed, shift, label=True).splitlines()
+        if not timed:
+            return "\n".join([head, *lines, ""])
+        size = len(lines) // 20
+        days = [lines[k : k + size] for k in range(0, len(lines), size)]
+        dated = [
+            f"{START + np.timedelta64(first + day, 'D')},{line}"
+            for day, own in enumerate(days)
+            for line in sorted(own, key=lambda line: line.split(",")[2])
+        ]
+        return "\n".join([f"day,{head}", *dated, ""])
+
+    name = f"{'timed' if timed else 'untimed'}-{verdict}"
+    columns = {"categorical": "region"}
+    old = service.upload(owner, table(4000, 1, 0.0, 0), name=f"{name}-old", **columns)
+    trained = service.train(owner, old, name=name, baselines=False)["output"]["id"]
+    new = table(2000, 2, shift, 200)
+    later = service.upload(owner, new, name=f"{name}-new", **columns)
+    asked = owner.post("/v1/evaluations", json={"model": trained, "dataset_id": later})
+    assert asked.status_code == 202, asked.text
+    batch = compared(service, owner, new, model=trained, ignore="left")
+    evaluation = owner.get(f"/v1/evaluations/{asked.json()['id']}").json()["drift"]
+    assert evaluation["verdict"] == batch["verdict"] == verdict
+    (of_all,) = [each for each in evaluation["scores"] if each["of"] == "all"]
+    of_columns = [{each["name"]: each for each in of["features"]} for of in (evaluation, batch)]
+    assert of_columns[0] == of_columns[1]
+    for member in ("psi", "p_value", "adjusted_p_value", "changed", "reason", "distance"):
+        assert of_all[member] == pytest.approx(batch["scores"][member]), member
+    (check,) = [
+        each
+        for each in owner.get(f"/v1/models/{trained}/checks").json()["checks"]
+        if each["name"] == "stable"
+    ]
+    assert check["passed"] is {"stable": True, "shifted": False}[verdict]
+    assert batch["summary"] in check["words"]
 
 
 def test_absent_columns_are_missing(service: Service, owner: httpx.Client, model: str) -> None:

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.findings.shift import TIED_FOLDS
 from app.models.column_drift import bin_numbers, compare_column, profile_table
 from app.models.row_order import SampledRows
-from app.models.score_drift import TIED_FOLDS, ScoreReference
+from app.models.score_drift import ScoreReference
 from app.scoring.batch_drift import DriftMonitor, DriftReference
 from app.scoring.features import FeatureIndex
 from app.scoring.service import Served
@@ -21,7 +22,7 @@ from core.metrics import roc_curve
 from tests.long_form import LONG_FORM, one_in
 
 REGIONS = np.array(["north", "south", "east", "west", "far"])
-ORDER: Any = {"time": None, "label": "y", "grouped": False}
+ORDER: Any = {"time": None, "time_type": None, "label": "y", "grouped": False}
 
 
 class Population:
@@ -138,15 +139,15 @@ def sliced(part: dict[str, np.ndarray], size: int) -> list[dict[str, np.ndarray]
     return [{name: each[k : k + size] for name, each in part.items()} for k in starts]
 
 
-@pytest.mark.parametrize("rows", [700, 8192, 8193, 40_000])
+@pytest.mark.parametrize("rows", [700, 16_384, 16_385, 40_000])
 def test_the_blocks_in_which_rows_come_do_not_matter(rows: int, tmp_path: Path) -> None:
     population = Population(11)
     model = Monitored(tmp_path, population, 2000)
     drawn = population.draw(rows, shift=0.1)
     whole = model.compare(drawn)
     assert whole["rows"] == rows
-    assert whole["sampled_rows"] == rows if rows <= 8192 else 3900 < whole["sampled_rows"] <= 8192
-    for size in (97, 1000, 8192, 30_000):
+    assert whole["sampled_rows"] == min(rows, 16_384)
+    for size in (97, 1000, 16_384, 30_000):
         assert model.compare(*sliced(drawn, size)) == whole
 
 
@@ -159,6 +160,35 @@ def test_rows_that_alternate_are_stable(period: int, tmp_path: Path) -> None:
     order = np.sort(kinds, axis=1).T.ravel()  # one of each kind in turn, else as drawn
     drawn = {name: values[order] for name, values in drawn.items()}
     assert Monitored(tmp_path, population, 5000).compare(drawn)["verdict"] == "stable"
+
+
+class Neighbours(Population):
+    """The income of neighbouring rows correlates by .6, and no column has times."""
+
+    def draw(self, n: int, shift: float = 0.0, ties: bool = False) -> dict[str, np.ndarray]:
+        found, noise = super().draw(n, ties=ties), 0.8 * self.rng.normal(size=n)
+        before = self.rng.normal()
+        for row in range(n):
+            before = found["income"][row] = 0.6 * before + noise[row]
+        found["income"] += shift
+        found["score"] = found["income"] + (found["region"] == "north")
+        chance = 1.0 / (1.0 + np.exp(2.0 - found["score"]))
+        return found | {"y": (self.rng.random(n) < chance).astype(float)}
+
+
+@pytest.mark.parametrize("rows", [500, 3000])
+def test_similar_neighbours_without_times_are_a_series(rows: int, tmp_path: Path) -> None:
+    population = Neighbours(7)
+    model = Monitored(tmp_path, population, 5000)
+    verdicts = [model.compare(population.draw(rows))["verdict"] for _ in range(30)]
+    assert verdicts.count("shifted") <= 2
+    assert verdicts.count("stable") >= 25
+    assert model.compare(population.draw(rows, shift=0.6))["verdict"] == "shifted"
+    # Where they are so similar that few rows are independent, there is no verdict.
+    drawn = population.draw(rows)
+    order = np.argsort(drawn["income"])
+    found = model.compare({name: values[order] for name, values in drawn.items()})
+    assert found["verdict"] == "insufficient"
 
 
 def test_an_absent_column_is_missing(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.models.score_drift import TIED_FOLDS, all_scores, compare_scores, sample_of
+from app.findings.shift import TIED_FOLDS
+from app.models.score_drift import all_scores, compare_scores, sample_of
 from app.training.bipartite import Folds, HeldOutRows
 from app.training.result import OutOfFoldRows, convert, effective_rows, quantiles_of
 from core.metrics import ClassTotals, RocCurve, operating_point_on_curve, roc_curve

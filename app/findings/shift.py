@@ -1,0 +1,228 @@
+"""Have the scores, or the columns that matter to a model, shifted? One rule for batches, evaluations and periods.
+
+**Verdict.** `shifted` if the scores, or a column that matters to the model, have a significant and at least moderate
+population stability index (PSI). All tests of one set of rows have the significance level `ALPHA` together (Holm),
+because rows to compare recur. `stable` if the interval of the PSI of the scores excludes a large shift, and so do those
+of columns with at least `ENOUGH` of the importance. Else the rows are `insufficient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Test = dict[str, Any]
+"""A test of the scores or of a column, as `models.column_drift` and `models.score_drift` make them."""
+
+STABLE, SHIFTED, INSUFFICIENT = "stable", "shifted", "insufficient"
+VERDICTS = (STABLE, SHIFTED, INSUFFICIENT)
+ALPHA = 0.01
+"""The probability that rows without a shift are called shifted."""
+MODERATE, LARGE = 0.1, 0.25
+"""The population stability indices of a moderate and of a large shift: conventions (Siddiqi)."""
+MATTERS = 0.01
+"""Of all importance: the share from which a column alone makes the rows shifted."""
+ENOUGH = 0.9
+"""Of the importance: the share whose columns must be tested well enough for the verdict `stable`."""
+
+NO_FOLD_VARIANCE = (
+    "the cross-validation scores come from the rankers of the folds, and without repeats they do not show how much "
+    "scores differ from one ranker to another"
+)
+TIED_FOLDS = (
+    "many rows have equal scores, and equal scores of the cross-validation's rankers lie at other values, so the "
+    "distributions differ without drift"
+)
+ABOUT_VALIDATION = (NO_FOLD_VARIANCE, TIED_FOLDS)
+"""Reasons for untested scores that are not about the compared rows: the verdict is then that of the columns alone."""
+
+_LISTED, _WITH_BINS = 100, 20  # columns of a result, and of these with bins
+_NAMED = 5  # columns in a sentence
+
+
+class Shift(NamedTuple):
+    """The verdict on rows, None if nothing could be compared, and its words."""
+
+    verdict: str | None
+    words: str
+
+
+def decide(
+    scores: Test | None, columns: Sequence[Test], n_rows: int, alpha: float = ALPHA
+) -> Shift:
+    """Return the verdict on `n_rows` rows. The tests get their adjusted p-value, whether they report a change, and
+    words. `scores` is None if the model has no validation scores.
+    """
+    tests = [*columns, *([] if scores is None else [scores])]
+    if not tests:
+        return Shift(None, "")
+    adjust(tests, alpha)
+    for test in tests:
+        test["words"] = say_test(test, alpha)
+    verdict = _judge(scores, columns)
+    return Shift(verdict, " ".join(_sum_up(verdict, scores, columns, n_rows)))
+
+
+def adjust(tests: Sequence[Test], alpha: float) -> None:
+    """Add the p-value adjusted for all tests (Holm), and whether the change is significant and large enough to matter;
+    both are None without a test.
+    """
+    from core.metrics.estimates import holm
+
+    made = [test for test in tests if test["p_value"] is not None]
+    for test in tests:
+        test["adjusted_p_value"] = test["changed"] = None
+    adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
+    for test, p_value in zip(made, adjusted, strict=True):
+        test["adjusted_p_value"] = p_value
+        test["changed"] = bool(
+            p_value < alpha and ("psi" not in test or test["psi"]["value"] >= MODERATE)
+        )
+
+
+def listed(columns: Sequence[Test]) -> list[Test]:
+    """Return the first columns of a result: changed ones, then by importance and size. Only some keep their bins."""
+    found = sorted(columns, key=_by_weight)
+    for each in found[_WITH_BINS:]:
+        each["bins"] = None
+    return found[:_LISTED]
+
+
+def matters(column: Mapping[str, Any]) -> bool:
+    """Return True if a change of this column alone makes the rows shifted."""
+    return column["importance"] is None or column["importance"] >= MATTERS
+
+
+def _by_weight(column: Test) -> tuple[bool, float, float]:
+    size = column["distance"] if column["psi"] is None else column["psi"]["value"]
+    return not column["changed"], -size * (column["importance"] or 0.0), -size
+
+
+def _judge(scores: Test | None, columns: Sequence[Test]) -> str:
+    weighty = [*filter(matters, columns), *([] if scores is None else [scores])]
+    if any(each["changed"] for each in weighty):
+        return SHIFTED
+    is_tested = scores is not None and scores["reason"] not in ABOUT_VALIDATION
+    if is_tested and not _excludes_large(scores):
+        return INSUFFICIENT
+    weights = [1.0 if each["importance"] is None else each["importance"] for each in columns]
+    excluded = sum(
+        weight for weight, each in zip(weights, columns, strict=True) if _excludes_large(each)
+    )
+    return INSUFFICIENT if excluded < ENOUGH * sum(weights) else STABLE
+
+
+def _excludes_large(test: Test | None) -> bool:
+    """Return True if a test was made, and the interval of its PSI excludes a large shift."""
+    return test is not None and test["psi"] is not None and bool(test["psi"]["high"] < LARGE)
+
+
+def _sum_up(verdict: str, scores: Test | None, columns: Sequence[Test], n_rows: int) -> list[str]:
+    """Return the verdict in sentences, with the columns that explain it, and what was not tested."""
+    moved = sorted((each for each in columns if each["changed"]), key=_by_weight)
+    weighty = [each for each in moved if matters(each)]
+    psi = None if scores is None or scores["psi"] is None else scores["psi"]["value"]
+    of_scores = "" if psi is None else f" (PSI of the score {psi:.2f})"
+    untested = _say_untested(columns, scores)
+    if verdict == SHIFTED:
+        if scores is not None and scores["changed"]:
+            said = [f"The scores have shifted since validation: {_size(psi)}, PSI {psi:.2f}."]
+            said.append(
+                f"Columns that explain it: {name_columns(weighty)}."
+                if weighty
+                else "No single column that matters to the model has shifted."
+            )
+        else:
+            said = [f"Columns have shifted since training: {name_columns(weighty)}."]
+            if psi is not None:
+                said.append(f"The scores have not shifted significantly (PSI {psi:.2f}).")
+    elif verdict == STABLE:
+        said = [f"No shift that matters since validation{of_scores}."]
+        if moved:
+            said.append(f"Columns of little importance have shifted: {name_columns(moved)}.")
+    elif untested:
+        said = [
+            f"No verdict on a shift{of_scores}: columns or scores that matter could not be tested."
+        ]
+    else:
+        said = [
+            f"{n_rows:,} rows are too few for a verdict: a large shift (PSI {LARGE:g} or more) cannot be "
+            f"excluded{of_scores}."
+        ]
+    return [*said, *untested]
+
+
+def _size(psi: float | None) -> str:
+    return "large" if psi is not None and psi >= LARGE else "moderate"
+
+
+def _say_untested(columns: Sequence[Test], scores: Test | None) -> list[str]:
+    """Return a sentence for each reason why columns that matter, or the scores, have no test."""
+    tests = [*filter(matters, columns), *([] if scores is None else [scores])]
+    sentences = []
+    for reason in dict.fromkeys(each["reason"] for each in tests):
+        if reason is None:
+            continue
+        names = [_name(each) for each in tests if each["reason"] == reason]
+        more = [f"{len(names) - _NAMED} more columns"] if len(names) > _NAMED else []
+        sentences.append(f"Not tested: {', '.join([*names[:_NAMED], *more])} ({reason}).")
+    return sentences
+
+
+def _name(test: Test) -> str:
+    if "name" in test:
+        return str(test["name"])
+    return "all scores" if test["of"] == "all" else f"the scores of the {test['of']}"
+
+
+def say_test(test: Test, alpha: float) -> str:
+    """Return name, size and significance of one test."""
+    if (p_value := test["adjusted_p_value"]) is None:
+        return f"{_name(test)}: distance {test['distance']:.3f}, no test: {test['reason']}"
+    if test["changed"]:
+        chance = "statistically significant"
+    elif p_value < alpha:
+        chance = "statistically significant but small"
+    else:
+        chance = "not statistically significant"
+    said = _say_column(test) if "name" in test else _say_scores(test)
+    return f"{said}, {chance} (adjusted p {shown_p(p_value)})"
+
+
+def _say_column(test: Test) -> str:
+    weight = "" if test["importance"] is None else f", importance {percent(test['importance'])}"
+    return f"{test['name']}: PSI {with_ends(test['psi'])}, distance {test['distance']:.3f}{weight}"
+
+
+def _say_scores(test: Test) -> str:
+    direction = "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
+    of = "all scores" if test["of"] == "all" else f"{test['of']} score"
+    return (
+        f"{of} {direction}: a score here exceeds one at validation with probability {test['higher']:.3f}; "
+        f"distance {test['distance']:.3f}, PSI {with_ends(test['psi'])}"
+    )
+
+
+def name_columns(moved: Sequence[Test]) -> str:
+    """Name the first columns that have moved, with PSI and importance."""
+    named = ", ".join(
+        f"{each['name']} (PSI {each['psi']['value']:.2f}"
+        + ("" if each["importance"] is None else f", importance {percent(each['importance'])}")
+        + ")"
+        for each in moved[:_NAMED]
+    )
+    return f"{named} and {len(moved) - _NAMED} more" if len(moved) > _NAMED else named
+
+
+def shown_p(p_value: float) -> str:
+    return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
+
+
+def with_ends(interval: Mapping[str, float]) -> str:
+    return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
