@@ -10,6 +10,7 @@ from typing import Any
 from app.feedback.group_tests import ComparedGroup, shown_groups
 from app.feedback.periods import PLANNED, numbered_period
 from app.feedback.scheduled_tests import (
+    CALIBRATION,
     GROUP_CALIBRATION,
     GUARANTEE,
     RANKING,
@@ -22,6 +23,7 @@ from app.platform.sql import Json
 
 _OFF = 0.005  # log odds: less is 0 in two digits
 _KINDS: Mapping[int, PeriodKind] = {number: kind for kind, number in PLANNED.items()}
+_POINTWISE = 1.96  # standard errors of a 95 % interval
 _RECURRING = 1.2  # of the variance: less is within the error of a few sketches
 
 
@@ -51,7 +53,7 @@ def say_test(family: str, found: Json) -> str:
         said = _say_guarantee(found)
     else:
         said = _say_auc(found) if family == RANKING else _say_calibration(found)
-        said += _say_missing(found)
+        said += _say_newest(family, found) + _say_missing(found)
     window = details.get("window")
     if window is None or window["inflation"] is None:
         return f"{said} Decisions have no entity ids, so rows are assumed to be independent."
@@ -139,6 +141,35 @@ def _say_calibration(found: Json) -> str:
     if not ends:
         said += ": the probabilities are too " + ("high" if value < 1.0 else "low")
     return f"{said}."
+
+
+def _say_newest(family: str, found: Json) -> str:
+    """Say of an alarm over several periods whether the newest of them still differ; empty for others."""
+    window, state = found["details"]["window"], found["state"]
+    of_level = family == CALIBRATION
+    own, reference = (
+        (state["level"], state["reference"]["level"])
+        if of_level
+        else (state["measurement"], state["reference"])
+    )
+    if found["status"] != "alarm" or own["first"] <= window["first"]:
+        return ""
+    if of_level and found["details"]["tested"] == "slope":
+        return ""
+    half = _POINTWISE * math.sqrt(own["variance"] + reference["variance"])
+    change = own["value"] - reference["value"]
+    when = _when(found, own)
+    if of_level:
+        low, value, high = (math.exp(change + end) for end in (-half, 0.0, half))
+        size = f"the odds are {value:.2f} times ({low:.2f} to {high:.2f}) those of the reference"
+    else:
+        low, high = own["value"] - half, own["value"] + half
+        size = f"the AUC is {own['value']:.3f} ({low:.3f} to {high:.3f})"
+    lasts = abs(change) > half if of_level else change < -half
+    ends = (
+        "the change lasts" if lasts else "no significant difference any more, so it may have ended"
+    )
+    return f" {when[:1].upper()}{when[1:]} alone {size}: {ends}."
 
 
 def _say_guarantee(found: Json) -> str:

@@ -57,9 +57,11 @@ def test_a_detectable_drop_has_its_probability(sentences: Sentences) -> None:
     sentences(none)
 
 
-def calibration(tested: str, status: str, reference: float = 0.0) -> str:
+def calibration(
+    tested: str, status: str, reference: float = 0.0, newest: float = -0.1, since: int = 3
+) -> str:
     window = {
-        "first": 3,
+        "first": since,
         "last": 6,
         "value": 0.8,
         "drop": 0.09,
@@ -67,7 +69,9 @@ def calibration(tested: str, status: str, reference: float = 0.0) -> str:
         "drop_high": 0.16,
     }
     details = {"tested": tested, "window": {**window, "inflation": 1.0}, "missing": None}
-    state = {"reference": {"level": {"value": reference}, "slope": None}}
+    own = {"first": 6, "last": 6, "value": reference + newest, "variance": 0.0025}
+    level = {"value": reference, "variance": 0.0}
+    state = {"level": own, "reference": {"level": level, "slope": None}}
     found: dict[str, Any] = {"status": status, "reason": None, "details": details, "state": state}
     found |= {"term_start": 1735516800.0, "planned": 52}
     return say_test("calibration", found)
@@ -87,5 +91,17 @@ def test_a_calibration_names_what_has_moved(status: str) -> None:
 
 
 def test_a_reference_that_is_off_is_not_called_the_prediction(sentences: Sentences) -> None:
-    said = calibration("level", "alarm", reference=0.5)
+    said = calibration("level", "alarm", reference=0.5, since=6)
     sentences(said)
+
+
+def test_an_alarm_that_may_have_ended_says_so() -> None:
+    lasting, ended = (calibration("level", "alarm", newest=each) for each in (-0.2, 0.01))
+    assert "0.82 times (0.74 to 0.90)" in lasting
+    assert "1.01 times (0.92 to 1.11)" in ended
+    for said in (lasting, ended):
+        assert "from 2025-02-03 to 2025-02-09 alone" in said.replace("From", "from")
+        assert ("ended" in said) is (said == ended)
+    # The newest periods are the whole window, or there is no alarm: there is nothing more to say.
+    for said in (calibration("level", "passed"), calibration("level", "alarm", since=6)):
+        assert "alone" not in said
