@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
-from rankwright.types import AliasPreview, AliasRequest
+from rankwright.types import AliasPreview, AliasRequest, ModelCheck
 from starlette.responses import Response
 
 from app.console.api import at, attempt, path_segment
@@ -70,17 +70,45 @@ async def _show(
     id_ = path_segment(alias_request_id)
     found = await page.client.alias_requests.get(id_)
     preview = await _preview(page, found)
+    compared = await _checks(page, found) if found.state == "open" else ()
     return page.show(
         "alias_request.html",
         status,
         found=found,
         preview=preview,
+        compared=compared,
         states=STATES,
         kinds=KINDS,
         is_own=found.principal_id == page.caller.principal_id,
         problem=problem,
         reason=reason,
     )
+
+
+class CheckedModel(NamedTuple):
+    """The checks of a model, which the alias has now or would have."""
+
+    label: str
+    model_id: str
+    checks: Sequence[ModelCheck]
+
+
+async def _checks(page: Page, found: AliasRequest) -> list[CheckedModel]:
+    """Return the checks of the requested version, and of the present one if it is another. They use the evaluation of
+    each on the newest rows.
+    """
+    models = page.client.models
+    now, _ = await attempt(models.read_alias(found.name, found.alias), 404)
+    versions = [("requested", found.model_version, found.model_id)]
+    if now is not None and now.model_id != found.model_id:
+        versions.append(("now", now.history[0].model_version, now.model_id))
+    checked = []
+    for when, version, model_id in versions:
+        answer, _ = await attempt(models[model_id].checks(), 404)
+        if answer is not None:
+            label = f"{found.name}:{version} ({when})"
+            checked.append(CheckedModel(label, model_id, answer.checks))
+    return checked
 
 
 async def _preview(page: Page, found: AliasRequest) -> AliasPreview | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.evaluation.checks import compared_groups
+from app.evaluation.checks import ComparedGroups
 from app.evaluation.drift import after_recalibration, is_recalibrated, say_drift
 from app.measures import CHECKS, positives_over_time, rows_used, time_effect
 from app.models import threshold_groups
@@ -52,8 +52,8 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
         ):
             drift = after_recalibration(evaluated.drift)
         sections.append(Section("Changes since validation", list(_drift(evaluated, drift))))
-    if (evaluated := _evaluation(facts, "groups")) is not None:
-        sections.append(Section("Groups", list(_groups(facts, evaluated))))
+    if (evaluated := _evaluation(facts, "groups")) and facts.compared_groups is not None:
+        sections.append(Section("Groups", list(_groups(facts.compared_groups, evaluated))))
     if facts.model.protected:
         sections.append(Section("Protected columns", list(_protected(facts.model))))
     said: list[Block] = [Paragraph("No warnings.")]
@@ -236,9 +236,8 @@ def _importance(share: float | None) -> str:
     return "—" if share is None else f"{share:.1%}"
 
 
-def _groups(facts: Facts, evaluated: Evaluation) -> Iterator[Block]:
+def _groups(compared: ComparedGroups, evaluated: Evaluation) -> Iterator[Block]:
     """Show the groups at the threshold that the check of the groups uses."""
-    compared = compared_groups(evaluated, facts.threshold_in_use)
     shown, said = compared.columns, ""
     if (at := compared.at_threshold()) is not None and compared.threshold is not None:
         shown = threshold_groups.members_of(at.compute(threshold_groups.NOT_FLAGGED))["columns"]

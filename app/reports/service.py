@@ -12,7 +12,13 @@ from rankwright.plots import Plot
 
 from app.datasets import repository as dataset_rows
 from app.evaluation import evaluations
-from app.evaluation.checks import CheckName, ModelCheck, check_model
+from app.evaluation.checks import (
+    CheckName,
+    ComparedGroups,
+    ModelCheck,
+    check_model,
+    compared_groups,
+)
 from app.jobs import repository as job_rows
 from app.models import calibrations, curves, operating_points, threshold_groups
 from app.models import metrics as model_metrics
@@ -99,6 +105,8 @@ class Facts:
     """All versions, the latest first."""
     groups: GroupsAtThreshold | None
     """The groups of protected columns on the validation rows, at the threshold in use, else at the default one."""
+    compared_groups: ComparedGroups | None
+    """The groups of the evaluation that the check of the groups uses, at its threshold; None without one."""
     threshold_in_use: tuple[float, str] | None
     """The threshold of an alias, or of the objective, and whose it is, such as `alias live`; None without one."""
     written_at: float
@@ -152,11 +160,12 @@ def gather(
     the database. With an alias that is `proposed` for the model, as they are once it points there.
     """
     model, checks = check_model(session, owner, ref, proposed=proposed)
-    evaluated = (
-        evaluations.EVALUATIONS.find(session, owner, each.evaluation_id)
+    evaluated = {
+        each.name: row
         for each in checks
         if each.evaluation_id
-    )
+        and (row := evaluations.EVALUATIONS.find(session, owner, each.evaluation_id)) is not None
+    }
     decisions = model_rows.decisions_of(session, owner, model.id, proposed)
     dataset = dataset_rows.find(session, owner, model.dataset_id)
     measured: dict[str, MetricsInput] = {}
@@ -176,7 +185,7 @@ def gather(
         decisions=decisions,
         proposed=proposed,
         checks=checks,
-        evaluations={each.id: each for each in evaluated if each is not None},
+        evaluations={each.id: each for each in evaluated.values()},
         job=job_rows.find(session, owner, model.job_id),
         dataset=dataset,
         profile=None if dataset is None else dataset_rows.find_profile(session, dataset.id),
@@ -192,10 +201,12 @@ def gather(
         written_at=time.time(),
     )
     groups, used = None, threshold_groups.threshold_in_use(session, model, proposed)
+    compared = compared_groups(evaluated["groups"], used) if "groups" in evaluated else None
     if model_rows.find_groups(session, model.id) is not None:
         _, groups = threshold_groups.read(session, owner, model.id, used and used[0])
     return lambda: known(
         groups=None if groups is None else groups.compute(threshold_groups.NOT_FLAGGED),
+        compared_groups=compared,
         threshold_in_use=used,
         metrics={part: model_metrics.compute(found) for part, found in measured.items()},
         cutoffs=() if curve_part is None else tuple(_cutoffs(curve_part, decisions)),
