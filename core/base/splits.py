@@ -340,6 +340,17 @@ def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
     return _add_sparse(X) if sparse.issparse(X) else _add_columns(X, positive, weight)
 
 
+def draw_spread(n: int, n_drawn: int, seed: int) -> Integers:
+    """Return ascending indices below n, drawn at random: one of each of `n_drawn` runs of equal length.
+
+    Every k-th index would do for rows in a random order, but tables may alternate: a buyer, a seller, a buyer.
+    """
+    ends = np.arange(n_drawn + 1, dtype=np.int64) * n // max(n_drawn, 1)
+    sizes = np.diff(ends)
+    bits = scramble_keys(np.arange(n_drawn, dtype=np.uint64), seed) >> np.uint64(11)
+    return ends[:-1] + (bits * 2.0**-53 * sizes).astype(np.int64)
+
+
 def scramble_keys(keys: _Words, seed: int) -> _Words:
     """Return a pseudo-random 64-bit number for each key, determined by key and seed."""
     return splitmix64(keys + splitmix64(np.full(1, seed, dtype=np.uint64)))

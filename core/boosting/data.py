@@ -11,6 +11,7 @@ import numpy as np
 from core.base import state
 from core.base.columns import ColumnTable, find_nth
 from core.base.ranker import Floats
+from core.base.splits import draw_spread
 from core.base.target import MAX_WEIGHT
 from core.base.training import TrainingData, has_pairs
 from core.metrics import auc
@@ -22,6 +23,7 @@ Integers = state.Integers
 
 # Greatest number of rows, or pairs, of the sample whose training AUC is reported as progress.
 SAMPLE_ROWS = 5_000
+SAMPLE_SEED = 0
 
 
 class Evaluation(NamedTuple):
@@ -77,8 +79,8 @@ def draw_sample(data: TrainingData) -> TrainingData:
 def _sample_strata(data: TrainingData) -> TrainingData:
     """Sample `SAMPLE_ROWS` rows, equally many with and without the label (or any of several labels).
 
-    A stratum with fewer rows is used completely, and the others get more. Sampled rows are evenly spaced, and each has
-    the total weight of the rows that it represents.
+    A stratum with fewer rows is used completely, and the others get more. Each sampled row has the total weight of the
+    rows that it represents.
     """
     has = data.positive if data.positive.ndim == 1 else np.any(data.positive, axis=1)
     strata = [mask for mask in (has, ~has) if mask.any()]
@@ -87,7 +89,7 @@ def _sample_strata(data: TrainingData) -> TrainingData:
     chosen = np.empty(0, dtype=np.int64)
     for mask, size in zip(strata, sizes, strict=True):
         most = min(max(SAMPLE_ROWS // len(strata), SAMPLE_ROWS - min(sizes)), size)
-        some = find_nth(mask, np.arange(most) * size // most)
+        some = find_nth(mask, draw_spread(size, most, SAMPLE_SEED))
         taken[some] = True
         chosen, scale = np.append(chosen, some), np.append(scale, np.full(most, size / most))
     sample = data.take(taken)
@@ -96,16 +98,16 @@ def _sample_strata(data: TrainingData) -> TrainingData:
 
 
 def _sample_queries(data: TrainingData, query: Integers) -> TrainingData:
-    """Sample whole queries; a list longer than the sample is thinned to evenly spaced rows."""
+    """Sample whole queries; of a list longer than the sample, rows of each grade."""
     n_rows, sizes = len(query), np.bincount(query)
     if sizes.max() > SAMPLE_ROWS:
         order = np.lexsort((data.target, query))
         taken = np.zeros(n_rows, dtype=np.bool_)
-        taken[order[:: math.ceil(n_rows / SAMPLE_ROWS)]] = True
+        taken[order[draw_spread(n_rows, SAMPLE_ROWS, SAMPLE_SEED)]] = True
     else:
         n_taken = max(int(len(sizes) * SAMPLE_ROWS / n_rows), 1)
         queries = np.zeros(len(sizes), dtype=np.bool_)
-        queries[np.arange(n_taken) * len(sizes) // n_taken] = True
+        queries[draw_spread(len(sizes), n_taken, SAMPLE_SEED)] = True
         taken = queries[query]
     sample = data.take(taken)
     return sample.with_pairs() if has_pairs(sample.target, sample.query).any() else data

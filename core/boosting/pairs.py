@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.ranker import Floats
-from core.base.splits import draw_fraction, number_inseparable
+from core.base.splits import draw_fraction, draw_spread, number_inseparable
 from core.base.target import Pairs
 from core.base.training import Groups, TrainingData
 from core.base.warning import warn
@@ -22,7 +22,7 @@ from core.errors import InvalidData
 from core.kernels import INNER, kernel
 from core.metrics import pair_order
 
-from .data import SAMPLE_ROWS, Bools, Evaluation, Integers
+from .data import SAMPLE_ROWS, SAMPLE_SEED, Bools, Evaluation, Integers
 from .pair_weights import PairWeights
 from .queries import QueryWeights
 
@@ -78,17 +78,20 @@ class ListedPairs(NamedTuple):
         return better.astype(np.float64, copy=False), worse.astype(np.float64, copy=False)
 
     def sample(self) -> Evaluation:
-        return self._evaluation(math.ceil(len(self.weight) / SAMPLE_ROWS))
+        """Evaluate as `evaluation` does, on at most `SAMPLE_ROWS` pairs drawn at random."""
+        n_pairs = len(self.weight)
+        return self._evaluation(draw_spread(n_pairs, min(SAMPLE_ROWS, n_pairs), SAMPLE_SEED))
 
     def evaluation(self) -> Evaluation:
         """Return an `Evaluation` by the weighted fraction of pairs ordered correctly (the AUC, for two classes)."""
-        return self._evaluation(1)
+        return self._evaluation(slice(None))
 
-    def _evaluation(self, step: int) -> Evaluation:
-        items, ends = np.unique(self._ends()[::step], return_inverse=True)
-        order = partial(pair_order, pairs=ends.reshape(-1, 2), pair_weight=self.weight[::step])
+    def _evaluation(self, which: slice | Integers) -> Evaluation:
+        weight = self.weight[which]
+        items, ends = np.unique(self._ends()[which], return_inverse=True)
+        order = partial(pair_order, pairs=ends.reshape(-1, 2), pair_weight=weight)
         X = np.ascontiguousarray(self.X[self.rows[items]])
-        return Evaluation(X, (len(items),), len(self.weight[::step]), order)
+        return Evaluation(X, (len(items),), len(weight), order)
 
     def split_off(self, fraction: float, seed: int) -> tuple["ListedPairs", "ListedPairs"]:
         """Return training and validation pairs that share no item, if there are enough pairs.

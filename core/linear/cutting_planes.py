@@ -639,12 +639,17 @@ def find_axes(
 
 
 def draw_by_mass(weight: Floats, n_rows: int) -> tuple[Ints, Floats]:
-    """Sample ascending rows at even steps of weight, with their counts; up to `n_rows` rows: all, with weights."""
+    """Draw ascending rows by their weight, with their counts; up to `n_rows` rows: all, with weights.
+
+    One is drawn of each of `n_rows` parts of equal weight.
+    """
     mass = np.cumsum(weight)
     if np.count_nonzero(weight) <= n_rows and mass[-1] <= n_rows:
         taken = np.flatnonzero(weight)
         return taken, weight[taken]
-    steps = (np.arange(n_rows) + 0.5) * (mass[-1] / n_rows)
+    parts = np.arange(n_rows)
+    within = np.random.Generator(np.random.Philox(key=0)).random(n_rows)
+    steps = (parts + within) * (mass[-1] / n_rows)
     drawn = np.minimum(np.searchsorted(mass, steps, side="right"), len(weight) - 1)
     taken, times = np.unique(drawn, return_counts=True)
     return taken, times.astype(np.float64)

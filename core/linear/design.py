@@ -25,6 +25,7 @@ from scipy import sparse
 from core.base import state
 from core.base.monotone import Directions, Verification, walk_slopes
 from core.base.ranker import Floats
+from core.base.splits import draw_spread
 from core.base.state import Array, State
 from core.base.table import Categories
 from core.errors import ArtifactError
@@ -283,22 +284,24 @@ class TableRows(LinearRows):
     def width(self) -> int:
         return len(self.coordinates.unit)
 
-    @property
-    def sampling_step(self) -> int:
-        """The step k such that rows 0, k, 2k, … are used to estimate second moments."""
-        return max(1, self.n_rows // MAX_SAMPLED_ROWS)
+    @cached_property
+    def _drawn(self) -> Ints:
+        return draw_spread(self.n_rows, min(self.n_rows, MAX_SAMPLED_ROWS), seed=0)
 
     @cached_property
     def sampled(self) -> "StoredRows":
-        """The rows 0, k, 2k, … with k = `sampling_step`, stored."""
-        if self.sampling_step == 1 and isinstance(self, StoredRows):
+        """The rows that second moments are estimated from, stored: a random sample of many rows, or all of a few."""
+        if len(self._drawn) == self.n_rows and isinstance(self, StoredRows):
             return self
-        return self.take(np.arange(0, self.n_rows, self.sampling_step))
+        return self.take(self._drawn)
+
+    def sampled_weight(self, row_weight: Floats) -> Floats:
+        """Return the weight of each row of `sampled`: its own, and that of the rows that it represents."""
+        return self.n_rows / len(self._drawn) * row_weight[self._drawn]
 
     def squares(self, row_weight: Floats) -> Floats:
         """Return an estimate of Σ row_weight · x² over the rows, shape (size,), from the sampled rows."""
-        step = self.sampling_step
-        return step * self.sampled.squares(row_weight[::step])
+        return self.sampled.squares(self.sampled_weight(row_weight))
 
 
 class DenseRows(TableRows):

@@ -400,12 +400,11 @@ class Preconditioner:
     """An approximate inverse of the Hessian penalty · I + Σ curvature_i (x_i, 1)(x_i, 1)ᵀ."""
 
     def __init__(self, rows: TableRows, curvature: Floats, penalty: float) -> None:
-        step = rows.sampling_step
         self.diagonal = rows.squares(curvature) + penalty
         order = np.argsort(-self.diagonal, kind="stable")
         self._block = np.sort(order[:BLOCK_COORDINATES])
         self._of_b = max(float(curvature.sum()), np.finfo(np.float64).tiny)
-        matrix = rows.sampled.products(self._block, step * curvature[::step])
+        matrix = rows.sampled.products(self._block, rows.sampled_weight(curvature))
         # a rare word may be absent from the sample, but its own second derivative is known
         known = np.append(self.diagonal[self._block], self._of_b)
         np.fill_diagonal(matrix, (1.0 + RIDGE) * np.maximum(np.diag(matrix) + penalty, known))

@@ -60,7 +60,7 @@ from .records import (
     SumArrays,
     TreeArrays,
 )
-from .sampling import THRESHOLD_ROWS, find_threshold
+from .sampling import draw_rows, find_threshold
 from .schedule import PARTITION_ROWS, TASKS_PER_PHASE, run_worker
 from .splitting import SPLIT, SplitCriterion
 from .tasks import run_task
@@ -297,8 +297,7 @@ class TreeGrower:
         progress["n_cells"] = 0
         progress["threshold"] = 0.0
         if fraction < 1.0:
-            step = max(self.division.n_rows // THRESHOLD_ROWS, 1)
-            progress["threshold"] = find_threshold(self._sample_weights(step), fraction)
+            progress["threshold"] = find_threshold(self._sample_weights(key), fraction)
         progress["key"] = key
         self._set(criterion)
         self._grow()
@@ -339,18 +338,19 @@ class TreeGrower:
             f"{self.scores[row]:.6g}: write an upper bound of the second derivative, or its absolute value"
         )
 
-    def _sample_weights(self, step: int) -> Floats:
-        """Return the weights, or gradients, of every step-th row of the table, in any order."""
-        return np.concatenate(self.sample_weights(step))
+    def _sample_weights(self, key: int) -> Floats:
+        """Return the weights, or gradients, of a random sample of the table's rows, in any order."""
+        return np.concatenate(self.sample_weights(key))
 
-    def sample_weights(self, step: int) -> list[Floats]:
-        """Return for each shard the weights, or gradients, of its rows whose index in the whole table is k · step."""
+    def sample_weights(self, key: int) -> list[Floats]:
+        """Return for each shard the weights, or gradients, of its rows of the sample."""
+        drawn = draw_rows(self.division.n_rows, key)
         samples = []
         for runs in self.division.runs:
-            both = [
-                self.weights[own.start + -(own.start + offset) % step : own.stop : step, 0]
-                for own, offset in zip(runs, self.division.offsets, strict=True)
-            ]
+            both = []
+            for own, offset in zip(runs, self.division.offsets, strict=True):
+                first, last = np.searchsorted(drawn, (own.start + offset, own.stop + offset))
+                both.append(self.weights[drawn[first:last] - offset, 0])
             samples.append(np.concatenate(both))
         return samples
 

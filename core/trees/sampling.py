@@ -10,20 +10,25 @@ import numba
 import numpy as np
 
 from core.base.ranker import Floats
-from core.base.splits import GOLDEN_GAMMA, splitmix64
+from core.base.splits import GOLDEN_GAMMA, Integers, draw_spread, splitmix64
 from core.kernels import INNER, kernel
 
-# Rows, evenly spaced, that μ is computed from.
+# Rows, drawn at random, that μ is computed from.
 THRESHOLD_ROWS = 1 << 12
+
+
+def draw_rows(n_rows: int, key: int) -> Integers:
+    """Return the ascending numbers of the rows that μ is computed from."""
+    return draw_spread(n_rows, min(n_rows, THRESHOLD_ROWS), key)
 
 
 def find_threshold(weights: Floats, fraction: float) -> float:
     """Return μ with Σ min(1, w/μ) = fraction · n, the weight above which a row is always drawn.
 
-    weights: (n_rows,).
+    weights: (n,); of a sample of rows.
     fraction: above 0, below 1.
     """
-    some = np.abs(weights[:: max(len(weights) // THRESHOLD_ROWS, 1)])
+    some = np.abs(weights)
     some.sort()
     n = len(some)
     # If exactly the k lightest rows are drawn at random, μ follows from their sum. The right k is the least one for

@@ -229,8 +229,8 @@ class ShardedGrower(TreeGrower):
         wanted = tree.siblings["added"][:n_siblings].copy()
         return NodeSplits(nodes, group, lane, tree.above[:n, :n_codes].copy(), wanted)
 
-    def _sample_weights(self, step: int) -> Floats:
-        return np.concatenate(self._shards.ask("sample_weights", step))
+    def _sample_weights(self, key: int) -> Floats:
+        return np.concatenate(self._shards.ask("sample_weights", key))
 
     def _sum_leaves(self, n_leaves: int) -> Floats:
         tree, lists = self.arrays.tree, None
