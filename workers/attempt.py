@@ -25,7 +25,7 @@ from app.operations.sweeping import discard
 from app.platform import catalogue, failpoints, trace, tracing
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore
 from app.platform.database import Database
-from app.platform.errors import CancelRequested, LeaseLost, Unavailable
+from app.platform.errors import CancelRequested, LeaseLost, Overtaken, Unavailable
 from app.platform.processes import note_step, note_wait
 from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, JobState
@@ -480,6 +480,8 @@ class Attempt:
                     return LOST  # the reaper will give the job to another worker
             except CancelRequested:
                 ending = self._cancelled()
+            except Overtaken as error:
+                ending = partial(self._db.writing, queue.give_back, self._claim, str(error))
             except LeaseLost:
                 raise
             except Exception as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
 
+from app.access.repository import take_turn
 from app.datasets.tasks import BoundedBytes, limits
 from app.feedback import file_repository as repository
 from app.feedback.segments import write_file
@@ -21,7 +22,7 @@ from app.jobs import queue, uploads
 from app.jobs.kinds import Claim, JobKind, Work
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobKey, Publisher
-from app.platform.errors import Invalid, counted
+from app.platform.errors import Invalid, Overtaken, counted
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session, read_clock
@@ -78,9 +79,10 @@ class Reading(TypedDict):
 
 
 class BackfillPayload(Work, BoundedBytes, Reading):
-    """The payload of the reader."""
+    """The payload of the reader. `compared` are the ids of the stored files."""
 
     stored: list[StoredFile]
+    compared: list[str]
 
 
 class WrittenSegment(TypedDict):
@@ -92,10 +94,16 @@ class WrittenSegment(TypedDict):
 
 
 class BackfillResult(Work):
-    """The files that were written, and the number of decisions that were stored already."""
+    """The files that were written, and the number of decisions that were stored already.
+
+    `compared` are the files of earlier decisions that the ids were compared with, and `gives_ids` is that of the
+    reader.
+    """
 
     segments: list[WrittenSegment]
     skipped: int
+    compared: list[str]
+    gives_ids: bool
 
 
 def reading_of(spec: BackfillSpec, owner: str, now: float) -> Reading:
@@ -139,6 +147,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             }
             for row in earlier
         ],
+        "compared": [row.id for row in earlier],
     }
 
 
@@ -156,7 +165,13 @@ def run(payload: BackfillPayload, callback: Callback) -> BackfillResult:
         callback(total, total, {"rows": reader.rows})
     if not reader.rows:
         raise Invalid("the table must have at least one row", code="empty_body")
-    return {"workdir": str(workdir), "segments": segments, "skipped": reader.skipped}
+    return {
+        "workdir": str(workdir),
+        "segments": segments,
+        "skipped": reader.skipped,
+        "compared": payload["compared"],
+        "gives_ids": reader.gives_ids,
+    }
 
 
 def open_reader(payload: BackfillPayload, stack: ExitStack) -> tuple[DecisionReader, Source]:
@@ -253,6 +268,7 @@ def publish(blobs: Publisher, claim: Claim, result: BackfillResult) -> list[Deci
 def complete(
     session: Session, claim: Claim, result: BackfillResult, rows: list[DecisionSegment]
 ) -> None:
+    """End the job. Raises Overtaken if decisions were stored meanwhile that may have ids of these."""
     stored = sum(each["rows"] for each in result["segments"])
     words = counted(stored, "decision", "decisions")
     if stored:
@@ -263,8 +279,26 @@ def complete(
     if result["skipped"]:
         words += f"; {result['skipped']} were stored already"
     queue.finish(session, claim, messages=[words])
+    take_turn(session, claim.owner)  # else two jobs at once would not see each other's files
+    _check_not_overtaken(session, claim, result)
     repository.add_segments(session, rows)
     uploads.delete(session, claim.owner, claim.job_id)
+
+
+def _check_not_overtaken(session: Session, claim: Claim, result: BackfillResult) -> None:
+    """Only ids of other systems can be those of another alias or time; see `StoredDecisions`."""
+    compared = {*result["compared"]}
+    for row in repository.segments_of_origin(session, claim.owner, repository.BACKFILL):
+        is_same_alias = (row.name, row.alias) == (claim.spec["name"], claim.spec["alias"])
+        may_share_ids = result["gives_ids"] or (
+            is_same_alias
+            and any(
+                row.first_at <= each["last_at"] and row.last_at >= each["first_at"]
+                for each in result["segments"]
+            )
+        )
+        if row.id not in compared and may_share_ids:
+            raise Overtaken("another table of decisions was stored while this one was read")
 
 
 KIND = JobKind(

@@ -111,8 +111,8 @@ async def create_decisions(sending: TableRequestDep) -> Response:
     `score`, and `id` or `decision_id`. Optional columns are `threshold`, `flag`, `probability`, `explored`,
     `propensity` and `keep`. The recorded features are columns of their names, or `feature.…`.
 
-    A `decision_id` is any string of at most 255 characters that your system has, such as a CRM's key; it names one
-    decision of the owner. Where it is missing, the service makes one from alias, `id` and `at`.
+    A `decision_id` is any string of at most 255 characters that your system has, such as a CRM's key, but not `.` or
+    `..`; it names one decision of the owner. Where it is missing, the service makes one from alias, `id` and `at`.
 
     A job of kind `backfill` checks all rows, and then stores all or none. Decisions that are stored already are
     skipped, so the same table may be sent again. Returns 409 `no_feedback` if the alias does not record decisions.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -13,10 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.feedback.decision_ids import (
+    DECISION_ID_RULE,
     ID_RULE,
     DecisionKeys,
     DecisionKeySet,
     first_copies,
+    is_valid_decision_id,
     is_valid_id,
     keys_of,
 )
@@ -123,7 +125,10 @@ class StoredDecisions:
 
 
 class DecisionReader:
-    """Reads decisions from a table. `skipped` counts the decisions that are already stored, and `rows` counts all."""
+    """Reads decisions from a table. `skipped` counts the decisions that are already stored, and `rows` counts all.
+
+    `gives_ids` is True if the table has ids of another system, which decisions of any alias and time may have.
+    """
 
     def __init__(
         self,
@@ -147,6 +152,7 @@ class DecisionReader:
         )
         self._seen = DecisionKeySet()
         self.rows = self.skipped = 0
+        self.gives_ids = False
 
     def batches(self, source: Source) -> Iterator[pa.RecordBatch]:
         """Yield new decisions as rows of a segment. Raises Invalid for wrong columns, and BadTable for wrong values."""
@@ -226,7 +232,9 @@ class DecisionReader:
         reading = _Reading(rows, places, notation, errors, self._missing)
         at = self._times(reading)
         score = reading.numbers(SCORE, required=True)
-        ids, given = reading.names("id"), reading.names("decision_id")
+        ids = reading.ids("id", is_valid_id, ID_RULE)
+        given = reading.ids("decision_id", is_valid_decision_id, DECISION_ID_RULE)
+        self.gives_ids |= given is not None
         if ids is not None or given is not None:
             has_id = np.zeros(n, np.bool_)
             for texts in (ids, given):
@@ -426,13 +434,13 @@ class _Reading:
         """Return booleans as 1 and 0, NaN where missing."""
         return self.values(name, BOOLEAN)
 
-    def names(self, name: str) -> pa.Array | None:
+    def ids(self, name: str, is_valid: Callable[[str], bool], rule: str) -> pa.Array | None:
         """Return ids, null where empty; None without such a column."""
         if name not in self.places:
             return None
         texts = as_text(self.rows.batch.column(self.places[name]), NAMES)
-        bad = [text is not None and not is_valid_id(text) for text in texts.to_pylist()]
-        self.report(name, np.array(bad, np.bool_), lambda row: f"{name} {ID_RULE}")
+        bad = [text is not None and not is_valid(text) for text in texts.to_pylist()]
+        self.report(name, np.array(bad, np.bool_), lambda row: f"{name} {rule}")
         return texts
 
     def feature(self, feature: SegmentFeature, name: str) -> pa.Array:

@@ -145,4 +145,5 @@ def check(
         "content_encoding": table.content_encoding,
         "limits": limits(settings),
         "stored": [],
+        "compared": [],
     }

@@ -28,6 +28,8 @@ Positions = npt.NDArray[np.int64]
 MAX_LENGTH = 255
 ID_RULE = f"must have 1 to {MAX_LENGTH} characters and no control characters"
 """Of the ids of callers: of their decisions, and of the entities that these are about."""
+DECISION_ID_RULE = f"{ID_RULE}, and not be . or .., which no address can contain"
+"""Clients and proxies remove these parts of a path, even if they are escaped."""
 _PREFIX = b"dec_"
 _LENGTH = len(_PREFIX) + 32
 _LOWER = np.uint64(0x2020202020202020)
@@ -38,6 +40,11 @@ _MAX_PARTS = 32
 def is_valid_id(text: str) -> bool:
     """Return whether a text follows `ID_RULE`."""
     return 0 < len(text) <= MAX_LENGTH and is_plain(text)
+
+
+def is_valid_decision_id(text: str) -> bool:
+    """Return whether a text follows `DECISION_ID_RULE`."""
+    return is_valid_id(text) and text not in {".", ".."}
 
 
 class DecisionKeys(NamedTuple):

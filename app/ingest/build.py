@@ -56,7 +56,7 @@ from app.ingest.roles import (
     suggest_labels,
     unknown_positive,
 )
-from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
+from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source, errors_of_cells
 from app.ingest.value_columns import (
     MissingTokens,
     as_categories,
@@ -185,8 +185,7 @@ class Build:
         self.source = source
         self.notation = source.notation
         self._strict: bool = payload[STRICT]
-        faulty = () if self._strict else source.error_cells.values()
-        self._cell_errors = {error for each in faulty for error in each.errors}
+        self._cell_errors = [] if self._strict else errors_of_cells(source)
         self._missing = MissingTokens([*missing.codes.tokens, *self._cell_errors])
         self._tokens = missing.codes.tokens
         self._payload = payload
@@ -820,17 +819,10 @@ class Build:
                 found.append(_warning("identifier", column_of_ids, detail, known, DECLARED_NUMERIC))
         for place, faulty in self.source.error_cells.items():
             if self._cell_errors and place in {*self._roles.features, *self._roles.labels}:
-                cells = (
-                    "1 cell has an error"
-                    if faulty.cells == 1
-                    else f"{faulty.cells} cells have errors"
-                )
-                detail = (
-                    f"{cells} ({', '.join(faulty.errors[:_LISTED])}), which counts as missing; the first is "
-                    f"{_describe_row(RowError('', faulty.line, part=faulty.part))}"
-                )
                 found.append(
-                    _warning("errors_in_cells", place, detail, faulty.cells, STRICT, faulty.line)
+                    _warning(
+                        "errors_in_cells", place, faulty.detail, faulty.cells, STRICT, faulty.line
+                    )
                 )
         for name, count in converter.value_errors.counts.items():
             if name is None or name in identifiers:

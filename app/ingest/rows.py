@@ -23,6 +23,8 @@ MAX_NAME_LENGTH = 255
 MAX_LINE_LENGTH = 1 << 24
 """Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
 
+MAX_LISTED_ERRORS = 10
+"""Most kinds of errors in cells that a warning lists."""
 MIN_ROWS = 4_096
 ROWS_PER_BYTE = 8
 
@@ -94,6 +96,14 @@ class ErrorCells(NamedTuple):
     errors: list[str]
     part: int | None = None
 
+    @property
+    def detail(self) -> str:
+        """What a warning says: such cells count as missing."""
+        cells = "1 cell has an error" if self.cells == 1 else f"{self.cells} cells have errors"
+        errors = ", ".join(self.errors[:MAX_LISTED_ERRORS])
+        of_part = f" of part {self.part}" if self.part else ""
+        return f"{cells} ({errors}), which counts as missing; the first is in line {self.line}{of_part}"
+
 
 class Source(Protocol):
     """A table that can be read repeatedly, in batches."""
@@ -131,6 +141,11 @@ class Source(Protocol):
     def is_empty(self, name: str) -> bool:
         """Return True if the format states that a column has no values."""
         return False
+
+
+def errors_of_cells(source: Source) -> list[str]:
+    """Return the texts of errors in cells, which count as missing."""
+    return sorted({error for cells in source.error_cells.values() for error in cells.errors})
 
 
 class ColumnNames:

@@ -227,12 +227,14 @@ def retry_later(session: Session, claim: Claim, reason: str) -> JobState:
     return retry_locked(session, job, reason, delay_seconds=backoff_seconds(job.attempt))
 
 
-def give_back(session: Session, claim: Claim) -> JobState:
-    """Requeue the job as if it had never been claimed, because this worker must end."""
+def give_back(
+    session: Session, claim: Claim, reason: str = "the worker is shutting down"
+) -> JobState:
+    """Requeue the job as if it had never been claimed: this worker must end, or the attempt was overtaken."""
     job = lock(session, claim)
     if job.cancel_requested_at is not None:
         return end_locked(session, job, JobState.CANCELLED, None)
-    return requeue_locked(session, job, "the worker is shutting down", job.attempt - 1, 0.0)
+    return requeue_locked(session, job, reason, job.attempt - 1, 0.0)
 
 
 def request_yield(session: Session, settings: Settings) -> str | None:

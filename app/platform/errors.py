@@ -275,6 +275,10 @@ class LeaseLost(Exception):
     """The fencing token is invalid: another attempt runs the job, or it has ended. Drop the result."""
 
 
+class Overtaken(Exception):
+    """Another job has stored what this one would have had to read. Roll back its result, and run it again."""
+
+
 class CancelRequested(Exception):
     """The job was cancelled before it succeeded. Roll back its result, and end it as cancelled."""
 

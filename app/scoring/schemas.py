@@ -296,7 +296,8 @@ class ScoreWarning(Resource):
     """What may be wrong with the rows of a request that was answered."""
 
     code: str = Field(examples=["unknown_categories"])
-    """`unknown_categories`: every known value of a feature is a category that the model does not have."""
+    """`unknown_categories`: every known value of a feature is a category that the model does not have.
+    `errors_in_cells`: cells of a sheet have errors, such as #DIV/0!, and count as missing."""
     feature: str
     """Name of the feature."""
     detail: str

@@ -41,7 +41,7 @@ from app.ingest.formats import (
     notation_fields,
     passed_on,
 )
-from app.ingest.rows import Rows, Source, most_rows
+from app.ingest.rows import Rows, Source, errors_of_cells, most_rows
 from app.ingest.values import BOOLEAN, NUMERIC
 from app.models.reading import codes_of
 from app.platform.documents import ModelFeature, TableDialect
@@ -355,6 +355,8 @@ class RowReader:
         self._max_rows = max_rows
         self._kept = frozenset(options.keep)
         self._passes_all = options.lenient or ALL in options.ignore
+        self.warnings: list[dict[str, str]] = []
+        """Of the features of the table whose rows were read."""
 
     def _numeric(self, names: Sequence[str]) -> list[str]:
         """Return the numeric features that are not copied: copied columns stay text."""
@@ -379,8 +381,16 @@ class RowReader:
         time = self._time if self._time is not None and self._time.name in source.names else None
         named = [*present, *self._options.keep, *([] if time is None else [time.name])]
         wanted = list(dict.fromkeys(named)) or source.names[:1]
-        from app.ingest.value_columns import blank_to_null
+        from app.ingest.value_columns import MissingTokens, blank_to_null
 
+        if source.error_cells:
+            tokens = [*self._missing.codes.tokens, *errors_of_cells(source)]
+            self._missing = MissingTokens(tokens)
+            self.warnings = [
+                {"code": "errors_in_cells", "feature": name, "detail": cells.detail}
+                for name, cells in source.error_cells.items()
+                if name in index
+            ]
         errors = Errors()
         count = 0
         for rows in source.batches(errors, wanted, self._numeric(source.names)):

@@ -380,7 +380,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "flagged": None if cutoff is None else count_flagged,
         "threshold": cutoff if cutoff is not None and np.isfinite(cutoff) else None,
         "ignored": ignored,
-        "warnings": columns.warnings(),
+        "warnings": [*columns.warnings(), *reader.warnings],
         "columns": names_of_first,
         "first": first,
     }

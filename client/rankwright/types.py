@@ -5732,7 +5732,9 @@ class ScoreWarning(Record):
     """What may be wrong with the rows of a request that was answered."""
 
     code: str
-    """`unknown_categories`: every known value of a feature is a category that the model does not have."""
+    """`unknown_categories`: every known value of a feature is a category that the model does not have.
+    `errors_in_cells`: cells of a sheet have errors, such as #DIV/0!, and count as missing.
+    """
     feature: str
     """Name of the feature."""
     detail: str

@@ -23,6 +23,7 @@ from app.jobs.fetching import Fetching
 from app.main import create_app
 from app.platform.blobs import FolderStore
 from app.platform.encryption import make_keys
+from app.platform.errors import Overtaken
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base
@@ -90,6 +91,8 @@ class Service:
                 result = execution.run(payload, lambda step, of, info: None)
                 published = execution.publish(blobs, claim, result)
                 db.writing(execution.complete, claim, result, published)
+            except Overtaken as error:
+                db.writing(queue.give_back, claim, str(error))
             except Exception as error:
                 problem, at_fault = execution.problem_of(error)
                 db.writing(queue.fail, claim, problem)  # or who follows the job would wait for good

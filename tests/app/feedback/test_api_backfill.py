@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import time
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,8 @@ from sqlalchemy import func, select
 
 from app.feedback import backfill
 from app.feedback.segments import hash_ids
+from app.jobs import execution, queue
+from app.platform.errors import Overtaken
 from app.platform.ids import is_id
 from app.platform.tables import DecisionSegment, JobUpload
 from tests.app.feedback.recording import point, record
@@ -227,6 +230,69 @@ def test_a_decision_id_names_one_decision_of_an_owner(live: Service, client: htt
     assert [each["decision_id"] for each in stored(live)] == ["x", "y"]
     # The time and the alias are part of the ids that we make.
     assert done(live, client, as_csv(table(2)), model="churn@other")["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("other", ["live", "other"])
+def test_of_two_backfills_at_once_one_finds_the_ids_of_the_other(
+    service_on_both: Service, other: str
+) -> None:
+    """Both have read their tables before either is stored, and both are stored at the same moment."""
+    service = service_on_both
+    client = service.client(service.key())
+    model_id = service.train(client, service.upload(client))["output"]["id"]
+    client.put("/v1/models/churn/aliases/live", json={"model_id": model_id})
+    client.put("/v1/models/churn/aliases/other", json={"model_id": model_id})
+    for alias in ("live", "other"):
+        client.put(f"/v1/models/churn/aliases/{alias}/feedback", json={"days": 3650})
+    locations = [
+        send(client, as_csv(table(2, decision_id=ids)), model=f"churn@{alias}").headers["Location"]
+        for alias, ids in (("live", ["x", "y"]), (other, ["y", "z"]))
+    ]
+    db, blobs, settings = service.context.db, service.context.blobs, service.settings
+    read: list[tuple[Any, Any, Any]] = []
+    for _ in locations:
+        claim = db.writing(queue.claim, settings, "test-worker")
+        prepared = db.reading(execution.prepare, settings, claim, blobs.staging_dir())
+        result = execution.run(execution.fetch(blobs, prepared), lambda step, of, info: None)
+        read.append((claim, result, execution.publish(blobs, claim, result)))
+    at_once, overtaken = threading.Barrier(2), []
+
+    def end(claim: Any, result: Any, published: Any) -> None:
+        at_once.wait()
+        try:
+            db.writing(execution.complete, claim, result, published)
+        except Overtaken as error:
+            overtaken.append(db.writing(queue.give_back, claim, str(error)))
+
+    threads = [threading.Thread(target=end, args=each) for each in read]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert overtaken == ["queued"]
+    assert service.work() == 1
+    jobs = [client.get(each).json() for each in locations]
+    with db.read() as session:
+        rows = session.scalars(select(DecisionSegment)).all()
+        tables = [pq.read_table(service.context.fetch(row.segment_key)) for row in rows]
+    ids = sorted(pa.concat_tables(tables)["decision_id"].to_pylist())
+    if other == "live":
+        assert [job["state"] for job in jobs] == ["succeeded"] * 2
+        assert ids == ["x", "y", "z"]
+    else:
+        assert sorted(job["state"] for job in jobs) == ["failed", "succeeded"]
+        assert ids in (["x", "y"], ["y", "z"])
+    assert {job["attempt"] for job in jobs} == {1}
+
+
+@pytest.mark.parametrize("id_", [".", ".."])
+def test_an_id_that_no_address_can_contain_is_refused(
+    live: Service, client: httpx.Client, sentences: Sentences, id_: str
+) -> None:
+    job = done(live, client, as_csv(table(2, decision_id=["a", id_], id=[".", ".."])))
+    (error,) = job["error"]["errors"]
+    assert (error["column"], error["line"]) == ("decision_id", 3)
+    sentences(error)
 
 
 def test_the_rows_need_no_order_and_become_several_files(

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from app.ingest.formats import CSV, XLSX
-from tests.app.ingest.test_workbooks import Cells, sheets
+from tests.app.ingest.test_workbooks import Cells, book, cell, sheets
 from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.long_form import long_form
@@ -140,6 +140,37 @@ def test_a_workbook_is_read_by_the_marks_of_the_training_table(
         f"/v1/models/{model_id}/score", content=path.read_bytes(), headers={"Content-Type": XLSX}
     )
     assert "batch-scores" in refused(answer, 415, "unsupported_media_type")["detail"]
+
+
+def test_errors_in_cells_are_missing_as_in_training(
+    shared: Service, client: httpx.Client, model_id: str, tmp_path: Path
+) -> None:
+    """They are counted, and a text in the place of a number is still an error."""
+    names = "".join(cell(f"{column}1", k, "s") for k, column in enumerate("ABC"))
+    rows, lines = [], ["amount, EUR|Ort|Notiz"]
+    for k, (amount, city, _) in enumerate(ROWS):
+        is_bad, has_city = k % 20 == 3, k % 30 != 5
+        number = cell(f"A{k + 2}", "#DIV/0!", "e") if is_bad else cell(f"A{k + 2}", amount)
+        place = 4 + CITIES.index(city)
+        word = cell(f"B{k + 2}", place, "s") if has_city else cell(f"B{k + 2}", "#NAME?", "e")
+        rows.append(f'<row r="{k + 2}">{number}{word}{cell(f"C{k + 2}", "#REF!", "e")}</row>')
+        known = str(amount).replace(".", ",")
+        lines.append(f"{'' if is_bad else known}|{city if has_city else ''}|")
+    texts = ["amount, EUR", "Ort", "Notiz", "", *CITIES]
+    body = book(tmp_path / "t.xlsx", [f'<row r="1">{names}</row>', *rows], texts).read_bytes()
+    found, batch = scores(shared, client, model_id, body, XLSX, ignore="Notiz")
+    as_csv = "\n".join(lines).encode("cp1252")
+    assert found == scores(shared, client, model_id, as_csv, ignore="Notiz")[0]
+    of = {each["feature"]: each for each in batch["warnings"]}
+    assert {each["code"] for each in of.values()} == {"errors_in_cells"}
+    assert of.keys() == {"amount, EUR", "Ort"}
+    assert all(part in of["amount, EUR"]["detail"] for part in ("3 cells", "#DIV/0!", "line 5"))
+    assert all(part in of["Ort"]["detail"] for part in ("2 cells", "#NAME?", "line 7"))
+    rows[0] = f'<row r="2">{cell("A2", 4, "s")}{cell("B2", 4, "s")}</row>'
+    body = book(tmp_path / "t.xlsx", [f'<row r="1">{names}</row>', *rows], texts).read_bytes()
+    _, batch = scores(shared, client, model_id, body, XLSX, ignore="Notiz")
+    (error,) = batch["error"]["errors"]
+    assert (error["cell"], error["column"]) == ("A2", "amount, EUR")
 
 
 @long_form
