@@ -149,7 +149,7 @@ async def infer(
         return Response(content, media_type=media_type, headers=headers)
 
     response = None
-    seconds = math.inf if encoding is not None else cost.of_reading(len(body), 0)
+    seconds = math.inf if encoding is not None else cost.of_reading(len(body))
     if seconds <= PERMIT_SECONDS:
         response = await run_in_threadpool(partial(score, in_turn=False))
     if response is None:

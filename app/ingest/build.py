@@ -56,7 +56,7 @@ from app.ingest.roles import (
     suggest_labels,
     unknown_positive,
 )
-from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source, errors_of_cells
+from app.ingest.rows import ERRORS_IN_CELLS, MAX_NAME_LENGTH, Rows, Source, errors_of_cells
 from app.ingest.value_columns import (
     MissingTokens,
     as_categories,
@@ -821,7 +821,7 @@ class Build:
             if self._cell_errors and place in {*self._roles.features, *self._roles.labels}:
                 found.append(
                     _warning(
-                        "errors_in_cells", place, faulty.detail, faulty.cells, STRICT, faulty.line
+                        ERRORS_IN_CELLS, place, faulty.detail, faulty.cells, STRICT, faulty.line
                     )
                 )
         for name, count in converter.value_errors.counts.items():

@@ -23,6 +23,8 @@ MAX_NAME_LENGTH = 255
 MAX_LINE_LENGTH = 1 << 24
 """Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
 
+ERRORS_IN_CELLS = "errors_in_cells"
+"""The code of a warning, of a dataset or of rows to score."""
 MAX_LISTED_ERRORS = 10
 """Most kinds of errors in cells that a warning lists."""
 MIN_ROWS = 4_096

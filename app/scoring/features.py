@@ -74,6 +74,10 @@ class FeatureIndex:
         self._growth = 2 * len(self.names) + 2
 
     @property
+    def n_categorical(self) -> int:
+        return sum(words is not None for words in self.categories)
+
+    @property
     def missing(self) -> MissingTokens:
         """The missing-value codes, for the columns of tables."""
         from app.ingest.value_columns import tokens_of

@@ -355,8 +355,6 @@ class RowReader:
         self._max_rows = max_rows
         self._kept = frozenset(options.keep)
         self._passes_all = options.lenient or ALL in options.ignore
-        self.warnings: list[dict[str, str]] = []
-        """Of the features of the table whose rows were read."""
 
     def _numeric(self, names: Sequence[str]) -> list[str]:
         """Return the numeric features that are not copied: copied columns stay text."""
@@ -386,11 +384,6 @@ class RowReader:
         if source.error_cells:
             tokens = [*self._missing.codes.tokens, *errors_of_cells(source)]
             self._missing = MissingTokens(tokens)
-            self.warnings = [
-                {"code": "errors_in_cells", "feature": name, "detail": cells.detail}
-                for name, cells in source.error_cells.items()
-                if name in index
-            ]
         errors = Errors()
         count = 0
         for rows in source.batches(errors, wanted, self._numeric(source.names)):

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from app.datasets.matrices import Floats
 from app.datasets.tasks import Bytes, Limits, find_to_read, limits, lock_inputs
 from app.ingest.formats import PARQUET
+from app.ingest.rows import ERRORS_IN_CELLS, Source
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, Docs, JobKind, PublishedOutput, Routes, Work
 from app.jobs.progress import Callback
@@ -380,7 +381,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "flagged": None if cutoff is None else count_flagged,
         "threshold": cutoff if cutoff is not None and np.isfinite(cutoff) else None,
         "ignored": ignored,
-        "warnings": [*columns.warnings(), *reader.warnings],
+        "warnings": [*columns.warnings(), *_warnings_of_cells(source, columns)],
         "columns": names_of_first,
         "first": first,
     }
@@ -405,6 +406,14 @@ def _reader_of_times(reference: DriftReference, served: Served) -> FeatureReader
     if name is None or kind is None:
         return None
     return FeatureReader(name, kind, None, served.features.codes, served.features.notation)
+
+
+def _warnings_of_cells(source: Source, columns: FeatureIndex) -> list[dict[str, str]]:
+    return [
+        {"code": ERRORS_IN_CELLS, "feature": name, "detail": cells.detail}
+        for name, cells in source.error_cells.items()
+        if name in columns.names
+    ]
 
 
 def _sha256_of(path: Path) -> str:

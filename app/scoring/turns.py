@@ -68,20 +68,24 @@ def seconds_of(
     """
     if compressed:
         return math.inf
-    least = cost.of_reading(len(body), 0)
+    least = cost.of_reading(len(body))
     if (
         least > cost.PERMIT_SECONDS
     ):  # `run` does the same however many rows there are: they need not be counted
         return least
+    words = texts = 0
     if media_type == JSON:
         text = bytes(body)
-        rows = 1 + text.count(b",") if by_column else max(text.count(b"{"), text.count(b"["))
+        cells = 1 + text.count(b",")
+        rows = cells if by_column else max(text.count(b"{"), text.count(b"["))
+        words = min(cells, rows * served.columns.n_categorical)
+        texts = max(0, cost.count_texts(text) - words)
     elif media_type in (CSV, NDJSON):
         text = bytes(body)
         rows = 1 + text.count(b"\n") + text.count(b"\r")
     else:
         rows = most_rows(len(body))
-    return cost.of_reading(len(body), rows) + served.cost.of(rows)
+    return cost.of_reading(len(body), rows, words, texts) + served.cost.of(rows)
 
 
 async def run(

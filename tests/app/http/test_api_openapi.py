@@ -105,6 +105,7 @@ def test_the_algorithms_are_a_union_told_apart_by_name(document: dict[str, Any])
 
 OPEN = {
     "TableWarning.code",
+    "ScoreWarning.code",
     "Progress.phase",
     "Dataset.sha256",
     "ListedDataset.sha256",

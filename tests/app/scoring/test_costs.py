@@ -301,3 +301,26 @@ def test_a_model_that_is_loaded_holds_up_no_other_owner(
         finally:
             go.set()
         assert {each.result() for each in waiting} == {200}
+
+
+def test_strings_of_json_are_counted_without_names() -> None:
+    rows = [{"a": "x", "b": 1, "c": "12:30:00"}, {"a": None, "b": "2", "c": ""}]
+    assert cost.count_texts(json.dumps({"rows": rows}, separators=(",", ":")).encode()) == 4
+    lists = {"columns": ["a", "b"], "data": [["x", "y"], ["z", 1]]}
+    assert cost.count_texts(json.dumps(lists, separators=(",", ":")).encode()) == 5
+    assert cost.count_texts(b'{"rows":[{"a":1,"b":2}]}') == 0
+    assert cost.count_texts(b"{}") == 0
+
+
+def test_strings_that_are_numbers_cost_more_than_numbers(
+    shared: Service, scorer: httpx.Client, model_id: str
+) -> None:
+    """Many of them take a permit; as many numbers do not."""
+    numbers = {"columns": NAMES, "data": [[1, 2, 3]] * 25_000}
+    strings = {"columns": NAMES, "data": [["1", "2", "3"]] * 25_000}
+    with shared.computing():
+        for body, status in ((numbers, 200), (strings, 429)):
+            text = json.dumps(body, separators=(",", ":"))
+            headers = {"Content-Type": JSON}
+            answer = scorer.post(f"/v1/models/{model_id}/score", content=text, headers=headers)
+            assert answer.status_code == status
