@@ -17,7 +17,7 @@ from app.jobs import child_jobs as parts
 from app.jobs import service as jobs
 from app.platform import failpoints
 from app.platform.blobs import FolderStore
-from app.platform.errors import OutOfSpace
+from app.platform.errors import OutOfSpace, Overtaken
 from app.platform.settings import Settings
 from app.platform.tables import Job, Model
 from tests.harness import ENDLESS, OWNER, Crew, csv_table, is_running
@@ -67,6 +67,21 @@ def test_a_disk_that_fills_up_under_a_job_costs_it_an_attempt_and_no_more(
     with crew.shop.db.write() as session:
         session.execute(update(Job).where(Job.id == waiting.id).values(not_before=0.0))
     assert crew.shop.reaches(job_id, "succeeded").attempt == 2
+    assert crew.shop.models_of(job_id) == 1
+
+
+def test_an_attempt_that_was_overtaken_does_not_count(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overtake() -> None:
+        monkeypatch.setattr(failpoints, "armed", {})
+        raise Overtaken("another job was first")
+
+    monkeypatch.setattr(failpoints, "armed", {"finish": overtake})
+    job_id = crew.shop.train(crew.table, 5)
+    assert crew.shop.reaches(job_id, "succeeded").attempt == 1
+    events = crew.shop.db.reading(jobs.events, OWNER, job_id)
+    assert "another job was first" in [event.data.get("reason") for event in events]
     assert crew.shop.models_of(job_id) == 1
 
 
