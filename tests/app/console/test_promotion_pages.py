@@ -117,9 +117,9 @@ def test_a_change_of_a_protected_alias_is_requested_and_approved(
     assert world.alias()["model_id"] == world.first
 
     # The approver sees what is known of the requested version beside the present one.
-    shown = approver.get(asked).text
+    seen = approver.get(asked).text
     for model in (world.first, world.second):
-        assert re.search(rf'<h2>Checks of <a href="/console/models/{model}">', shown)
+        assert re.search(rf'<h2>Checks of <a href="/console/models/{model}">', seen)
 
     # The page shows what would change to all, and to each only what they may do.
     forms = {

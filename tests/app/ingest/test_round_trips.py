@@ -28,7 +28,7 @@ from app.ingest.formats import (
     THOUSANDS,
     fields_of,
 )
-from app.ingest.values import DEFAULT_TOKENS, TYPED_TOKENS, Notation
+from app.ingest.values import DEFAULT_TOKENS, TYPED_TOKENS, Notation, category
 from tests.app.uploads import Ready, read
 from tests.long_form import LONG_FORM
 
@@ -286,6 +286,7 @@ def compare(table: Drawn, ready: Ready) -> None:
         "label": [int(value == table.positive) for value in values["label"]],
         "date": list(map(seconds, values["date"])),
         "truth": truths,
+        "code": [None if value is None else category(value) for value in values["code"]],
     }
     for kind in KINDS:
         wanted = expected.get(kind, values[kind])
