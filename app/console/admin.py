@@ -209,7 +209,9 @@ async def list_audit(page: PageDep) -> Response:
         problem,
         AUDIT_FIELDS,
         found=found,
-        counted=count_entries(found.data, names),
+        counted=count_entries(
+            found.data, names, is_part=found.has_more or page.asked("after") is not None
+        ),
         author=partial(author_of, keys=names),
         **describe_filters("/console/audit", asked),
         keys=names,
@@ -229,8 +231,8 @@ def author_of(entry: AuditEntry, keys: Mapping[str, str]) -> str:
     return "the command line" if entry.action.startswith("rankwright ") else "the service"
 
 
-def count_entries(entries: Sequence[AuditEntry], keys: Mapping[str, str]) -> str:
-    """Say what the entries are, and by how many."""
+def count_entries(entries: Sequence[AuditEntry], keys: Mapping[str, str], *, is_part: bool) -> str:
+    """Say what the entries of a page are, and by how many; with `is_part`, that other pages have more."""
     if not entries:
         return ""
     counts = Counter[str](each.outcome for each in entries)
@@ -243,7 +245,8 @@ def count_entries(entries: Sequence[AuditEntry], keys: Mapping[str, str]) -> str
     by = authors[0] if len(authors) == 1 else f"{len(authors)} people, keys and services"
     first, last = entries[-1].created_at[:10], entries[0].created_at[:10]
     when = f"on {first}" if first == last else f"from {first} to {last}"
-    return f"{', '.join(said)} by {by} {when} (UTC)."
+    of = f"On this page ({len(entries)} entries, others match, too): " if is_part else ""
+    return f"{of}{', '.join(said)} by {by} {when} (UTC)."
 
 
 @router.get("/audit/export")

@@ -178,22 +178,21 @@ def exact(moment: str) -> str:
 
 
 def ago(at: datetime, now: datetime) -> str:
-    """Return the distance in the largest whole unit; beyond 30 days, the day in UTC.
+    """Return the distance in the largest unit that it reaches; beyond 30 days, the day in UTC.
 
+    What is past has whole units, as an age. What is to come is rounded: seven days less a second are "in 7 days".
     console.js has the same rule, which a test compares with this one.
     """
     seconds = (now - at).total_seconds()
     past, seconds = seconds >= 0, abs(seconds)
     if seconds < 60:
         return "just now" if past else "in less than a minute"
-    unit, length = (
-        ("minute", 60)
-        if seconds < 3600
-        else ("hour", 3600)
-        if seconds < 86_400
-        else ("day", 86_400)
+    minutes, hours, days = (
+        math.floor(seconds / length + (0.0 if past else 0.5)) for length in (60, 3600, 86_400)
     )
-    whole = int(seconds // length)
+    whole, unit = (
+        (minutes, "minute") if minutes < 60 else (hours, "hour") if hours < 24 else (days, "day")
+    )
     if unit == "day" and whole > 30:
         return at.astimezone(UTC).strftime("%Y-%m-%d")
     words = f"{whole} {unit}{'' if whole == 1 else 's'}"

@@ -101,8 +101,8 @@ const ahead = Date.parse(document.body.dataset.now) - Date.now();
 function ago(at, now) {  // the rule of `ago` in rendering.py
   const past = now >= at, seconds = Math.abs(now - at) / 1000;
   if (seconds < 60) return past ? "just now" : "in less than a minute";
-  const [unit, length] = seconds < 3600 ? ["minute", 60] : seconds < 86400 ? ["hour", 3600] : ["day", 86400];
-  const whole = Math.floor(seconds / length);
+  const [minutes, hours, days] = [60, 3600, 86400].map((length) => Math.floor(seconds / length + (past ? 0 : 0.5)));
+  const [whole, unit] = minutes < 60 ? [minutes, "minute"] : hours < 24 ? [hours, "hour"] : [days, "day"];
   if (unit === "day" && whole > 30) return new Date(at).toISOString().slice(0, 10);
   const words = `${whole} ${unit}${whole === 1 ? "" : "s"}`;
   return past ? `${words} ago` : `in ${words}`;

@@ -1055,7 +1055,10 @@ class TestLists:
 def test_audit_entries_are_counted(entries: list[tuple[Any, ...]], counted: str) -> None:
     names = ("outcome", "author", "key_id", "action", "created_at")
     found = [AuditEntry.from_json(dict(zip(names, each, strict=True))) for each in entries]
-    assert count_entries(found, {"key_1": "nightly"}) == counted
+    assert count_entries(found, {"key_1": "nightly"}, is_part=False) == counted
+    of_part = count_entries(found, {"key_1": "nightly"}, is_part=True)
+    assert of_part.endswith(counted)
+    assert (f"{len(found)} entries" in of_part) == bool(found)
     authors = [author_of(each, {"key_1": "nightly"}) for each in found]
     if len(authors) == 4:
         assert authors == ["the command line", "nightly", "the service", "Ann"]

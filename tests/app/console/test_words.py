@@ -84,6 +84,10 @@ def test_a_time_has_words_and_the_exact_time_behind_them(sentences: Sentences) -
     ]
     sentences(ago(now + timedelta(seconds=30), now))
     assert ago(now + timedelta(days=3, hours=5), now) == "in 3 days"
+    almost = [timedelta(days=7), timedelta(days=1), timedelta(hours=1), timedelta(minutes=2)]
+    assert [ago(now + each - timedelta(seconds=1), now) for each in almost] == [
+        *("in 7 days", "in 1 day", "in 1 hour", "in 2 minutes")
+    ]
     exact = ET.fromstring(str(when("2013-06-28T04:53:20+02:00")))
     assert (exact.tag, exact.text) == ("time", "2013-06-28")
     assert exact.attrib == {
@@ -184,7 +188,7 @@ def test_marks_times_and_copying_in_a_browser(
           document.dispatchEvent(new Event("visibilitychange"));
           return [...cell.children].map(time => [time.dateTime, time.textContent]);
         }""",
-        [*AGES, -90_001],
+        [*AGES, -90_001, -7 * 86_400, -3600, -86_000],
     )
     for moment, said in moments:
         assert said == ago(datetime.fromisoformat(moment), datetime.now(UTC)), moment
