@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -63,6 +64,8 @@ STATUSES: Mapping[str, tuple[str, str]] = {
     "not_tested": ("", "not tested"),
 }
 """Statuses of a test: the class of the badge, and its words."""
+ACKNOWLEDGED = ("waiting", "acknowledged alarm")
+"""The badge of an alarm that is no longer open."""
 TESTS = ("passed", "alarm")
 """Statuses of tests that were made."""
 POPULATIONS: Mapping[str, str] = {
@@ -88,6 +91,15 @@ async def read_monitoring(page: PageDep) -> Response:
         alarms_shown=sorted(alarms.data, key=_importance),
         families=FAMILIES,
         most=MAX_ALIASES,
+    )
+
+
+def is_open(alarms: Sequence[Alarm], family: str, period: MonitoredPeriod) -> bool:
+    """Say whether an alarm of a period belongs to one of the open alarms: the one that was raised then, or before."""
+    start = datetime.fromisoformat(period.start)
+    return any(
+        each.family == family and datetime.fromisoformat(each.period_start) <= start
+        for each in alarms
     )
 
 
@@ -126,6 +138,7 @@ async def _show_monitor(
     validation = await _validation(page, periods)
     months = by_month(periods)
     pointed, _ = await attempt(page.client.models.read_alias(name, alias_segment(alias)), 404)
+    open_alarms = [each for each in found.alarms if each.acknowledged_at is None]
     return page.show(
         "alias_monitor.html",
         200 if problem is None else problem["status"],
@@ -135,10 +148,9 @@ async def _show_monitor(
         tab="",
         settings=settings,
         found=found,
-        open_alarms=sorted(
-            (each for each in found.alarms if each.acknowledged_at is None),
-            key=_importance,
-        ),
+        open_alarms=sorted(open_alarms, key=_importance),
+        is_open=partial(is_open, open_alarms),
+        acknowledged=ACKNOWLEDGED,
         as_of=None if day is None else day.isoformat(),
         newest=newest_tests(periods),
         served=None if pointed is None else pointed.model_id,

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import pytest
-from rankwright.types import MonitoredPeriod, OutcomeRule
+from rankwright.types import Alarm, MonitoredPeriod, OutcomeRule
 
-from app.console.monitoring import Month, PeriodRow, by_month, newest_tests, period_row
+from app.console.monitoring import Month, PeriodRow, by_month, is_open, newest_tests, period_row
 
 RULE = OutcomeRule.from_json({"horizon_days": 30.0, "silence": None})
 
@@ -66,6 +66,16 @@ JUNE = period(
     made("unlabelled", "not_tested"),
     versions=[version(40, 4)],
 )
+
+
+def test_an_alarm_of_a_period_is_open_from_the_period_that_raised_it() -> None:
+    raised = {"family": "ranking", "period_start": "2026-05-11T00:00:00.000Z"}
+    alarms = [Alarm.from_json(raised)]
+    newer, older = MAY
+    assert is_open(alarms, "ranking", newer.of)
+    assert not is_open(alarms, "ranking", older.of)  # an earlier alarm, which was acknowledged
+    assert not is_open(alarms, "calibration", newer.of)
+    assert not is_open([], "ranking", newer.of)
 
 
 def test_the_counts_of_a_month_are_those_of_its_periods() -> None:

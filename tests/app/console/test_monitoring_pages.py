@@ -431,6 +431,10 @@ def test_an_alarm_is_acknowledged_without_scripts(fallen: Service, ours: PlainBr
     assert done.status_code == 303, done.text
     text = ours.read(PAGES)
     assert "&lt;b&gt;Known&lt;/b&gt; tariff." in text
+    # No badge calls the acknowledged alarm open.
+    assert not [badge for badge in re.findall(r'"badge leak">([^<]*)', text) if "AUC" in badge]
+    assert not re.search(r'"badge leak">[^<]*</span> <strong>AUC', text)
+    assert re.search(r'"badge waiting">acknowledged alarm</span> <strong>AUC', text)
     assert alarm["words"] not in ours.read("/console/monitoring")
     again = ours.post(address, reason="a", reference="keep")
     assert again.status_code == 409

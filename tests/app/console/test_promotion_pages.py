@@ -108,7 +108,10 @@ def test_a_change_of_a_protected_alias_is_requested_and_approved(
     trainer = PlainBrowser(world.service, scopes=["read", "train"])
     approver = PlainBrowser(world.service, scopes=["read", "approve"])
     reader = PlainBrowser(world.service, scopes=["read"])
-    sent = fields_of(trainer.get(f"{page}/aliases/live/change"), "/aliases")
+    change = trainer.get(f"{page}/aliases/live/change")
+    assert "Once the change is approved, everyone" in change.text
+    assert "You can undo it." not in change.text
+    sent = fields_of(change, "/aliases")
     refused = trainer.post(f"{page}/aliases", **sent, reason=" ")
     assert refused.status_code == 422
     assert 'role="alert"' in refused.text
