@@ -39,8 +39,8 @@ FIELDS = {
     "monitor/tolerance/calibration": FieldLabel(
         "tolerance_calibration", "Tolerated shift of the calibration, in log odds"
     ),
-    "monitor/protected/columns": FieldLabel("groups", "Groups to compare"),
-    "monitor/protected/favourable": FieldLabel("favourable", "Favourable decision"),
+    "protected/columns": FieldLabel("groups", "Groups to compare"),
+    "protected/favourable": FieldLabel("favourable", "Favourable decision"),
 }
 """The fields of the form, by the API's members that they fill."""
 NEW: Mapping[str, str] = {
@@ -124,7 +124,7 @@ def _entered(settings: Feedback | None) -> dict[str, str]:
         "period": settings.monitor and settings.monitor.period,
         "alpha": settings.monitor.alpha if settings.monitor else NEW["alpha"],
     }
-    if settings.monitor is not None and (protected := settings.monitor.protected) is not None:
+    if (protected := settings.protected) is not None:
         found["favourable"] = protected.favourable
         found["groups"] = "\n".join(
             joined([column, *groups]) for column, groups in protected.columns.items()
@@ -165,6 +165,7 @@ def _settings(form: Fields) -> Json:
             attribute=form.get("attribute") or None,
         ),
     }
+    found["protected"] = _groups(form)
     if form.get("explore_of"):
         found["explore"] = {
             "of": form["explore_of"],
@@ -176,7 +177,6 @@ def _settings(form: Fields) -> Json:
             period=form["period"],
             alpha=number_or_text(form.get("alpha", "")),
             tolerance=_filled(**tolerance),
-            protected=_groups(form),
         )
     return _filled(**found)
 

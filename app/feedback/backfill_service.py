@@ -66,7 +66,7 @@ def find_alias(
         for each in model.features
         if wanted is None or each["name"] in wanted
     ]
-    if settings["monitor"] is not None and (groups := settings["monitor"]["protected"]) is not None:
+    if (groups := settings["protected"]) is not None:
         features += [[each, CATEGORICAL, True] for each in sorted(groups["columns"])]
     return {
         "name": name,

@@ -20,6 +20,7 @@ from app.feedback.scheduled_tests import (
     GROUP_CALIBRATION,
     SELECTION,
     STATUSES,
+    MonitorPlan,
     Series,
     Status,
     StoredTest,
@@ -29,7 +30,7 @@ from app.feedback.scheduled_tests import (
     stored,
 )
 from app.http.schemas import one_of
-from app.platform.documents import MonitorSettings, described
+from app.platform.documents import MonitoredGroups, described
 from app.platform.sql import Json
 
 if TYPE_CHECKING:
@@ -92,9 +93,7 @@ class ComparedGroup(TypedDict):
     """Number of the last period of the window."""
 
 
-def pairs_of(settings: MonitorSettings) -> list[GroupPair]:
-    groups = settings["protected"]
-    assert groups is not None
+def pairs_of(groups: MonitoredGroups) -> list[GroupPair]:
     return [
         GroupPair(column, reference, group)
         for column, (reference, *others) in groups["columns"].items()
@@ -128,21 +127,23 @@ def run_group_tests(
     period: Period,
     rows: PeriodRows,
     texts: Texts,
-    settings: MonitorSettings,
+    plan: MonitorPlan,
 ) -> StoredTest:
     """Compare the groups on the rows of this period and of those that wait; all are of one model."""
     from core.metrics.four_fifths import FOUR_FIFTHS
     from core.monitoring import monitor_differences
     from core.monitoring.measuring import MIN_POSITIVES
 
-    prepared = _selections(rows, settings) if family == SELECTION else _outcomes(rows)
+    groups = plan.protected
+    assert groups is not None
+    prepared = _selections(rows, groups) if family == SELECTION else _outcomes(rows)
     if isinstance(prepared, str):
         return {**found, "metric": None, "reason": prepared}
-    pairs, earlier = pairs_of(settings), waiting_of(series)
-    alpha = alpha_of(family, settings) / len(pairs)
+    pairs, earlier = pairs_of(groups), waiting_of(series)
+    alpha = alpha_of(family, plan) / len(pairs)
     tolerance = -math.log(FOUR_FIFTHS)
     if family == GROUP_CALIBRATION:
-        tolerance = settings["tolerance"].get("calibration", 0.0)
+        tolerance = plan.tolerance("calibration")
     compared: list[ComparedGroup] = []
     waiting: list[tuple[list[str], WaitingRows]] = []
     measured: list[tuple[list[str], Json]] = []
@@ -258,12 +259,10 @@ class _Prepared(NamedTuple):
         )
 
 
-def _selections(rows: PeriodRows, settings: MonitorSettings) -> _Prepared | str:
+def _selections(rows: PeriodRows, groups: MonitoredGroups) -> _Prepared | str:
     """Return why there are none."""
-    groups = settings["protected"]
-    assert groups is not None
     if not (rows.flag != UNKNOWN).any():
-        return "the alias has no guarantee, so it flags no decision"
+        return "the alias has no cutoff, so it flags no decision"
     favourable = 1 if groups["favourable"] == "flagged" else 0
     return _Prepared(rows, rows.flag != UNKNOWN, rows.flag == favourable, 1.0 / rows.keep, None)
 

@@ -29,6 +29,7 @@ from app.feedback.scheduled_tests import (
     SHADOW,
     UNLABELLED,
     CalibrationReference,
+    MonitorPlan,
     StoredTest,
     alpha_of,
     measurements,
@@ -41,7 +42,7 @@ from app.models import aliases, curves
 from app.models import repository as model_repository
 from app.models import service as models
 from app.models.service import VALIDATION
-from app.platform.documents import MonitorSettings, StoredFeedback
+from app.platform.documents import StoredFeedback
 from app.platform.errors import check_name
 from app.platform.sql import Session, read_clock
 from app.platform.tables import MonitorTest
@@ -66,7 +67,7 @@ def read(
     if current is None and row is None:
         aliases.get_alias(session, owner, name, alias)  # raises NotFound
     settings = None if row is None else row.settings
-    monitor = None if settings is None else settings["monitor"]
+    plan = MonitorPlan.of(settings)
     tests = repository.scheduled_tests_of(session, *of, at=at)
     counts = repository.count_decisions(session, *of)
     alarms = repository.alarms_of(session, *of, at=at)[:MAX_SHOWN]
@@ -81,9 +82,9 @@ def read(
         alias=alias,
         as_of=at,
         revision=None if row is None else row.revision,
-        settings=monitor,
+        settings=None if plan is None else plan.monitor,
         outcome=None if settings is None else settings["outcome"],
-        budget=[] if monitor is None else _budget(monitor, tests),
+        budget=[] if plan is None else _budget(plan, tests),
         detectable=None if compute is None else compute(),
         recorded=counts[0],
         lost=counts[1],
@@ -92,16 +93,16 @@ def read(
     )
 
 
-def _budget(monitor: MonitorSettings, tests: Sequence[MonitorTest]) -> list[FamilyBudget]:
+def _budget(plan: MonitorPlan, tests: Sequence[MonitorTest]) -> list[FamilyBudget]:
     """Return the α used in each family's newest term. A test has its series'; earlier series of the term add theirs."""
     found = []
-    for family in tested_families(monitor):
+    for family in tested_families(plan):
         own = [test.found for test in tests if test.family == family]
         term = own[-1]["term_start"] if own else None
         by_series = {
             each["since"]: each["alpha_spent"] for each in own if each["term_start"] == term
         }
-        alpha = alpha_of(family, monitor)
+        alpha = alpha_of(family, plan)
         spent = min(alpha, sum(by_series.values()))
         # A share of 0.2 of 0.05 is 0.01, not 0.010000000000000002.
         numbers = {"alpha": alpha, "spent": spent, "left": alpha - spent}
@@ -148,8 +149,8 @@ def find_detectable(
 
     None if the monitor is off, or the model has no validation curve.
     """
-    monitor = None if settings is None else settings["monitor"]
-    if monitor is None:
+    plan = MonitorPlan.of(settings)
+    if plan is None:
         return None
     model = models.find(session, of.owner, of.reference)
     measured = curves.find_curve_on(session, model, VALIDATION)
@@ -163,12 +164,12 @@ def find_detectable(
         if test.family == RANKING and test.found["model_id"] == model.id and test.found["known"]
     ]
     calibrations = calibrations_of(session, model)
-    return partial(_detectable, measured, monitor, own, calibrations[-1] if calibrations else None)
+    return partial(_detectable, measured, plan, own, calibrations[-1] if calibrations else None)
 
 
 def _detectable(
     measured: curves.PartCurve,
-    monitor: MonitorSettings,
+    plan: MonitorPlan,
     tests: Sequence[StoredTest],
     calibration: CalibrationReference | None,
 ) -> DetectableDrop:
@@ -189,16 +190,16 @@ def _detectable(
         positive, negative = measured.totals.positive, measured.totals.negative
         prevalence = positive / (positive + negative)
     # Of days the time would be half a minute: seven are taken together, with nearly the same result.
-    days = 7 if monitor["period"] == "day" else 1
-    planned = PLANNED[monitor["period"]] // days
+    days = 7 if plan.monitor["period"] == "day" else 1
+    planned = PLANNED[plan.monitor["period"]] // days
     try:
         found = smallest_detectable_drop(
             validation,
             rows=_UNLIMITED if rows is None else rows * days,
             prevalence=prevalence,
             planned=planned,
-            alpha=alpha_of(RANKING, monitor),
-            tolerance=monitor["tolerance"].get("auc", 0.0),
+            alpha=alpha_of(RANKING, plan),
+            tolerance=plan.tolerance("auc"),
             power=POWER,
             recurrence=recurrence_of([each.by_entity for each in measurements(tests)]),
         )
@@ -211,8 +212,8 @@ def _detectable(
         shift = smallest_detectable_shift(
             held_out.level,
             planned=planned,
-            alpha=alpha_of(CALIBRATION, monitor) / 2.0,
-            tolerance=monitor["tolerance"].get("calibration", 0.0),
+            alpha=alpha_of(CALIBRATION, plan) / 2.0,
+            tolerance=plan.tolerance("calibration"),
             power=POWER,
         )
         odds = math.exp(shift)
@@ -228,7 +229,7 @@ def _detectable(
         "validation_positives": validation.positives,
         "validation_negatives": validation.negatives,
     }
-    return DetectableDrop(**numbers, words=say_detectable(monitor["period"], numbers))
+    return DetectableDrop(**numbers, words=say_detectable(plan.monitor["period"], numbers))
 
 
 def read_shadow(session: Session, owner: str, name: str, alias: str) -> AliasShadow:

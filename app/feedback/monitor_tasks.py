@@ -40,6 +40,7 @@ from app.feedback.scheduled_tests import (
     UNLABELLED,
     Acknowledged,
     CalibrationReference,
+    MonitorPlan,
     Series,
     StoredTest,
 )
@@ -55,7 +56,6 @@ from app.models.service import find as find_model
 from app.platform.blobs import BlobKey, Publisher
 from app.platform.documents import (
     ModelFeature,
-    MonitorSettings,
     PeriodKind,
     StoredFeedback,
     StoredGuarantee,
@@ -343,7 +343,7 @@ class _Maker:
 
     def __init__(self, payload: MonitorPayload) -> None:
         self._payload, self._settings = payload, payload["settings"]
-        self._monitor_settings = self._settings["monitor"]
+        self._maybe_plan = MonitorPlan.of(self._settings)
         self._models = {each["id"]: each for each in payload["models"]}
         self._served: dict[str, Served] = {}
         self._references: dict[str, Measurement | str] = {}
@@ -365,9 +365,9 @@ class _Maker:
             )
 
     @property
-    def _monitor(self) -> MonitorSettings:
-        assert self._monitor_settings is not None
-        return self._monitor_settings
+    def _plan(self) -> MonitorPlan:
+        assert self._maybe_plan is not None
+        return self._maybe_plan
 
     def make(self, due: DuePeriodFile) -> list[NewTest]:
         period = Period(due["kind"], due["start"], due["end"])
@@ -376,7 +376,7 @@ class _Maker:
             found[UNLABELLED] = self._drift(period)
         if due["mature"]:
             found |= self._mature(period)
-        if self._monitor_settings is not None and self._monitor_settings["protected"] is not None:
+        if self._maybe_plan is not None and self._maybe_plan.protected is not None:
             if due["early"]:
                 found[SELECTION] = self._compare_groups(SELECTION, period, None, 0.0)
             if due["mature"]:
@@ -474,7 +474,7 @@ class _Maker:
         reference.pop("threshold", None)
         if thresholds.size and np.isfinite(thresholds[-1]):
             reference["threshold"] = float(thresholds[-1])
-        alpha = scheduled_tests.alpha_of(UNLABELLED, self._monitor) / planned
+        alpha = scheduled_tests.alpha_of(UNLABELLED, self._plan) / planned
         wanted = _like_all(rows) & (rows.model == rows.models.index(model_id))
         monitor = DriftMonitor(reference, served, alpha, _alone(rows.take(wanted)))
         names = [name for name in served.features.names if name in recorded]
@@ -515,9 +515,7 @@ class _Maker:
             if family == RANKING:
                 reference = self._renewed(RANKING, model_id, "measurement")
                 known_as = self._reference(model_id) if reference is None else reference
-                test = scheduled_tests.run_ranking_test(
-                    test, series, waiting, known_as, self._monitor
-                )
+                test = scheduled_tests.run_ranking_test(test, series, waiting, known_as, self._plan)
                 test["details"] |= {
                     "versions": scheduled_tests.versions_of(rows),
                     "corrections": int(rows.corrected.sum()),
@@ -525,13 +523,13 @@ class _Maker:
             elif family == CALIBRATION:
                 calibrated = self._calibration(model_id, period)
                 test = scheduled_tests.run_calibration_test(
-                    test, series, waiting, calibrated, self._monitor
+                    test, series, waiting, calibrated, self._plan
                 )
             else:
                 revision = str(int(own.alias_revision[np.argmax(own.at)]))
                 guarantee = self._payload["guarantees"].get(revision)
                 test = scheduled_tests.run_guarantee_test(
-                    test, series, waiting, guarantee, self._monitor
+                    test, series, waiting, guarantee, self._plan
                 )
             found[family] = test
         return found
@@ -565,12 +563,12 @@ class _Maker:
             period,
             rows.take(mine),
             {name: values[mine] for name, values in texts.items()},
-            self._monitor,
+            self._plan,
         )
 
     def _protected(self, span: Period, rows: PeriodRows) -> group_tests.Texts:
         """Return the protected columns of the rows."""
-        groups = self._monitor["protected"]
+        groups = self._plan.protected
         assert groups is not None
         parts: dict[str, list[Any]] = {name: [] for name in groups["columns"]}
         files = overlapping(self._payload["segments"], span.start, span.end)

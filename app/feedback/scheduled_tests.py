@@ -23,7 +23,13 @@ from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import PLANNED, Period, count_periods
 from app.findings.shift import matters
 from app.http.schemas import ModelId
-from app.platform.documents import MonitorSettings, StoredGuarantee, described
+from app.platform.documents import (
+    MonitoredGroups,
+    MonitorSettings,
+    StoredFeedback,
+    StoredGuarantee,
+    described,
+)
 from app.platform.sql import Json
 
 if TYPE_CHECKING:
@@ -311,21 +317,38 @@ def begin_with_rows(
     return found
 
 
-def tested_families(settings: MonitorSettings) -> Sequence[str]:
+class MonitorPlan(NamedTuple):
+    """What the feedback settings of an alias say of its tests."""
+
+    monitor: MonitorSettings
+    protected: MonitoredGroups | None
+
+    @classmethod
+    def of(cls, settings: StoredFeedback | None) -> MonitorPlan | None:
+        """Return None without tests."""
+        if settings is None or settings["monitor"] is None:
+            return None
+        return cls(settings["monitor"], settings["protected"])
+
+    def tolerance(self, metric: str) -> float:
+        return self.monitor["tolerance"].get(metric, 0.0)
+
+
+def tested_families(plan: MonitorPlan) -> Sequence[str]:
     """Groups are only compared if they are declared."""
     return [
         each
         for each in TESTED
-        if settings["protected"] is not None or each not in (SELECTION, GROUP_CALIBRATION)
+        if plan.protected is not None or each not in (SELECTION, GROUP_CALIBRATION)
     ]
 
 
-def alpha_of(family: str, settings: MonitorSettings) -> float:
+def alpha_of(family: str, plan: MonitorPlan) -> float:
     """The probability of a false alarm is within a term."""
     from core.monitoring import allot
 
-    families: dict[Any, int] = dict.fromkeys(tested_families(settings), 1)
-    return allot(settings["alpha"], families)[family]  # type: ignore[index]  # one of these
+    families: dict[Any, int] = dict.fromkeys(tested_families(plan), 1)
+    return allot(plan.monitor["alpha"], families)[family]  # type: ignore[index]  # one of these
 
 
 def pending_from(series: Series) -> int:
@@ -344,7 +367,7 @@ def run_ranking_test(
     series: Series,
     rows: PeriodRows,
     reference: Measurement | str,
-    settings: MonitorSettings,
+    plan: MonitorPlan,
 ) -> StoredTest:
     """Test the AUC of the rows of all waiting periods. A text as `reference` says why there is none."""
     from core.monitoring import measure_auc, monitor_windows
@@ -394,12 +417,12 @@ def run_ranking_test(
         reference,
         measured,
         planned=found["planned"],
-        alpha=alpha_of(RANKING, settings),
-        tolerance=settings["tolerance"].get("auc", 0.0),
+        alpha=alpha_of(RANKING, plan),
+        tolerance=plan.tolerance("auc"),
         since=found["since"],
     ).tests[-1]
     found = _of_window(found, test, own.by_entity != b"")
-    most = test.drop - test.drop_low + settings["tolerance"].get("auc", 0.0)
+    most = test.drop - test.drop_low + plan.tolerance("auc")
     found["details"]["missing"] = _sensitivity(
         [*series.tests, found], test, "measurement", reference.value - most, np.inf
     )
@@ -518,7 +541,7 @@ def run_guarantee_test(
     series: Series,
     rows: PeriodRows,
     guarantee: StoredGuarantee | None,
-    settings: MonitorSettings,
+    plan: MonitorPlan,
 ) -> StoredTest:
     """Test whether the guaranteed rate of the alias is exceeded. Pass the rows of all waiting periods.
 
@@ -576,7 +599,7 @@ def run_guarantee_test(
             reference,
             measurements([*tests, found]),
             planned=found["planned"],
-            alpha=alpha_of(GUARANTEE, settings),
+            alpha=alpha_of(GUARANTEE, plan),
             since=found["since"],
             change="rise",
         ).tests[-1]
@@ -592,10 +615,10 @@ def run_guarantee_test(
         [counts.get(i, {}).get("trials", 0) for i in numbers],
         bound,
         planned=found["planned"],
-        alpha=alpha_of(GUARANTEE, settings),
+        alpha=alpha_of(GUARANTEE, plan),
         since=found["since"],
     ).tests[-1]
-    return _of_bets(found, test, alpha_of(GUARANTEE, settings))
+    return _of_bets(found, test, alpha_of(GUARANTEE, plan))
 
 
 def _of_bets(found: StoredTest, test: object, alpha: float) -> StoredTest:
@@ -649,7 +672,7 @@ def run_calibration_test(
     series: Series,
     rows: PeriodRows,
     reference: CalibrationReference | CalibrationMeasurement | None,
-    settings: MonitorSettings,
+    plan: MonitorPlan,
 ) -> StoredTest:
     """Test whether level and slope of the calibration are those of its held-out rows. Pass all waiting periods.
 
@@ -714,12 +737,12 @@ def run_calibration_test(
             for name, changed in _sides(part, missing).items()
         },
     }
-    tolerance = settings["tolerance"].get("calibration", 0.0)
+    tolerance = plan.tolerance("calibration")
     monitor = monitor_calibration(
         known_as,
         [_calibration_of(each) for each in [*tests, found]],
         planned=found["planned"],
-        alpha=alpha_of(CALIBRATION, settings),
+        alpha=alpha_of(CALIBRATION, plan),
         tolerance=tolerance,
         since=found["since"],
     )

@@ -13,6 +13,7 @@ from app.http.schemas import Body, PageOf, Resource, Text, Timestamp
 from app.platform.blobs import Blob
 from app.platform.documents import (
     Exploration,
+    MonitoredGroups,
     MonitorSettings,
     OutcomeRule,
     PeriodKind,
@@ -73,8 +74,6 @@ class MonitorRequest(Body):
     ] = Field(default={}, examples=[{"auc": 0.01}])
     """Differences from the validation, by metric, up to which nothing is wrong: of the AUC, and of the log-odds of
     calibrated probabilities. Default: 0."""
-    protected: MonitoredGroupsRequest | None = None
-    """Groups to compare. Null: none."""
 
 
 class FeedbackRequest(Body):
@@ -95,6 +94,8 @@ class FeedbackRequest(Body):
     """Attribution and maturity of outcomes."""
     shadow: Text | None = Field(default=None, examples=["churn:7"])
     """Model to compare on the same rows. It can read only recorded features. Null: none."""
+    protected: MonitoredGroupsRequest | None = None
+    """Groups to record with each decision. They are compared if `monitor` is set. Null: none."""
     monitor: MonitorRequest | None = None
     """Scheduled tests. Null: none."""
 
@@ -123,6 +124,8 @@ class Feedback(Resource):
     """Attribution and maturity of outcomes."""
     shadow: str | None
     """Model to compare on the same rows. Null: none."""
+    protected: MonitoredGroups | None
+    """Groups to record with each decision. They are compared if `monitor` is set. Null: none."""
     monitor: MonitorSettings | None
     """Scheduled tests. Null: none."""
     detectable: DetectableDrop | None

@@ -141,7 +141,7 @@ def check(session: Session, owner: str, name: str, alias: str, settings: StoredF
     if settings["explore"] is not None and found.guarantee is None:
         raise invalid(
             "/explore",
-            f"explore needs an alias that flags rows, but {name}@{alias} has no guarantee",
+            f"explore needs an alias that flags rows, but {name}@{alias} has no cutoff",
         )
     if settings["shadow"] is not None:
         _check_shadow(session, owner, settings, model)
@@ -162,7 +162,7 @@ def _errors_of(settings: StoredFeedback, model: Model) -> Iterator[dict[str, Any
         elif feature in (settings["features"] or ())[:place]:
             detail = f"features must name each feature once, got {shown(feature)} again"
             yield {"pointer": pointer, "detail": detail}
-    if settings["monitor"] is not None and (groups := settings["monitor"]["protected"]) is not None:
+    if (groups := settings["protected"]) is not None:
         yield from _errors_of_groups(groups, model)
     horizon = settings["outcome"]["horizon_days"]
     if settings["days"] < horizon:
@@ -176,7 +176,7 @@ def _errors_of(settings: StoredFeedback, model: Model) -> Iterator[dict[str, Any
 def _errors_of_groups(groups: MonitoredGroups, model: Model) -> Iterator[dict[str, Any]]:
     numbers = {each["name"] for each in model.features if each["type"] != CATEGORICAL}
     for name, values in groups["columns"].items():
-        pointer = f"/monitor/protected/columns/{escape(name)}"
+        pointer = f"/protected/columns/{escape(name)}"
         if name in numbers:
             detail = (
                 f"a protected column must have strings, but {shown(name)} is a feature of {_shown(model)} of another "
@@ -193,7 +193,7 @@ def _errors_of_groups(groups: MonitoredGroups, model: Model) -> Iterator[dict[st
             f"columns can have at most {MAX_COMPARED} groups besides the reference groups, because all tests share "
             f"one probability of a false alarm; got {compared}"
         )
-        yield {"pointer": "/monitor/protected/columns", "detail": detail}
+        yield {"pointer": "/protected/columns", "detail": detail}
 
 
 def _check_shadow(session: Session, owner: str, settings: StoredFeedback, model: Model) -> None:

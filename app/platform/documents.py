@@ -782,7 +782,9 @@ class Reliability(TypedDict):
 
 @described
 class StoredGuarantee(TypedDict):
-    """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others are null."""
+    """What the cutoff of an alias keeps from version to version. Exactly one of `fpr`, `tpr`, `flagged` and `threshold`
+    is set; the others are null. With a `confidence` it is a guarantee for future rows, otherwise a target that the
+    validation rows meet."""
 
     fpr: float | None
     """Upper limit of the FPR."""
@@ -872,8 +874,6 @@ class MonitorSettings(TypedDict):
     """Probability of a false alarm within a year, of all families together."""
     tolerance: dict[str, float]
     """Differences from the validation, by metric, up to which nothing is wrong."""
-    protected: MonitoredGroups | None
-    """Groups to compare. Null: none."""
 
 
 @described
@@ -892,6 +892,8 @@ class StoredFeedback(TypedDict):
     """Attribution and maturity of outcomes."""
     shadow: str | None
     """Model whose scores of the same rows are compared. Null: none."""
+    protected: MonitoredGroups | None
+    """Groups to record and, if there are scheduled tests, to compare. Null: none."""
     monitor: MonitorSettings | None
     """Scheduled tests. Null: none."""
 

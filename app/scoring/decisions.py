@@ -400,10 +400,10 @@ def _with_protected(
 
     One that is a categorical feature of the model is recorded from it. One that is another feature is not recorded.
     """
-    features, monitor = served.features, settings["monitor"]
-    if monitor is None or monitor["protected"] is None:
+    features, groups = served.features, settings["protected"]
+    if groups is None:
         return features, []
-    columns, categories = monitor["protected"]["columns"], served.ranker.categories_
+    columns, categories = groups["columns"], served.ranker.categories_
     added = {name: words for name, words in columns.items() if name not in features.names}
     found: list[tuple[str, int, Sequence[str]]] = [
         (name, len(features.names) + i, words) for i, (name, words) in enumerate(added.items())

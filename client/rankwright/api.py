@@ -114,7 +114,7 @@ class Trained(TypedDict, total=False):
     objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
     validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
-    baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
+    baselines: Annotated[bool | None, 'Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, on a sample of a table with many rows and columns. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget.']
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
     timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
     priority: Annotated[int | None, 'Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start first. Default: `0`.']
@@ -143,7 +143,7 @@ class Rates(TypedDict, total=False):
     confidence: Annotated[float | None, 'Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off these rows. The threshold is then more conservative. Returns an error that says how many rows are needed if there are too few.']
 
 class Costs(TypedDict, total=False):
-    flagged: Annotated[float | None, 'Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With costs, it returns the cheapest such threshold. All thresholds of the curve are considered.']
+    flagged: Annotated[float | None, 'Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With costs, it returns the threshold of lowest cost if that flags fewer. All thresholds of the curve are considered.']
     cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
@@ -1588,6 +1588,7 @@ class PutFeedback(TypedDict, total=False):
     explore: Annotated[Mapping[str, Any] | None, 'Rows to review at random. Needs an alias with a guarantee. Null: none.']
     outcome: Annotated[Mapping[str, Any] | None, 'Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute": "last_before_event"}`.']
     shadow: Annotated[str | None, 'Model to compare on the same rows. It can read only recorded features. Null: none.']
+    protected: Annotated[Mapping[str, Any] | None, 'Groups to record with each decision. They are compared if `monitor` is set. Null: none.']
     monitor: Annotated[Mapping[str, Any] | None, 'Scheduled tests. Null: none.']
 
 @keywords(PutFeedback)
@@ -1609,7 +1610,7 @@ def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> Api
     alias : str
         The alias, such as `live`.
     """
-    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", record_of(types.Feedback), {**fields}, headers=["if_match", "if_none_match"], body=["keep", "features", "days", "explore", "outcome", "shadow", "monitor"])
+    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", record_of(types.Feedback), {**fields}, headers=["if_match", "if_none_match"], body=["keep", "features", "days", "explore", "outcome", "shadow", "protected", "monitor"])
 
 PutPairs = Awaited
 
@@ -3824,7 +3825,7 @@ def write_letters(ref: str, /, **fields: Unpack[WriteLetters]) -> ApiRequest[typ
 
     Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
     paragraph that the reason codes define (`letter`). Reasons and their errors are as in `…/score`, and points as in
-    `…/points`.
+    `…/points`. With an alias that has a cutoff, returns 422 `row_not_flagged` for rows that it does not flag.
 
     Scope: `score`.
 

@@ -2750,6 +2750,8 @@ class Feedback(Record):
     """Attribution and maturity of outcomes."""
     shadow: str | None
     """Model to compare on the same rows. Null: none."""
+    protected: MonitoredGroups | None
+    """Groups to record with each decision. They are compared if `monitor` is set. Null: none."""
     monitor: MonitorSettings | None
     """Scheduled tests. Null: none."""
     detectable: DetectableDrop | None
@@ -3200,7 +3202,7 @@ class JobCheck(Record):
     """The parameter search. Null without one."""
     baselines: dict[str, Any]
     """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the
-    job's time that they may take; null: no limit.
+    budget of `auto` that they may take; null: they are trained on all rows, however long it takes.
     """
     protected_features: list[str]
     """Protected columns of the dataset that are features of the model."""
@@ -4250,8 +4252,6 @@ class MonitorSettings(Record):
     """Probability of a false alarm within a year, of all families together."""
     tolerance: dict[str, float]
     """Differences from the validation, by metric, up to which nothing is wrong."""
-    protected: MonitoredGroups | None
-    """Groups to compare. Null: none."""
 
 class MonitoredGroups(Record):
     """Groups of entities between which decisions should not differ."""
@@ -6057,12 +6057,15 @@ class StoredFeedback(Record):
     """Attribution and maturity of outcomes."""
     shadow: str | None
     """Model whose scores of the same rows are compared. Null: none."""
+    protected: MonitoredGroups | None
+    """Groups to record and, if there are scheduled tests, to compare. Null: none."""
     monitor: MonitorSettings | None
     """Scheduled tests. Null: none."""
 
 class StoredGuarantee(Record):
-    """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
-    are null.
+    """What the cutoff of an alias keeps from version to version. Exactly one of `fpr`, `tpr`, `flagged`
+    and `threshold` is set; the others are null. With a `confidence` it is a guarantee for future rows,
+    otherwise a target that the validation rows meet.
     """
 
     fpr: float | None
@@ -6580,7 +6583,9 @@ class WindowBound(Record):
     on: Literal['validation', 'train']
     """Part of the data that `risk` was measured on."""
     risk: float
-    """1 − pAUC of these rows, with the curve as a step function."""
+    """1 − pAUC of these rows, with the curve as a step function: a pair of equal scores counts as an
+    error, of which the AUC among the metrics counts half.
+    """
     positives: int
     """Number of positive rows."""
     negatives: int

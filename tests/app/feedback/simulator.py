@@ -54,7 +54,8 @@ def feedback(**changes: Any) -> StoredFeedback:
         "explore": None,
         "outcome": {"horizon_days": 30.0, "silence": None, "attribute": "last_before_event"},
         "shadow": None,
-        "monitor": {"period": "week", "alpha": 0.05, "tolerance": {}, "protected": None},
+        "monitor": {"period": "week", "alpha": 0.05, "tolerance": {}},
+        "protected": None,
     }
     return found | changes  # type: ignore[return-value]
 

@@ -26,6 +26,7 @@ DEFAULTS: dict[str, Any] = {
     "explore": None,
     "outcome": {"horizon_days": 90.0, "silence": None, "attribute": "last_before_event"},
     "shadow": None,
+    "protected": None,
     "monitor": None,
 }
 

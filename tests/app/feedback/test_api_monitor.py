@@ -89,7 +89,6 @@ def test_the_monitor_shows_tests_alarms_and_budget(
         "period": "week",
         "alpha": 0.05,
         "tolerance": {},
-        "protected": None,
     }
     first = found["periods"][-1]
     assert first["start"] == "2024-12-30T00:00:00.000Z"

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from app.feedback.monitor_schemas import scheduled_test_of
-from app.feedback.scheduled_tests import TESTED, alpha_of
+from app.feedback.scheduled_tests import TESTED, MonitorPlan, alpha_of
+from app.platform.documents import MonitoredGroups, MonitorSettings
 from app.platform.tables import MonitorTest
 from tests.app.feedback.recording import FEEDBACK, UNDER, point, record, recorded, segments
 from tests.app.feedback.simulator import DAY, MONDAY, WEEK, Simulator, draw, feedback, table
@@ -22,8 +23,8 @@ from tests.app.score_formats import headers as headers_of
 from tests.app.workbench import OWNER, Workbench
 from tests.raising import mentions
 
-GROUPS = {"columns": {"sex": ["m", "f", "x"]}, "favourable": "not_flagged"}
-MONITOR = {"period": "week", "alpha": 0.05, "tolerance": {}, "protected": GROUPS}
+GROUPS: MonitoredGroups = {"columns": {"sex": ["m", "f", "x"]}, "favourable": "not_flagged"}
+MONITOR: MonitorSettings = {"period": "week", "alpha": 0.05, "tolerance": {}}
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_a_difference_raises_an_alarm_and_equal_groups_none(
     bench: Workbench, simulator: Simulator
 ) -> None:
     """In the second week, the selection rates differ, and in the third the calibration does."""
-    simulator.put_settings(feedback(monitor=MONITOR))
+    simulator.put_settings(feedback(monitor=MONITOR, protected=GROUPS))
     week(simulator, 1)
     week(simulator, 2, gap=1.0)
     week(simulator, 3, extra=1.5)
@@ -89,8 +90,8 @@ def test_a_difference_raises_an_alarm_and_equal_groups_none(
         assert [each["status"] for each in small] == ["waiting"] * 2
         assert [each["rows"] for each in small] == [5, 10]  # they are kept
     assert {each.family for each in alarms(bench.db)} >= {"selection", "group_calibration"}
-    settings: Any = MONITOR
-    assert made[0]["alpha_spent"] <= alpha_of("selection", settings) / 52 * (1 + 1e-9)
+    plan = MonitorPlan(MONITOR, GROUPS)
+    assert made[0]["alpha_spent"] <= alpha_of("selection", plan) / 52 * (1 + 1e-9)
     with bench.db.read() as session:
         rows = [each for each in session.query(MonitorTest) if each.family == "selection"]
         words = scheduled_test_of(rows[1]).words
@@ -101,7 +102,7 @@ def test_a_difference_raises_an_alarm_and_equal_groups_none(
 def test_without_the_column_or_flags_nothing_is_tested(
     bench: Workbench, simulator: Simulator
 ) -> None:
-    simulator.put_settings(feedback(monitor=MONITOR))
+    simulator.put_settings(feedback(monitor=MONITOR, protected=GROUPS))
     simulator.flag_share = None
     week(simulator, 1)
     simulator.flag_share = 0.3
@@ -112,8 +113,8 @@ def test_without_the_column_or_flags_nothing_is_tested(
 
 
 def test_all_families_share_alpha() -> None:
-    settings: Any = MONITOR
-    assert sum(alpha_of(each, settings) for each in TESTED) == pytest.approx(0.05)
+    plan = MonitorPlan(MONITOR, GROUPS)
+    assert sum(alpha_of(each, plan) for each in TESTED) == pytest.approx(0.05)
 
 
 # Recording.
@@ -126,7 +127,7 @@ def shared_service(shared: Service) -> Any:
     with answering(shared) as model_id:
         client = shared.client(shared.key())
         point(client, model_id, guarantee={"flagged": 0.3})
-        record(client, monitor={"protected": RECORDED})
+        record(client, protected=RECORDED)
         yield shared, client
 
 
@@ -259,12 +260,12 @@ def test_earlier_decisions_may_have_protected_columns(
 @pytest.mark.parametrize(
     ("columns", "pointer"),
     [
-        ({"sex": ["m"]}, "/monitor/protected/columns/sex"),
-        ({"sex": ["m", "m"]}, "/monitor/protected/columns/sex"),
-        ({"age": ["old", "young"]}, "/monitor/protected/columns/age"),
-        ({}, "/monitor/protected/columns"),
-        ({f"c{i}": list("abc") for i in range(11)}, "/monitor/protected/columns"),
-        ({f"c{i}": list("abcd") for i in range(7)}, "/monitor/protected/columns"),
+        ({"sex": ["m"]}, "/protected/columns/sex"),
+        ({"sex": ["m", "m"]}, "/protected/columns/sex"),
+        ({"age": ["old", "young"]}, "/protected/columns/age"),
+        ({}, "/protected/columns"),
+        ({f"c{i}": list("abc") for i in range(11)}, "/protected/columns"),
+        ({f"c{i}": list("abcd") for i in range(7)}, "/protected/columns"),
     ],
 )
 def test_bad_groups_are_refused(
@@ -272,7 +273,7 @@ def test_bad_groups_are_refused(
 ) -> None:
     _, client = shared_service
     headers = {"If-Match": client.get(FEEDBACK).headers["ETag"]}
-    body = {"monitor": {"protected": {"columns": columns}}}
+    body = {"protected": {"columns": columns}}
     answer = client.put(FEEDBACK, json=body, headers=headers)
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["pointer"] == pointer

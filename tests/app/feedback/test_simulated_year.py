@@ -14,11 +14,11 @@ from app.feedback import scheduled_tests
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import Period, period_at
 from app.feedback.scheduled_tests import CALIBRATION, GUARANTEE, RANKING, StoredTest
-from app.platform.documents import MonitorSettings, StoredGuarantee
+from app.platform.documents import StoredGuarantee
 from core.monitoring import CalibrationMeasurement, Measurement, measure_validation, window
 from tests.long_form import LONG_FORM, long_form
 
-SETTINGS: MonitorSettings = {"period": "week", "alpha": 0.05, "tolerance": {}, "protected": None}
+PLAN = scheduled_tests.MonitorPlan({"period": "week", "alpha": 0.05, "tolerance": {}}, None)
 GUARANTEED: StoredGuarantee = {"fpr": None, "tpr": None, "flagged": 0.06, "confidence": 0.95}
 CALIBRATED = CalibrationMeasurement(
     Measurement(0.0, 1e-9, 1e5, 1e6), Measurement(1.0, 1e-9, 1e5, 1e6)
@@ -107,15 +107,13 @@ class Year:
                 series = scheduled_tests.series_of(period, "mdl_1", before, None)
                 test = scheduled_tests.begin_with_rows(period, series, "mdl_1", metric, rows)
                 if family == RANKING:
-                    test = scheduled_tests.run_ranking_test(test, series, rows, reference, SETTINGS)
+                    test = scheduled_tests.run_ranking_test(test, series, rows, reference, PLAN)
                 elif family == CALIBRATION:
                     test = scheduled_tests.run_calibration_test(
-                        test, series, rows, CALIBRATED, SETTINGS
+                        test, series, rows, CALIBRATED, PLAN
                     )
                 else:
-                    test = scheduled_tests.run_guarantee_test(
-                        test, series, rows, GUARANTEED, SETTINGS
-                    )
+                    test = scheduled_tests.run_guarantee_test(test, series, rows, GUARANTEED, PLAN)
                 assert test["status"] in ("passed", "alarm"), test["reason"]
                 before.append(test)
                 yield number, family, test
@@ -144,7 +142,7 @@ def test_false_alarms_of_a_year(design: str) -> None:
             alarms[family] += 1
     assert years <= most(YEARS, 0.05)
     for family, count in alarms.items():
-        assert count <= most(YEARS, scheduled_tests.alpha_of(family, SETTINGS)), family
+        assert count <= most(YEARS, scheduled_tests.alpha_of(family, PLAN)), family
 
 
 def test_a_model_is_calibrated_again_while_a_period_waits() -> None:
@@ -157,7 +155,7 @@ def test_a_model_is_calibrated_again_while_a_period_waits() -> None:
         rows = rows.take(np.arange(20 if number == 2 else rows.size))
         series = scheduled_tests.series_of(period, "mdl_1", before, None)
         test = scheduled_tests.begin_with_rows(period, series, "mdl_1", "calibration", rows)
-        before.append(scheduled_tests.run_calibration_test(test, series, rows, reference, SETTINGS))
+        before.append(scheduled_tests.run_calibration_test(test, series, rows, reference, PLAN))
         period = period.next()
     assert [each["status"] for each in before] == ["passed", "waiting", "passed", "passed"]
     assert [each["since"] for each in before] == [0, 0, 1, 1]
@@ -213,7 +211,7 @@ def test_decisions_without_probabilities_do_not_say_that_the_model_has_no_calibr
     reasons = {}
     for name, reference in (("decisions", CALIBRATED), ("model", None)):
         test = scheduled_tests.begin_with_rows(period, series, "mdl_1", "calibration", rows)
-        test = scheduled_tests.run_calibration_test(test, series, rows, reference, SETTINGS)
+        test = scheduled_tests.run_calibration_test(test, series, rows, reference, PLAN)
         assert test["status"] == "not_tested"
         reasons[name] = test["reason"]
     assert "decisions" in reasons["decisions"]
