@@ -130,7 +130,8 @@ Flagged = Annotated[
         ge=0,
         le=1,
         description="Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With "
-        "costs, it returns the cheapest such threshold. All thresholds of the curve are considered.",
+        "costs, it returns the threshold of lowest cost if that flags fewer. All thresholds of the curve are "
+        "considered.",
     ),
 ]
 

@@ -520,10 +520,12 @@ class WeightedRows:
 
     def gain(self, gained: FloatArray, losses: _RowCosts, level: float) -> Interval:
         """Return the mean of what each row saves with its confidence interval."""
-        moments = self.moments(gained)
-        if moments[1] == 0.0:
-            return self._without_variance(moments[0], losses.widest, level)
-        return self._skewed(moments, level, losses.possible_difference)
+        mean, error, skewness = self.moments(gained)
+        if abs(mean) <= COST_ROUNDING * losses.widest:  # no gain, but for the rounding of sums
+            mean = 0.0
+        if error <= COST_ROUNDING * losses.widest:
+            return self._without_variance(mean, losses.widest, level)
+        return self._skewed((mean, error, skewness), level, losses.possible_difference)
 
     def paired(
         self, values: FloatArray, losses: _RowCosts, level: float, parts: int | None = None
@@ -1070,7 +1072,8 @@ def _weights_at(rows: EvaluatedRows, prevalence: float) -> FloatArray:
 def cheapest_threshold(
     scores: FloatArray, saves: FloatArray, weight: FloatArray, max_flagged: float | None = None
 ) -> float:
-    """Return the threshold that saves the most among those that flag at most a fraction of the rows' weight.
+    """Return the threshold that saves the most, or the lowest one that flags at most a fraction `max_flagged` of the
+    rows' weight, if that is higher: up to the threshold that saves the most, each row is expected to save something.
 
     Among equals it is the one that flags the fewest rows; +inf flags none. `saves` is what flagging each row saves,
     float64 of shape (n_rows,). O(n log n).
@@ -1078,11 +1081,12 @@ def cheapest_threshold(
     ranked = Ranked.of(scores)
     scale = float(np.abs(saves).max()) or 1.0
     total = ranked.sums_above(weight * saves / scale)
-    held = ranked.sums_above(weight)
-    if max_flagged is not None:
-        total = total[held <= max_flagged * held[-1] * (1.0 + EPSILON)]
     rounding = COST_ROUNDING * float(np.abs(weight * saves / scale).sum())
     best = int(np.argmax(total >= total.max() - rounding))
+    if max_flagged is not None:
+        held = ranked.sums_above(weight)
+        limit = max_flagged * held[-1] * (1.0 + EPSILON)
+        best = min(best, int(np.searchsorted(held, limit, side="right")) - 1)
     return math.inf if best == 0 else float(ranked.scores[best - 1])
 
 

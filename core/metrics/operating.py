@@ -189,8 +189,8 @@ def operating_point(
     threshold : float, optional
         Flag the rows with score ≥ threshold; infinite is allowed.
     flagged : float in [0, 1], optional
-        Choose the lowest threshold that flags at most this fraction of all rows. With `costs`, the lowest cost of those
-        that do.
+        Choose the lowest threshold that flags at most this fraction of all rows. With `costs`, the one of
+        lowest cost if that flags fewer.
     costs : Costs, optional
         Report the cost. Without the four arguments above, choose the lowest cost; among equals the one that flags the
         fewest rows.
@@ -486,12 +486,16 @@ def _index_at_tpr(curve: RocCurve, tpr: float) -> int:
 
 
 def _index_within(curve: RocCurve, flagged: float, costs: Costs | None, prevalence: float) -> int:
-    """Return the best curve point that flags at most a fraction: with the most rows, with costs the lowest cost."""
+    """Return the curve point with the most rows of those that flag at most a fraction; with costs, the point of lowest
+    cost on the whole curve if that flags fewer.
+
+    On the concave hull of the curve, which is the curve of calibrated scores, the cost falls up to its lowest point. So
+    every row up to there is expected to save something, although the rows just before the limit may hold no positive in
+    this sample.
+    """
     limit = check_rate("flagged", flagged) + RATE_TOLERANCE
-    within = int(np.searchsorted(share_of_list(curve, prevalence), limit, side="right"))
-    if costs is None:
-        return within - 1
-    return _first_least(_costs_along(curve, costs, prevalence)[:within], costs, prevalence)
+    most = int(np.searchsorted(share_of_list(curve, prevalence), limit, side="right")) - 1
+    return most if costs is None else min(most, least_costly(curve, costs, prevalence))
 
 
 def _ends_of_rate(
@@ -594,6 +598,9 @@ def expected_cost(fpr: Interval, tpr: Interval, costs: Costs, prevalence: float)
     interval = Interval(value, max(0.0, value - below), min(flagged + missed, value + above))
     scale = prevalence * (1.0 - prevalence) * (costs.false_positive + costs.false_negative)
     gain = tpr.value - fpr.value
+    gain = (
+        0.0 if abs(gain) <= COST_ROUNDING else gain
+    )  # equal rates differ by the rounding of their sums
     saved = Interval(
         scale * gain,
         scale * max(-1.0, gain - math.hypot(tpr.value - tpr.low, fpr.high - fpr.value)),

@@ -73,7 +73,7 @@ def test_the_threshold_flags_what_the_point_says(
 def test_the_best_cut_that_flags_at_most_a_share_of_the_rows(
     ranking: tuple[np.ndarray, np.ndarray, np.ndarray], share: float, prevalence: float | None
 ) -> None:
-    """Of all thresholds: the last, or with costs the cheapest, of those that flag no more."""
+    """Of those that flag no more: the last, or with costs the cheapest of all thresholds, if it flags fewer."""
     y, scores, weights = ranking
     summary = summarise(y, scores, weights)
     costs = Costs(1.0, 3.0)
@@ -89,10 +89,33 @@ def test_the_best_cut_that_flags_at_most_a_share_of_the_rows(
     point = operating_point(y, scores, **asked)
     assert point.threshold == point.threshold_low == point.threshold_high == within[-1].threshold
     cheapest = operating_point(y, scores, costs=costs, **asked)
-    assert cheapest.threshold in [each.threshold for each in within]
-    assert cheapest.cost is not None
-    least = min(each.cost.a_row.value for each in within if each.cost is not None)
-    assert cheapest.cost.a_row.value == pytest.approx(least, abs=1e-9)
+    best = operating_point(y, scores, **{**asked, "flagged": None}, costs=costs)
+    fits = best.threshold in [each.threshold for each in within]
+    assert cheapest.threshold == (best if fits else within[-1]).threshold
+
+
+def test_a_capacity_below_the_cheapest_cut_is_used_up() -> None:
+    """Of the rows 239 to 300 none is positive in this sample, but flagging up to row 400 pays."""
+    y = np.zeros(1000, int)
+    y[:238:2] = 1
+    y[300:400] = 1
+    scores = -np.arange(1000.0)
+    costs = Costs(false_positive=1.0, false_negative=4.0)
+    assert operating_point(y, scores, costs=costs).threshold == -399.0
+    for share, last in ((0.3, 299), (0.35, 349), (0.4, 399), (0.9, 399)):
+        assert operating_point(y, scores, costs=costs, flagged=share).threshold == -last
+
+
+def test_equal_rates_gain_nothing() -> None:
+    """Also where their sums are rounded differently: a seventh of the weight of each class is flagged."""
+    y, weights = np.repeat([0, 1, 0, 1], 7), np.repeat([0.1, 0.3, 0.6, 1.8], 7)
+    scores = np.repeat([1.0, 1.0, 0.0, 0.0], 7)
+    costs = Costs(1.0, 3.0)
+    asked: dict[str, Any] = {"costs": costs, "sample_weight": weights}
+    for threshold in (1.0, 0.0):
+        cost = operating_point(y, scores, threshold=threshold, **asked).cost
+        assert cost is not None
+        assert cost.saved_to_random.value == 0.0
 
 
 def test_a_literal_rate_finds_its_own_point() -> None:
