@@ -79,15 +79,19 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
     found = (await page.client.comparisons.get(comparison_id)).data
     names = {each.model_id: f"{each.name}:{each.version}" for each in found.models}
     compared = [] if found.result is None else found.result.windows
-    windows = [_drawn(window, names) for window in compared]
+    windows = [_drawn(window, names, found.level) for window in compared]
     gone = await page.find_gone(found.dataset_id, *names)
     capacity = None if found.result is None else found.result.capacity
-    share = None if capacity is None else capacity.review / capacity.rows
     curves = (found.result and found.result.curves) or []
     drawn = [
         Line(names[curve.model_id], [(point.fpr, point.tpr) for point in curve.points])
         for curve in curves[:MAX_CURVES_DRAWN]
     ]
+    fpr = None
+    if found.result is not None and capacity is not None:
+        rows = found.result.positives + found.result.negatives
+        share = capacity.review / capacity.rows, found.result.positives / rows
+        fpr = max((fpr_of_flagged(each.points, *share) for each in drawn), default=None)
     return page.show(
         "comparison.html",
         found=found,
@@ -96,7 +100,8 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
         capacity=capacity,
         first=None if capacity is None else say_first_rows(capacity, names, found.level),
         settings=await _differing(page, [each for each in names if each not in gone]),
-        near=charts.square(_near(drawn, share, found.dataset_name), 440) if drawn else None,
+        near=charts.square(_near(drawn, fpr, found.dataset_name), 440) if drawn else None,
+        near_cutoff=fpr,
         windows=windows,
         curves=charts.square(Plot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
         if drawn
@@ -156,12 +161,28 @@ def say_first_rows(found: ComparedAtCapacity, names: Mapping[str, str], level: f
     )
 
 
-def _near(curves: Sequence[Line], share: float | None, dataset: str) -> Plot:
-    """Plot up to three times the fraction `share` of reviewed rows, or up to an FPR of 0.1."""
-    end = 0.1 if share is None else min(1.0, 3.0 * share)
+LOW_FPR, LEAST_FPR = 0.1, 0.01
+"""The FPR up to which curves are drawn large without a cutoff, and at least with one."""
+
+
+def fpr_of_flagged(points: Points, share: float, prevalence: float) -> float:
+    """Return the FPR at which a curve flags a fraction of all rows, interpolated."""
+    before = (0.0, 0.0)
+    for fpr, tpr in points:
+        start, end = (prevalence * y + (1.0 - prevalence) * x for x, y in (before, (fpr, tpr)))
+        if end >= share:
+            part = (share - start) / (end - start) if end > start else 1.0
+            return before[0] + part * (fpr - before[0])
+        before = fpr, tpr
+    return 1.0
+
+
+def _near(curves: Sequence[Line], cutoff: float | None, dataset: str) -> Plot:
+    """Plot up to twice the FPR at the cutoff, so that the cutoff is in the middle; without one, up to a low FPR."""
+    end = LOW_FPR if cutoff is None else min(1.0, max(2.0 * cutoff, LEAST_FPR))
     inside = [replace(each, points=_up_to(each.points, end)) for each in curves]
     top = max(height for each in inside for _, height in each.points)
-    title = f"ROC curves near the cutoff on {dataset}"
+    title = f"ROC curves up to an FPR of {end:.3g} on {dataset}"
     return Plot(title, inside, x=Axis(0.0, end), y=Axis(0.0, min(1.0, max(1.05 * top, end))))
 
 
@@ -231,7 +252,7 @@ class DrawnWindow:
     forest: Markup
 
 
-def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
+def _drawn(window: ComparedWindow, names: Mapping[str, str], level: float) -> DrawnWindow:
     areas = [estimate_of(names[each.model_id], each) for each in window.values]
     differences = [
         estimate_of(f"{names[each.first]} − {names[each.second]}", each)
@@ -240,17 +261,31 @@ def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
     return DrawnWindow(
         window,
         area(window.fpr_min, window.fpr_max),
-        _verdict(window, names),
+        say_window(window, names, level),
         area_by_chance(window.fpr_min, window.fpr_max),
         charts.forest([*filter(None, areas)], "Areas with their intervals"),
         charts.forest([*filter(None, differences)], "Differences with their intervals", zero=0.0),
     )
 
 
-def _verdict(window: ComparedWindow, names: Mapping[str, str]) -> str:
-    """Say which model is significantly better than all others, and by how much it beats the next one."""
+def say_window(window: ComparedWindow, names: Mapping[str, str], level: float) -> str:
+    """Say which model is significantly better than all others, by how much it beats the next one, and which of the
+    others are significantly worse than which.
+    """
+    worse: dict[str, list[str]] = {}
+    for each in window.differences:
+        p_value = each.adjusted_p_value
+        if p_value is None or p_value >= 1.0 - level:
+            continue
+        lower, higher = (each.second, each.first) if each.value > 0 else (each.first, each.second)
+        if higher != window.winner:
+            worse.setdefault(lower, []).append(names[higher])
+    others = "".join(
+        f" {names[lower]} is significantly worse than {' and '.join(higher)}."
+        for lower, higher in worse.items()
+    )
     if window.winner is None:
-        return "No model is significantly better than all others."
+        return f"No model is significantly better than all others.{others}"
     next_one = min(
         (each for each in window.differences if window.winner in (each.first, each.second)),
         key=lambda each: abs(each.value),
@@ -259,5 +294,5 @@ def _verdict(window: ComparedWindow, names: Mapping[str, str]) -> str:
     other = next_one.second if next_one.first == window.winner else next_one.first
     return (
         f"{names[window.winner]} is significantly better. Its area exceeds that of {names[other]} by "
-        f"{number(abs(next_one.value))} ({number(ends[0])} to {number(ends[1])})."
+        f"{number(abs(next_one.value))} ({number(ends[0])} to {number(ends[1])}).{others}"
     )

@@ -84,6 +84,10 @@ _METRICS = (
 )
 NOTHING = "none"
 """The cutoff that flags nothing, in an address."""
+CHOSEN_HERE = ("cost", "objective", "ks")
+"""The cutoffs that are the best of all on the rows whose rates the panel shows."""
+OPTIMISTIC = "It is the best cutoff of these rows, so its rates on them are too optimistic."
+"""What is said of a cutoff that was chosen on the rows whose rates are shown."""
 MAX_ALIASES = 50
 """Aliases of a name that are offered to save a cutoff to."""
 SIZE = 400.0
@@ -268,7 +272,7 @@ class ConfusionCounts:
 
 
 class Workload(NamedTuple):
-    """The consequences of a cutoff for the expected rows: one line of counts that add up, and sentences."""
+    """The consequences of a cutoff for the expected rows: one line of counts, and sentences."""
 
     line: str
     rest: str
@@ -333,6 +337,7 @@ class Panel:
     saved: Alias | None
     """The alias that a cutoff has just been saved to."""
     capacity: ClassVar = CAPACITY
+    chosen_here: ClassVar[Json] = {"names": CHOSEN_HERE, "words": OPTIMISTIC}
 
 
 async def make_panel(
@@ -388,10 +393,16 @@ async def make_panel(
         table=_table(cutoffs, metrics, start, to_points),
         start=start,
         chosen=chosen,
-        counts=_counts(chosen, metrics),
+        counts=count_at(
+            _rate(chosen.tpr), _rate(chosen.fpr), metrics.positive_weight, metrics.negative_weight
+        ),
         words=words,
         why=words[of_alias or start.name],
-        verdict=_verdict(chosen, words[of_alias] if of_alias else "The cutoff below"),
+        verdict=_verdict(
+            chosen,
+            words[of_alias] if of_alias else "The cutoff below",
+            is_chosen_here=is_chosen_here(start.places, start.index),
+        ),
         workload=_workload(chosen, rows, positive),
         positive=positive,
         rows=rows,
@@ -494,14 +505,19 @@ def _at_own_thresholds(
     return OperatingPoints.from_json(changed)
 
 
-def _verdict(cutoff: Cutoff, which: str) -> str:
-    """Say how many positives a cutoff finds, as console.js does while the slider moves."""
+def is_chosen_here(places: Mapping[str, int], index: int) -> bool:
+    return any(places.get(name) == index for name in CHOSEN_HERE)
+
+
+def _verdict(cutoff: Cutoff, which: str, *, is_chosen_here: bool) -> str:
+    """Say how many positives a cutoff finds, as decide.js does while the slider moves."""
     if cutoff.threshold is None:
         return f"{which} flags no rows."
+    optimistic = f" {OPTIMISTIC}" if is_chosen_here else ""
     return (
         f"{which} flags the top {percent(cutoff.flagged.value)} of the rows and finds "
         f"{percent(cutoff.tpr.value, 0)} ({percent(cutoff.tpr.low, 0)} to {percent(cutoff.tpr.high, 0)}) of the "
-        "positives."
+        f"positives.{optimistic}"
     )
 
 
@@ -541,7 +557,7 @@ def _start(cutoffs: OperatingPoints, query: PanelQuery) -> SliderPositions:
 
 
 def _exceeded(cutoffs: OperatingPoints, start: SliderPositions, query: PanelQuery) -> str:
-    """Say so if the cheapest cutoff flags more rows than can be reviewed, as console.js does."""
+    """Say so if the cheapest cutoff flags more rows than can be reviewed, as decide.js does."""
     if query.share is None or cutoffs.least_cost is None:
         return ""
     least, rows = cutoffs.points[cutoffs.least_cost], cast(float, _positive(query.rows))
@@ -604,30 +620,32 @@ def _short(values: Sequence[float | None]) -> list[float | None]:
     return [None if value is None else float(f"{value:.6g}") for value in values]
 
 
-def _counts(cutoff: Cutoff, metrics: Metrics) -> ConfusionCounts:
-    caught = _round(_rate(cutoff.tpr) * metrics.positive_weight)
-    flagged = _round(_rate(cutoff.fpr) * metrics.negative_weight)
+def count_at(tpr: float, fpr: float, positives: float, negatives: float) -> ConfusionCounts:
+    """Count the rows of each class on both sides of a cutoff, as decide.js does.
+
+    Each count is rounded by itself, after all differences: a difference of rounded counts can be off by one.
+    """
     return ConfusionCounts(
-        true_positives=caught,
-        false_negatives=_round(metrics.positive_weight) - caught,
-        false_positives=flagged,
-        true_negatives=_round(metrics.negative_weight) - flagged,
+        true_positives=_round(tpr * positives),
+        false_negatives=_round((1.0 - tpr) * positives),
+        false_positives=_round(fpr * negatives),
+        true_negatives=_round((1.0 - fpr) * negatives),
     )
 
 
 def _round(value: float) -> int:
-    """Round as console.js does. The last term of a sum is a difference of rounded numbers, so that terms add up."""
     return math.floor(value + 0.5)
 
 
 def _workload(cutoff: Cutoff, rows: float, positive: str) -> Workload:
-    """console.js writes the same text while the slider moves."""
+    """decide.js writes the same text while the slider moves."""
     positives = cutoff.prevalence * rows
-    flagged, caught = _round(_rate(cutoff.flagged) * rows), _round(_rate(cutoff.tpr) * positives)
+    counts = count_at(_rate(cutoff.tpr), _rate(cutoff.fpr), positives, rows - positives)
     return Workload(
-        f"{flagged:,} flagged · {caught:,} found · {_round(positives) - caught:,} missed",
-        f"Per {rows:,.0f} rows (about {_round(positives):,} with {positive}). {flagged - caught:,} of the flagged rows "
-        "are false positives.",
+        f"{_round(_rate(cutoff.flagged) * rows):,} flagged · {counts.true_positives:,} found · "
+        f"{counts.false_negatives:,} missed",
+        f"Per {rows:,.0f} rows (about {_round(positives):,} with {positive}). {counts.false_positives:,} of the "
+        "flagged rows are false positives.",
     )
 
 

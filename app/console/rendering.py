@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import cache
 from itertools import count as count_up
 from pathlib import Path
@@ -90,15 +91,18 @@ def number(value: float | None, digits: int = 3) -> str:
 
     Examples
     --------
-    >>> [number(value) for value in (0.78912, 0.99996, 1.2345, 400.0, 1234.56, 400000.0, 0.000123)]
-    ['0.789', '1.00', '1.23', '400.00', '1,234.6', '400,000', '0.000123']
+    >>> [number(value) for value in (0.78912, 0.99996, 1.2345, 400.0, 1234.56, 400000.0, 8.2949e-05)]
+    ['0.789', '1.00', '1.23', '400.00', '1,234.6', '400,000', '0.0000829']
     """
     if value is None or not math.isfinite(value):
         return DASH
     size = abs(value)
     if value == 0 or (size >= 1e-3 and float(f"{size:.{digits}f}") < 1.0):
         return f"{value:.{digits}f}"
-    if size >= 1e15 or size < 1e-3:
+    if size < 1e-3:  # as a script writes it: without an exponent down to a millionth
+        exact = Decimal(f"{value:.{digits}g}")
+        return f"{exact:f}" if size >= 1e-6 else f"{exact:g}".lower()
+    if size >= 1e15:
         return f"{value:.{digits}g}"
     if size < 999.995:
         return f"{value:.{2 if digits == 3 else digits}f}"

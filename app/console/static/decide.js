@@ -28,6 +28,7 @@ class Panel {
     this.index = Number(card.dataset.start);
     this.why = card.dataset.why;
     this.words = JSON.parse(card.dataset.words);
+    this.best = JSON.parse(card.dataset.chosenHere);  // names of the cutoffs that are the best of these rows, and what is said of them
     this.save = card.querySelector(".save");
     this.terms = card.querySelector("[data-terms]");
     this.answered = new FormData(this.terms);  // the page itself says what of it is wrong
@@ -147,10 +148,7 @@ class Panel {
     shown.dataset.threshold = threshold === null ? "" : String(threshold);
     const points = this.card.querySelector("[data-points]");
     if (points) points.textContent = threshold === null ? "" : `${number(this.table.points[this.index], 1)} points`;
-    const [positives, negatives] = this.table.classes;
-    // What is left of a sum is the difference of rounded numbers, so that all add up.
-    const tp = Math.round(tpr * positives), fp = Math.round(fpr * negatives);
-    const counts = { tp, fn: Math.round(positives) - tp, fp, tn: Math.round(negatives) - fp };
+    const counts = this.counts(...this.table.classes);
     for (const cell of this.card.querySelectorAll("[data-count]")) cell.textContent = count(counts[cell.dataset.count]);
     this.range.setAttribute("aria-valuetext",
       `${threshold === null ? "flag none" : `threshold ${number(threshold, 4)}`}, FPR ${number(fpr)}, TPR ${number(tpr)}`);
@@ -160,7 +158,7 @@ class Panel {
     const alias = aliases.includes(this.why) ? this.why : aliases[0];
     this.card.querySelector("[data-why-shown]").textContent =
       this.words[alias ?? (this.why || ["cost", "objective", "ks"].find((name) => places.includes(name)))] ?? `Cutoff ${this.index + 1} of ${this.table.cutoffs.length}`;
-    const [line, rest] = this.workload(tpr);
+    const [line, rest] = this.workload();
     this.card.querySelector("[data-workload]").textContent = line;
     this.card.querySelector("[data-workload-of]").textContent = rest;
     const first = this.card.querySelector("[data-first]"), review = positive(this.terms.elements.review.value);
@@ -194,15 +192,19 @@ class Panel {
     return positive(this.terms.elements.rows.value) ?? 1000;
   }
 
+  // The rows of each class on both sides of the cutoff. Each count is rounded when it is shown, after all differences.
+  counts(positives, negatives) {
+    const [fpr] = this.of(this.index, "fpr"), [tpr] = this.of(this.index, "tpr");
+    return { tp: tpr * positives, fn: (1 - tpr) * positives, fp: fpr * negatives, tn: (1 - fpr) * negatives };
+  }
+
   // The same words as the page's own.
-  workload(tpr) {
-    const rows = this.rows();
-    const positives = this.table.prevalence * rows, caught = Math.round(tpr * positives);
-    const flagged = Math.round(this.of(this.index, "flagged")[0] * rows);
+  workload() {
+    const rows = this.rows(), positives = this.table.prevalence * rows, { tp, fn, fp } = this.counts(positives, rows - positives);
     return [
-      `${count(flagged)} flagged · ${count(caught)} found · ${count(Math.round(positives) - caught)} missed`,
+      `${count(this.of(this.index, "flagged")[0] * rows)} flagged · ${count(tp)} found · ${count(fn)} missed`,
       `Per ${count(rows)} rows (about ${count(positives)} with ${this.card.dataset.positive}). ` +
-        `${count(flagged - caught)} of the flagged rows are false positives.`,
+        `${count(fp)} of the flagged rows are false positives.`,
     ];
   }
 
@@ -212,7 +214,8 @@ class Panel {
     const percent = (share, digits) => share === null ? "–" : `${(100 * share).toFixed(digits)} %`;
     const [caught, low, high] = this.of(this.index, "tpr").map((share) => percent(share, 0));
     return `${which} flags the top ${percent(this.of(this.index, "flagged")[0], 1)} of the rows and finds ` +
-      `${caught} (${low} to ${high}) of the positives.`;
+      `${caught} (${low} to ${high}) of the positives.` +
+      (this.best.names.some((name) => this.table.places[name] === this.index) ? ` ${this.best.words}` : "");
   }
 
   // Say at a field what is wrong with it; nothing, if it is right.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from app.console.model_curve import TERMS
+from app.console.model_curve import TERMS, count_at, is_chosen_here
 from app.console.rendering import number as spelled
 from app.console.rendering import percent
 from app.measures import metric as in_words
@@ -328,7 +329,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     table = world.ask("operating-points", points=300, **asked)
     cheapest = table["points"][table["least_cost"]]
     within = [each for each in table["points"] if each["flagged"]["value"] <= 30 / 400]
-    best = min(within, key=lambda each: each["cost"]["value"])
+    best = within[-1]  # each row up to the lowest-cost cutoff is expected to save something
     words = (
         f"The lowest-cost cutoff flags about {400 * cheapest['flagged']['value']:,.0f} of 400 rows, more than "
         "the 30 that you can review."
@@ -369,14 +370,22 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
         metrics = world.ask("metrics")
         caught = page.locator('[data-count="tp"]').inner_text()
         assert int(caught) == round(cutoff["tpr"]["value"] * metrics["positives"])
+        negatives = (1 - cutoff["fpr"]["value"]) * metrics["negatives"]
+        assert int(page.locator('[data-count="tn"]').inner_text()) == round(negatives)
+        rows = (1 - cutoff["prevalence"]) * 1000 * cutoff["fpr"]["value"]
+        assert (
+            f" {math.floor(rows + 0.5):,} of the flagged"
+            in page.locator("[data-workload-of]").inner_text()
+        )
         assert_marked(page, cutoff)
         flagged = "The cutoff below flags the top {:.1f} % of the rows and finds {:.0f} %"
         values = (100 * cutoff[each]["value"] for each in ("flagged", "tpr"))
         assert terms or flagged.format(*values) in verdict.inner_text()
         return cutoff
 
-    # It begins at the best cut in the objective's window.
+    # It begins at the best cut in the objective's window, which is the best of these rows.
     first = agrees()
+    assert "too optimistic" in verdict.inner_text()
     assert first["fpr"]["value"] <= 0.2
     assert "objective" in page.locator("[data-why-shown]").inner_text()
     # By keyboard, one cut at a time, and to either end.
@@ -389,6 +398,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.get_by_text("flag none", exact=True).wait_for()
     assert shown(page, "tpr")[0] == "0.000"
     assert "The cutoff below flags no rows." in verdict.inner_text()
+    assert "too optimistic" not in verdict.inner_text()
     # By a finger on the curve: the mark comes to where it is.
     drag(page, "linear", (0.3, 0.3), (0.5, 0.9))
     page.wait_for_function(
@@ -920,7 +930,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     assert "churn@champion" in text_of(ours.get(second))
     careful = "/v1/models/churn/aliases/careful"
     world.api.put(careful, json={"model_id": world.second, "guarantee": {"fpr": 0.2}})
-    assert "(guarantees FPR ≤ 0.2)" in text_of(ours.get(f"{second}/aliases"))
+    assert "(target: FPR ≤ 0.2 on the validation rows)" in text_of(ours.get(f"{second}/aliases"))
     world.api.delete(careful, headers={"If-Match": '"1"'})
     remove = f"{second}/aliases/champion/remove"
     for revision in ("1", "", "x"):
@@ -1116,3 +1126,15 @@ def test_an_evaluation_reads_costs_as_its_model_does(loans: tuple[Service, str])
     made = api.get(sent.headers["location"].replace("/console", "/v1")).json()
     assert made["costs"]["false_negative"]["rate"] == 0.6
     assert made["costs"]["false_positive"]["fixed"] == 1234.5
+
+
+def test_counts_are_rounded_after_their_differences() -> None:
+    """1,000 rows, 100 of them positive: 43.0 are flagged, of which 24.6 are positive and 18.4 are not."""
+    counts = count_at(0.246, 18.4 / 900, 100.0, 900.0)
+    assert (counts.true_positives, counts.false_positives) == (25, 18)
+    assert (counts.false_negatives, counts.true_negatives) == (75, 882)
+
+
+def test_rates_at_the_best_cutoff_of_the_same_rows_are_said_to_be_optimistic() -> None:
+    places = {"ks": 3, "capacity": 5, "@live": 7}
+    assert [is_chosen_here(places, index) for index in (3, 5, 7)] == [True, False, False]

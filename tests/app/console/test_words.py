@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 from starlette.routing import Route
 
-from app.console.rendering import ago, duration, linked, plain, rows, when
+from app.console.rendering import ago, duration, linked, number, plain, rows, when
 from app.console.words import CHANGES, PARAMETERS, change, title
 from app.main import create_app
 from app.measures import metric
@@ -107,6 +107,13 @@ def test_numbers_of_rows_are_whole_and_short_times_are_not_rounded_away() -> Non
     ]
     said = [duration(each) for each in (0.0, 0.01, 0.05, 61.0)]
     assert said == ["0.0 s", "less than 0.1 s", "0.1 s", "1 min 1 s"]
+
+
+def test_small_numbers_are_written_without_an_exponent() -> None:
+    """As JavaScript writes them."""
+    small = (0.00099, 8.2949e-05, -1.5e-06, 8.2949e-08, 1e-07)
+    shown = ["0.00099", "0.0000829", "-0.0000015", "8.29e-8", "1e-7"]
+    assert [number(each) for each in small] == shown
 
 
 def test_ids_of_resources_are_links_and_the_rest_is_escaped() -> None:
