@@ -160,13 +160,28 @@ def say_value(value: str | None) -> str:
     return "no value" if value is None else value
 
 
+SELECTED: Mapping[Side, str] = {
+    "flagged": "selection rate (fraction flagged)",
+    "not_flagged": "selection rate (fraction not flagged)",
+}
+"""The selection rate by the favourable outcome, which is to be selected."""
+
+
 def say_column(column: str, found: metrics.ThresholdGroups, favourable: Side) -> str:
-    """Return the verdict of the four-fifths rule in a sentence."""
-    side = found.sides[favourable]
-    named = "flagged" if favourable == "flagged" else "not flagged"
+    """Return the verdict of the four-fifths rule, with the rate that it compares. If that is of rows that are not
+    flagged, the flag rates follow: where few rows are flagged, they can differ many times over while the rule holds.
+    """
+    verdict = f"{column}: {_say_verdict(found, favourable)}"
+    if favourable == "flagged" or not (flags := say_flags(found)):
+        return verdict
+    return f"{verdict}; {flags}"
+
+
+def _say_verdict(found: metrics.ThresholdGroups, favourable: Side) -> str:
+    side, rate = found.sides[favourable], SELECTED[favourable]
     if side.reference is None:
         reason = side.groups[0].ratio.reason if side.groups else "no groups"
-        return f"{column}: not enough data for the four-fifths rule ({reason})"
+        return f"not enough data for the four-fifths rule on the {rate} ({reason})"
     reference = say_value(found.values[side.reference])
     wanted = side.passes
     concerned = [
@@ -177,15 +192,51 @@ def say_column(column: str, found: metrics.ThresholdGroups, favourable: Side) ->
     if wanted is True:
         least = min(one.ratio.interval.low for one in side.groups if one.ratio.interval)
         return (
-            f"{column}: the share {named} of each group is at least four fifths of that of the reference group "
-            f"({reference}); lowest ratio at least {_rounded_down(least):.2f}"
+            f"the {rate} of each group is at least four fifths of that of the reference group ({reference}); lowest "
+            f"ratio at least {_rounded_down(least):.2f}"
         )
     shown = "; ".join(
         f"{_say_ratio(one.ratio)} for {value}" for value, one in concerned[:_SHOWN]
     ) + ("; …" if len(concerned) > _SHOWN else "")
     if wanted is False:
-        return f"{column}: the share {named} is significantly below four fifths of that of {reference}: {shown}"
-    return f"{column}: not enough data for the four-fifths rule: {shown}"
+        return f"the {rate} is significantly below four fifths of that of {reference}: {shown}"
+    return f"not enough data for the four-fifths rule on the {rate}: {shown}"
+
+
+def say_flags(found: metrics.ThresholdGroups) -> str:
+    """Say how many times as often the group that is flagged most is flagged as the one that is flagged least, and
+    between which values the FPR lies. Empty if no group can be compared.
+    """
+    side = found.sides["flagged"]
+    ratios = {
+        index: one.ratio.interval
+        for index, one in enumerate(side.groups)
+        if one.ratio.interval is not None
+    }
+    if side.reference is None or len(ratios) < 2:
+        return ""
+    most = say_value(found.values[side.reference])
+    index = min(ratios, key=lambda each: ratios[each].value)
+    value, low, high = ratios[index]
+    least = say_value(found.values[index])
+    if value == 0.0:
+        said = f"{most} has flagged rows and {least} has none"
+    else:
+        ends = f"{1.0 / high:.1f} to {1.0 / low:.1f}" if low > 0.0 else f"at least {1.0 / high:.1f}"
+        said = f"{most} is flagged {1.0 / value:.1f} times ({ends}) as often as {least}"
+    rates = {
+        say_value(value): one.interval
+        for value, one in zip(found.values, found.fpr, strict=True)
+        if one.interval is not None
+    }
+    if len(rates) < 2:
+        return said
+    by_rate = sorted(rates, key=lambda each: rates[each].value)
+    shown = " and ".join(
+        f"{rates[each].value:.1%} ({rates[each].low:.1%} to {rates[each].high:.1%}) in {each}"
+        for each in (by_rate[-1], by_rate[0])
+    )
+    return f"{said}; FPR {shown}"
 
 
 def _say_ratio(ratio: Any) -> str:

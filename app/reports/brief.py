@@ -137,7 +137,7 @@ def _cutoffs(facts: Facts) -> Iterator[Block]:
     silent = [each for each in facts.decisions if each.cutoff and each.cutoff["threshold"] is None]
     for alias in silent[:MAX_CUTOFFS]:
         yield Paragraph(
-            f"{alias.name}@{alias.alias} flags no row: no lower cutoff meets its guarantee."
+            f"{alias.name}@{alias.alias} flags no row: no lower cutoff meets its guarantee or target."
         )
     if decided:
         for cutoff in decided[:MAX_CUTOFFS]:

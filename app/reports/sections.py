@@ -8,7 +8,15 @@ from itertools import chain
 from typing import Any
 
 from app import __version__
-from app.measures import area, better_baselines, measures, metric, no_improvement, rows_used
+from app.measures import (
+    area,
+    beaten_baselines,
+    better_baselines,
+    measures,
+    metric,
+    no_improvement,
+    rows_used,
+)
 from app.measures import baseline as words_of_baseline
 from app.models import threshold_groups
 from app.models.curves import PartCurve
@@ -327,7 +335,7 @@ def _baseline_note(baseline: Baseline) -> str | None:
 
 def _baselines_in_words(found: ModelBaselines, model: Model) -> Iterator[str]:
     if found.skipped is not None:
-        yield f"No baselines: {found.skipped}."
+        yield f"{'No verdict' if found.windows else 'No baselines'}: {found.skipped}."
     if model.beats_baselines is None:
         return
     yield "Baselines were trained and compared with the model on the same splits. Differences are model minus baseline."
@@ -339,9 +347,13 @@ def _baselines_in_words(found: ModelBaselines, model: Model) -> Iterator[str]:
     if model.beats_baselines:
         yield f"By {measure}, the model is significantly better than every baseline (adjusted p below {level:.2g})."
     else:
-        fitted = [each["algorithm"] for each in found.baselines if not each["failed"]]
-        better = better_baselines(found.windows, found.decided_on, found.level)
-        yield f"{no_improvement(fitted, better)} By {measure}, a baseline may be enough."
+        yield f"{_no_improvement(found)} By {measure}, a baseline may be enough."
+
+
+def _no_improvement(found: ModelBaselines) -> str:
+    compared = found.windows, found.decided_on, found.level
+    fitted = [each["algorithm"] for each in found.baselines if not each["failed"]]
+    return no_improvement(fitted, better_baselines(*compared), beaten_baselines(*compared))
 
 
 def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
@@ -556,7 +568,9 @@ def document_of(facts: Facts) -> Document:
     found = warnings(facts)
     sections = []
     if window := list(facts.plots())[1:]:  # the whole curve is on the first pages
-        sections.append(Section("ROC curve in the window of the objective", [Pictures(window)]))
+        sections.append(
+            Section("ROC curve in the FPR range of the partial AUC", [Pictures(window)])
+        )
     sections.append(Section("Metrics", evaluation(facts)))
     if facts.cutoffs:
         sections.append(Section("Operating points", _cutoffs(facts)))
@@ -641,10 +655,7 @@ def _cautions(facts: Facts) -> Iterator[str]:
     if facts.model.beats_baselines is False and linear_model(facts.model) is None:
         found = facts.baselines
         assert found is not None
-        yield no_improvement(
-            [each["algorithm"] for each in found.baselines if not each["failed"]],
-            better_baselines(found.windows, found.decided_on, found.level),
-        )
+        yield _no_improvement(found)
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:
         gap = train["auc"]["value"] - metrics["auc"]["value"]
@@ -736,19 +747,21 @@ def group_tables(shown: Json) -> list[Block]:
     score = document.score(math.inf if threshold is None else threshold)
     blocks: list[Block] = [
         Paragraph(
-            f"Held-out rows with a score of at least {score} are flagged. The adverse impact "
-            "ratio is the fraction that is not flagged, divided by the highest of any group; if a flag is an "
-            "advantage, read the ratio of flagged rows. Each verdict is that of the four-fifths rule for rows that are "
-            "not flagged: a group passes if the interval of its ratio is at or above 0.8."
+            f"Held-out rows with a score of at least {score} are flagged. The selection rate is the fraction that is "
+            "not flagged, and the adverse impact ratio is this rate divided by the highest of any group. Each verdict "
+            "is that of the four-fifths rule on the selection rate: a group passes if the interval of its ratio is at "
+            "or above 0.8, and can only fail if more than 20 % of it are flagged. So also compare the flag rates; if a "
+            "flag is an advantage, their ratio is the adverse impact ratio."
         )
     ]
     head = [
         "group",
         "rows",
-        "not flagged",
+        "selection rate (not flagged)",
         "ratio",
-        "verdict",
-        "ratio if flagged is better",
+        "four-fifths rule",
+        "flag rate",
+        "ratio to the highest flag rate",
         "TPR",
         "FPR",
         "calibration, log odds",
@@ -763,6 +776,7 @@ def group_tables(shown: Json) -> list[Block]:
                 _group_metric(group["not_flagged"]),
                 _group_metric(group["not_flagged_ratio"]),
                 VERDICTS[group["passes"]],
+                _group_metric(group["flagged"]),
                 _group_metric(group["flagged_ratio"]),
                 _group_metric(group["tpr"]),
                 _group_metric(group["fpr"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import httpx
@@ -208,7 +209,25 @@ def test_the_least_ratio_in_words_is_not_rounded_up(world: World) -> None:
         if not found["passes"]:
             continue
         least = min(each["not_flagged_ratio"]["low"] for each in found["groups"])
-        said = float(found["words"].rpartition("at least ")[2])
+        said = float(re.findall(r"lowest ratio at least ([\d.]+)", found["words"])[0])
         assert said <= least < said + 0.01
         rounded += 100.0 * least % 1.0 > 0.5
     assert rounded  # so that the test can fail
+
+
+def test_a_pass_on_rows_that_are_not_flagged_shows_how_often_groups_are_flagged(
+    world: World,
+) -> None:
+    """Where few rows are flagged, the rule holds whatever the ratio of the flag rates is."""
+    thresholds = [each["threshold"] for each in world.read("operating-points", points=60)["points"]]
+    shown = 0
+    for threshold in filter(None, thresholds):
+        found = of_column(world.read(threshold=threshold), "sex")
+        ratios = [each["flagged_ratio"]["value"] for each in found["groups"]]
+        if not found["passes"] or None in ratios or not min(ratios):
+            continue
+        assert f"{1 / min(ratios):.1f} times" in found["words"]
+        rates = [each["fpr"]["value"] for each in found["groups"]]
+        assert f"FPR {max(rates):.1%}" in found["words"]
+        shown += max(each["flagged"]["value"] for each in found["groups"]) < 0.2
+    assert shown
