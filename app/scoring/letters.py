@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from app.http.schemas import ModelId, Resource
 from app.models import letters as templates
@@ -21,6 +24,11 @@ from app.scoring.scorecard import LOG_ODDS
 from app.scoring.service import Served
 from core.linear.points import PointsScale
 
+if TYPE_CHECKING:
+    from core.base.ranker import Floats
+
+MAX_ERRORS = 100
+"""Rows without a letter that an error lists."""
 LEAST_SHARE = 0.05
 """Of what all reasons add to a score: a letter states no smaller reason."""
 
@@ -153,6 +161,21 @@ def _check_points(
             )
 
 
+def _check_flagged(scores: Floats, threshold: float | None) -> None:
+    """Raise Invalid for rows below the cutoff of the alias: their decision is favourable, and no letter explains it."""
+    if threshold is None:
+        return
+    errors = []
+    for i in np.flatnonzero(scores < threshold)[:MAX_ERRORS].tolist():
+        detail = (
+            f"row {i + 1} has the score {scores[i]:.6g}, below the cutoff {threshold:.6g} of the alias: it is not "
+            "flagged, so it gets no adverse-action letter"
+        )
+        errors.append({"pointer": f"/rows/{i}", "detail": detail})
+    if errors:
+        raise Invalid(errors[0]["detail"], code="row_not_flagged", errors=errors)
+
+
 def _write_letters(of: LetterWriter, rows: JsonRows) -> LettersAnswer:
     served, scale = of.served, of.scale
     by_code = {each["code"]: letter for each in of.entries if (letter := each.get("letter"))}
@@ -165,6 +188,7 @@ def _write_letters(of: LetterWriter, rows: JsonRows) -> LettersAnswer:
     _check_points(of.entries, of.algorithm, cutoff)
     X = rows.X
     scores = served.ranker.score_rows(X)
+    _check_flagged(scores, served.flag_threshold)
     found = of.reasoner.of(X, scores)
     ids = [None] * len(X) if rows.ids is None else rows.ids.to_pylist()
     names, categories = list(served.features.names), served.ranker.categories_

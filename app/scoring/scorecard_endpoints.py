@@ -235,7 +235,7 @@ async def write_letters(
 ) -> Response:
     """Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
     paragraph that the reason codes define (`letter`). Reasons and their errors are as in `…/score`, and points as in
-    `…/points`.
+    `…/points`. With an alias that has a cutoff, returns 422 `row_not_flagged` for rows that it does not flag.
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)

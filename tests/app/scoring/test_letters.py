@@ -17,6 +17,7 @@ from tests.sentences import Sentences
 
 CARD = "/v1/models/card"
 CODES = f"{CARD}/reason-codes"
+CANDIDATES = [{"amount": amount, "purpose": "car"} for amount in (0.0, 5.0, 10.0, 17.5, 30.0, 60.0)]
 ROWS = [{"amount": 17.5, "purpose": "car"}, {"amount": None, "purpose": None}]
 
 
@@ -119,11 +120,22 @@ def test_letters_have_the_points_of_the_row_and_of_the_cutoff(
     scale = {"pdo": 40, "base_score": 500, "base_odds": 20}
     letter = "A score of {points} (cutoff {cutoff_points})."
     assert put(client, entry("R1", "amount", letter)).is_success
-    found = client.post("/v1/models/card@live/letters", params=scale, json={"rows": ROWS}).json()
-    points = client.post(f"{model}/points", params=scale, json={"rows": ROWS}).json()["rows"]
-    cutoff = client.get(
-        f"{model}/scorecard/cutoff", params=scale | {"threshold": alias["cutoff"]["threshold"]}
-    ).json()
+    url = "/v1/models/card@live/letters"
+    threshold = alias["cutoff"]["threshold"]
+    scores = client.post(f"{model}/score", json={"rows": CANDIDATES}).json()["scores"]
+    rows = [row for row, score in zip(CANDIDATES, scores, strict=True) if score >= threshold]
+    accepted = [row for row, score in zip(CANDIDATES, scores, strict=True) if score < threshold]
+    assert len(rows) >= 2
+    # An applicant below the cutoff gets no letter, neither from the codes nor in a preview of others.
+    mixed = [rows[0], accepted[0]]
+    answer = client.post(url, params=scale, json={"rows": mixed})
+    refused(answer, 422, "row_not_flagged", "row 2")
+    assert [each["pointer"] for each in answer.json()["errors"]] == ["/rows/1"]
+    preview = {"entries": [entry("R1", "amount")], "rows": accepted[:1]}
+    refused(client.post(f"{url}/preview", json=preview), 422, "row_not_flagged", "row 1")
+    found = client.post(url, params=scale, json={"rows": rows}).json()
+    points = client.post(f"{model}/points", params=scale, json={"rows": rows}).json()["rows"]
+    cutoff = client.get(f"{model}/scorecard/cutoff", params=scale | {"threshold": threshold}).json()
     assert found["cutoff_points"] == pytest.approx(cutoff["points"])
     assert [each["points"] for each in found["letters"]] == pytest.approx(
         [each["points"] for each in points]
