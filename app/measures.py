@@ -59,6 +59,16 @@ CHECKS = {
 
 def better_baselines(windows: Sequence[Json], decided_on: Json, level: float) -> list[str]:
     """Return the names of the baselines that are significantly better than the model, by its objective."""
+    return _significant(windows, decided_on, level, -1.0)
+
+
+def beaten_baselines(windows: Sequence[Json], decided_on: Json, level: float) -> list[str]:
+    """Return the names of the baselines than which the model is significantly better, by its objective."""
+    return _significant(windows, decided_on, level, 1.0)
+
+
+def _significant(windows: Sequence[Json], decided_on: Json, level: float, sign: float) -> list[str]:
+    """Return the baselines whose difference from the model is significant, and has this sign."""
     deciding = [each for each in windows if "metric" in each] or [
         each
         for each in windows
@@ -70,20 +80,23 @@ def better_baselines(windows: Sequence[Json], decided_on: Json, level: float) ->
         for each in window["baselines"]
         if (p_value := each["difference"]["adjusted_p_value"]) is not None
         and p_value <= 1.0 - level
-        and each["difference"]["value"] < 0.0
+        and sign * each["difference"]["value"] > 0.0
     ]
 
 
-def no_improvement(fitted: Sequence[str], better: Sequence[str] = ()) -> str:
-    """Say that a model is not significantly better than every one of the `fitted` baselines, or that some are `better`
-    than the model.
+def no_improvement(
+    fitted: Sequence[str], better: Sequence[str] = (), beaten: Sequence[str] = ()
+) -> str:
+    """Say over which of the `fitted` baselines a model is not significantly better, or which are `better` than it.
+    `beaten` are those than which it is.
     """
     if better:
         return rank_better([baseline(name) for name in better])
-    names = [baseline(name) for name in fitted]
-    if len(names) == 1:
-        return f"No significant improvement over the baseline {names[0]}."
-    return f"No significant improvement over at least one of the baselines {' and '.join(names)}."
+    equal = [baseline(name) for name in fitted if name not in beaten]
+    said = f"No significant improvement over the baseline{'s' if len(equal) > 1 else ''} {' or '.join(equal)}."
+    if beaten:
+        said += f" The model is significantly better than {' and '.join(map(baseline, beaten))}."
+    return said
 
 
 def rank_better(names: Sequence[str]) -> str:
@@ -93,6 +106,15 @@ def rank_better(names: Sequence[str]) -> str:
         f"The baseline{'s' if several else ''} {' and '.join(names)} rank{'' if several else 's'} significantly better "
         "than the model."
     )
+
+
+MAX_ROWS_FACTOR = 10.0
+"""Greatest multiple of the rows there are that is stated as needed: a projection farther than that says nothing."""
+
+
+def is_within_reach(further: float, rows: float) -> bool:
+    """Say whether a number of further rows may be stated as needed, beside the `rows` that it was computed from."""
+    return rows + further <= MAX_ROWS_FACTOR * rows
 
 
 def share_interval(part: float, whole: float, inflation: float = 1.0) -> tuple[float, float]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter
@@ -28,7 +28,15 @@ from app.console.rendering import date, percent, points
 from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.words import PARAMETERS
 from app.http.forms import number_or_text
-from app.measures import baseline, no_improvement, time_effect
+from app.measures import (
+    area,
+    baseline,
+    beaten_baselines,
+    better_baselines,
+    metric,
+    no_improvement,
+    time_effect,
+)
 from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -319,7 +327,6 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
 async def read_baselines(page: PageDep, model: ModelDep) -> Response:
     found, words = await read_or_error(page.client.models[model.id].baselines())
     drawn: list[tuple[WindowBaselines | MetricBaselines, Markup]] = []
-    better: list[str] = []
     compared: list[WindowBaselines | MetricBaselines] = []
     if found is not None:
         compared += found.windows
@@ -333,14 +340,6 @@ async def read_baselines(page: PageDep, model: ModelDep) -> Response:
             ]
         ]
         drawn.append((window, charts.forest(estimates, "Values with their intervals")))
-        if found is not None and _decides(window, found):
-            better += [
-                baseline(each.algorithm)
-                for each in window.baselines
-                if cast(float, each.difference.value) < 0
-                and each.difference.adjusted_p_value is not None
-                and each.difference.adjusted_p_value <= 1 - found.level
-            ]
     of_time = [
         time_effect(each.algorithm, each.random_split.to_json())
         for each in (() if found is None else found.baselines)
@@ -353,19 +352,51 @@ async def read_baselines(page: PageDep, model: ModelDep) -> Response:
         found=found,
         words=words,
         windows=drawn,
-        better=better,
+        verdict=None if found is None else _verdict(found, [each.to_json() for each in compared]),
         of_time=of_time,
         words_of=baseline,
-        no_improvement=no_improvement,
     )
 
 
-def _decides(window: WindowBaselines | MetricBaselines, found: Baselines) -> bool:
-    """Return True for the model's objective."""
-    if isinstance(window, MetricBaselines) or found.metric is not None:
-        return isinstance(window, MetricBaselines)
+class BaselineVerdict(NamedTuple):
+    """The class of a badge, its word, and a sentence."""
+
+    kind: str
+    word: str
+    words: str
+
+
+def _verdict(found: Baselines, windows: Sequence[Json]) -> BaselineVerdict:
+    """Say what the comparison means for the model, by the metric or the area that is its objective."""
     decided_on = found.decided_on
-    return (window.fpr_min, window.fpr_max) == (decided_on.fpr_min, decided_on.fpr_max)
+    of = area(decided_on.fpr_min, decided_on.fpr_max)
+    if found.metric is not None:
+        of = metric(found.metric.metric)
+    if found.beats:
+        words = f"{of}: significantly higher than that of every baseline."
+        return BaselineVerdict("ok", "better", words)
+    if found.is_baseline:
+        words = (
+            "The model is itself a simple model, of the same kind as a baseline. The differences show only the effect "
+            "of its parameters and of the transformation of the columns."
+        )
+        return BaselineVerdict("", "not applicable", words)
+    why = "" if found.skipped is None else f": {found.skipped}"
+    if found.beats is None and windows:
+        return BaselineVerdict(
+            "", "no verdict", f"The differences are shown without a verdict{why}."
+        )
+    if found.beats is None:
+        return BaselineVerdict(
+            "", "not compared", f"The model was not compared with baselines{why}."
+        )
+    compared = windows, decided_on.to_json(), found.level
+    better = better_baselines(*compared)
+    fitted = [each.algorithm for each in found.baselines if not each.failed]
+    words = f"{of}: {no_improvement(fitted, better, beaten_baselines(*compared))}"
+    if better:
+        return BaselineVerdict("failed", "worse", f"{words} A baseline may be enough here.")
+    return BaselineVerdict("", "not significant", words)
 
 
 @router.get("/{ref}/leaderboard")

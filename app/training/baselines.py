@@ -1,22 +1,22 @@
 """Baselines (`baselines` over HTTP): simple models trained on the same splits, and whether the ranker is better.
 
-Baselines are fitted after the requested fits, so that nobody waits for them. They may take a tenth of the time of those
-fits, or two seconds if that is more; with `auto`, the rest of its budget, at most a tenth of it. If all rows would take
-longer, a baseline is trained on a sample, whose size is stored with the model. Its duration is measured on few rows
-first, then on more.
+Baselines are fitted after the requested fits, so that nobody waits for them. If all rows would take more than some
+seconds, a baseline is trained on a sample, whose size is stored with the model. It follows from the rows, the columns
+and the request alone (with `auto`, from its budget, too), never from a clock: a job that is run again compares the same
+rows. If the sample is less than half of the rows, the differences are stored without a verdict on the model.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from app.models.objectives import metric_of, window_of
 from app.models.simple import BASELINES, LOGISTIC
 from app.platform.documents import (
+    Baseline,
     Objective,
     Parameters,
     Validation,
@@ -44,23 +44,29 @@ if TYPE_CHECKING:
     from core.metrics.functionals.base import Metric
 
 
-TIME_FRACTION = 0.1
-"""Of the seconds that a job's fits took (of `auto`: of its budget), what its baselines may take."""
+MAX_CELLS = 2_000_000
+"""Rows times columns of all fits of a baseline: about five seconds."""
 
-MIN_SECONDS = 2.0
-"""Seconds that baselines may take however short the fits were."""
+CELLS_PER_SECOND = 400_000
+"""Cells that are fitted in a second: of `auto`, what its budget allows."""
+
+MIN_ROWS = 2_000
+"""Rows of a baseline's fit, at least, however many columns there are."""
+
+MAX_SECONDS = 300.0
+"""A baseline on a sample is given up after so many seconds, far beyond what its cells take."""
+
+VERDICT_PART = 0.5
+"""Fraction of the training rows that every baseline needs for a verdict on the model."""
+
+TIME_FRACTION = 0.1
+"""Of the budget of `auto`, what its baselines may take."""
 
 RESERVED_FRACTION = 0.03
 """Of the budget of `auto`, what is reserved for its baselines."""
 
 MIN_TRY_SECONDS = 0.1
-"""Seconds that a baseline must have before it is begun, with `auto`: with less even few rows are given up."""
-
-FIRST_ROWS, MAX_GROWTH = 2_000, 8
-"""Rows of the first try, and the greatest factor to the next: so each try predicts the time of the next."""
-
-TIMEOUT_FACTOR = 1.5
-"""A baseline is given up after this many times the seconds that are left for it."""
+"""Seconds that a baseline must have before it is begun, with `auto`."""
 
 CHOSEN = "chosen"
 
@@ -88,15 +94,23 @@ def resolve(
 
 
 def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
-    """Return the seconds for baselines after fits and a search of `spent` seconds; 0 or less: none.
-
-    `auto` counts them within its budget (`reserved_for`), of which it leaves `finishing` seconds for later work.
+    """Return the seconds of the budget of `auto` for baselines, after fits and a search of `spent` seconds, which leave
+    `finishing` seconds for later work; infinite without a budget.
     """
-    fraction = spec["baselines"]["share"]
-    seconds = math.inf if fraction is None else max(fraction * spent, MIN_SECONDS)
+    budget = budget_of(spec, 1)
+    return math.inf if budget is None else min(TIME_FRACTION * budget, budget - spent - finishing)
+
+
+def sample_rows(spec: TrainSpec, of: int, columns: int, n_scopes: int) -> int | None:
+    """Return on how many of `of` rows a baseline is fitted in each of `n_scopes` scopes; None: on all."""
+    baselines = spec["baselines"]
+    if baselines["share"] is None:
+        return None
+    cells = float(MAX_CELLS)
     if (budget := budget_of(spec, 1)) is not None:
-        seconds = min(seconds, TIME_FRACTION * budget, budget - spent - finishing)
-    return seconds
+        cells = min(cells, CELLS_PER_SECOND * TIME_FRACTION * budget / len(baselines["algorithms"]))
+    rows = max(int(cells / (max(columns, 1) * n_scopes)), MIN_ROWS)
+    return rows if rows < of else None
 
 
 def reserved_for(spec: TrainSpec) -> float:
@@ -108,44 +122,19 @@ def reserved_for(spec: TrainSpec) -> float:
     return RESERVED_FRACTION * budget
 
 
-@dataclass(frozen=True)
-class BaselineTry:
-    """A fit on `rows` of `of` rows: its duration, and whether it was cancelled."""
-
-    rows: int
-    of: int
-    seconds: float
-    late: bool
-
-
-def next_rows(tries: Sequence[BaselineTry], of: int, n_scopes: int, left: float) -> int | None:
-    """Return the rows of a baseline's next fit in the first scope; None if its last fit is its best.
-
-    `left` are the seconds left for it in all `n_scopes` scopes, each of about `of` rows. The time of a fit is taken to
-    grow in proportion to its rows at most.
-    """
-    if not tries:
-        return of if math.isinf(left) else min(of, FIRST_ROWS)
-    last = tries[-1]
-    if last.late or last.rows >= of:
-        return None
-    affordable = last.rows * left / (max(last.seconds, 1e-6) * n_scopes)
-    if affordable < min(of, 2 * last.rows):
-        return None
-    return int(min(of, affordable, MAX_GROWTH * last.rows))
-
-
 def find_compared(parts: Sequence[FinishedBaseline], n_scopes: int) -> list[FinishedBaseline]:
-    """Return the fits compared with the ranker: those on the most rows for which every scope was fitted.
+    """Return the fits that are compared with the ranker: none unless every scope was fitted."""
+    fitted = [part for part in parts if part["result"]["failed"] is None]
+    return fitted if len(fitted) == n_scopes else []
 
-    If there are none, one of the parts has the reason.
-    """
-    by_rows: dict[int | None, list[FinishedBaseline]] = {}
-    for part in parts:
-        if part["result"]["failed"] is None:
-            by_rows.setdefault(part["spec"].get("rows"), []).append(part)
-    whole = [rows for rows, fitted in by_rows.items() if len(fitted) == n_scopes]
-    return by_rows[max(whole, key=lambda rows: math.inf if rows is None else rows)] if whole else []
+
+def is_enough(described: Sequence[Baseline]) -> bool:
+    """Say whether the baselines were trained on enough of the rows for a verdict on the model."""
+    return all(
+        each["rows"] >= VERDICT_PART * each["of_rows"]
+        for each in described
+        if not each["failed"] and each["rows"] is not None and each["of_rows"] is not None
+    )
 
 
 def parameters_of(name: str, spec: TrainSpec) -> Parameters:

@@ -32,7 +32,7 @@ from app.platform.documents import HeldOutBins, MonotoneProof, RandomSplits
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
-from app.training.baselines import FIRST_ROWS, baseline_ranker, reserved_for
+from app.training.baselines import baseline_ranker, reserved_for
 from app.training.bipartite import BipartiteSplitData, BipartiteTable, in_files, scores_file
 from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
@@ -335,7 +335,6 @@ class FitContext:
             "rows": n_rows,
             "of": of,
             "failed": None,
-            "late": False,
             "seconds": 0.0,
             "elapsed": 0.0,
             "files": {},
@@ -362,7 +361,7 @@ class FitContext:
                 fit_baseline(part, few, step)
             ranker, outcome["seconds"] = fit_baseline(part, learning, step)
         except _TooSlow:
-            outcome["late"], outcome["seconds"] = True, seconds or 0.0
+            outcome["seconds"] = seconds or 0.0
             outcome["failed"] = f"it took more than {seconds:.3g} s on {n_rows:,} rows"
             return outcome
         except CoreError as error:
@@ -374,12 +373,7 @@ class FitContext:
     def _tests_time(self, part: BaselinePart) -> bool:
         """Return True for the first fit of the first baseline, whose AUC is compared with those on random splits."""
         scopes: list[Scope] = [*folds_of(self.spec["validation"])] or [SERVED]
-        first, rows = scopes[0], part.get("rows")
-        return (
-            part["algorithm"] == BASELINES[0]
-            and scope_of(part) == first
-            and (rows is None or rows <= FIRST_ROWS)
-        )
+        return part["algorithm"] == BASELINES[0] and scope_of(part) == scopes[0]
 
     def _test_time(self, part: BaselinePart, progress: FitProgress) -> RandomSplits | None:
         """Compare a baseline's AUC on the newest rows with random splits; None without times, or if impossible."""

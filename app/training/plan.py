@@ -33,14 +33,11 @@ import numpy as np
 from app.platform.documents import Member
 from app.training import search
 from app.training.baselines import (
-    FIRST_ROWS,
-    MIN_SECONDS,
+    MAX_SECONDS,
     MIN_TRY_SECONDS,
-    TIMEOUT_FACTOR,
-    BaselineTry,
-    next_rows,
     parameters_of,
     reserved_for,
+    sample_rows,
     seconds_for,
 )
 from app.training.progress import leave_out
@@ -277,7 +274,7 @@ class Plan:
         return self._tried[number]
 
     def _next_baselines(self, finished: Sequence[Finished]) -> list[PlanPart]:
-        """Return the next fits of baselines: one after the other, each on more rows, as far as there is time."""
+        """Return the next fits of baselines: one baseline after the other, as far as the budget of `auto` goes."""
         baselines = self._spec.get("baselines")
         if baselines is None or not (names := baselines["algorithms"]):
             return []
@@ -296,44 +293,28 @@ class Plan:
     def _fits_of_baseline(
         self, name: str, tried: Sequence[FinishedBaseline], left: float
     ) -> list[BaselinePart]:
-        """Return a baseline's next fits: first in one scope until the number of rows is chosen, then in the others."""
-        first, *others = self._scopes[1:] or [SERVED]
-        if left < MIN_TRY_SECONDS and search.budget_of(self._spec, 1) is not None:
+        """Return a baseline's fits that are not done yet; none after one has failed, or without time."""
+        scopes = self._scopes[1:] or [SERVED]
+        if left < MIN_TRY_SECONDS or any(each["result"]["failed"] for each in tried):
             return []
-        if any(each["result"]["failed"] and not each["result"].get("late") for each in tried):
-            return []
-        of = self._rows.counts(first)[0]
-        here = [each for each in tried if scope_of(each["spec"]) == first]
         done = {scope_of(each["spec"]) for each in tried}
-        rows = None
-        if not done.intersection(others):
-            tries = [_try_of(each, of) for each in here]
-            rows = next_rows(tries, of, 1 + len(others), left)
-            if rows is not None and (rows < of or rows > FIRST_ROWS):
-                return [self._baseline_part(name, first, rows if rows < of else None, left)]
-            if rows is not None:  # so few that all scopes are fitted at once
-                return [self._baseline_part(name, it, None, left) for it in (first, *others)]
-        sound = [each for each in here if not each["result"].get("late")]
-        if not sound:
-            return []
-        chosen = sound[-1]["spec"].get("rows")
-        return [self._baseline_part(name, it, chosen, left) for it in others if it not in done]
-
-    def _baseline_part(
-        self, name: str, scope: Scope, rows: int | None, left: float
-    ) -> BaselinePart:
-        """Fit on `rows` rows, or all; cancelled after much more than `left` seconds (with `auto`, after `left`)."""
-        seconds = TIMEOUT_FACTOR * max(left, MIN_SECONDS)
-        if search.budget_of(self._spec, 1) is not None:
-            seconds = left
-        return {
-            "what": BASELINE,
-            "scope": _stored(scope),
-            "algorithm": name,
-            "parameters": parameters_of(name, self._spec),
-            "rows": rows,
-            "seconds": None if math.isinf(left) else seconds,
-        }
+        of, _, columns, _ = self._rows.counts(scopes[0])
+        rows = sample_rows(self._spec, of, columns, len(scopes))
+        missing = [scope for scope in scopes if scope not in done]
+        seconds = left / max(len(missing), 1)
+        if math.isinf(seconds) and rows is not None:
+            seconds = MAX_SECONDS
+        return [
+            {
+                "what": BASELINE,
+                "scope": _stored(scope),
+                "algorithm": name,
+                "parameters": parameters_of(name, self._spec),
+                "rows": rows,
+                "seconds": None if math.isinf(seconds) else seconds,
+            }
+            for scope in missing
+        ]
 
 
 def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int, int]]:
@@ -356,12 +337,6 @@ def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int
     if n_shards < 2:
         return []
     return [(k * n // n_shards, (k + 1) * n // n_shards) for k in range(n_shards)]
-
-
-def _try_of(finished: FinishedBaseline, of: int) -> BaselineTry:
-    result, asked = finished["result"], finished["spec"].get("rows") or of
-    is_all = result.get("rows", asked) < asked  # as many as fit the limits
-    return BaselineTry(of if is_all else asked, of, result["seconds"], bool(result.get("late")))
 
 
 def seconds_of(done: Sequence[Finished]) -> float:

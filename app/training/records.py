@@ -63,8 +63,8 @@ class AlgorithmSpec(TypedDict):
 
 
 class BaselineSpec(TypedDict):
-    """The baselines of a job; `skipped` says why there are none. `share` is the fraction of the time of the fits that
-    they may take; None: as long as they need.
+    """The baselines of a job; `skipped` says why there are none. `share` is the fraction of the budget of `auto` that
+    they may take; None: they are trained on all rows, whatever it takes, and else on a sample of many.
     """
 
     algorithms: list[str]

@@ -318,6 +318,12 @@ def compare_baselines(
     objective = without_count(spec["objective"], spec.get("evaluated_rows"))
     folder = None if stored is None else stored.coded.folder
     comparison, warned = baselines.compare_with(objective, held_out, chosen, scores, folder)
+    if comparison["beats"] is not None and not baselines.is_enough(described):
+        comparison["beats"] = None
+        skipped = (
+            "the baselines were trained on less than half of the rows, too few for a verdict. Train with "
+            '"baselines": true to use all rows'
+        )
     return {**comparison, "baselines": described, "skipped": skipped}, warned
 
 
@@ -393,8 +399,8 @@ def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
             )
         elif rows is not None and of_rows is not None and rows < of_rows:
             notes.append(
-                f"the baseline {name} was trained on a sample ({rows:,} of {of_rows:,} rows) to save time, so it may "
-                'be weaker than it could be. Train with "baselines": true to use all rows'
+                f"the baseline {name} was trained on a sample ({rows:,} of {of_rows:,} rows) to save time, so on all "
+                'rows the difference may be another. Train with "baselines": true to use all rows'
             )
     return notes
 

@@ -239,7 +239,7 @@ class JobRequest(Body):
     """Search for good parameters before training. Null: train with the given parameters."""
     baselines: bool | None = None
     """Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null,
-    the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all
+    the default: yes, on a sample of a table with many rows and columns. `true`: on all
     rows, however long it takes. `false`: no. `auto` includes them in its budget."""
     protected_features: Annotated[list[Text], Field(max_length=MAX_PROTECTED)] = Field(
         default=[], examples=[["age"]]
@@ -297,8 +297,8 @@ class JobCheck(Resource):
     search: dict[str, Any] | None
     """The parameter search. Null without one."""
     baselines: dict[str, Any]
-    """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the job's time that
-    they may take; null: no limit."""
+    """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the budget of
+    `auto` that they may take; null: they are trained on all rows, however long it takes."""
     protected_features: list[str]
     """Protected columns of the dataset that are features of the model."""
     estimate: Estimate
