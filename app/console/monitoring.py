@@ -29,7 +29,7 @@ from app.console import charts
 from app.console.api import alias_segment, attempt, path_segment
 from app.console.feedback import alias_page, read_settings, read_suspended
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.measures import share_interval
+from app.measures import is_within_reach, share_interval
 from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/monitoring", include_in_schema=False, route_class=ConsoleRoute)
@@ -150,6 +150,7 @@ async def _show_monitor(
         found=found,
         open_alarms=sorted(open_alarms, key=_importance),
         is_open=partial(is_open, open_alarms),
+        is_within_reach=is_within_reach,
         acknowledged=ACKNOWLEDGED,
         as_of=None if day is None else day.isoformat(),
         newest=newest_tests(periods),
@@ -459,6 +460,7 @@ async def read_shadow(page: PageDep, name: str, alias: str) -> Response:
         settings=settings,
         found=found,
         chart=_shadow_chart(found),
+        is_within_reach=is_within_reach,
         models=names,
         statuses=STATUSES,
     )

@@ -18,6 +18,7 @@ from app.feedback.scheduled_tests import (
     SHADOW,
     UNLABELLED,
 )
+from app.measures import MAX_ROWS_FACTOR, is_within_reach
 from app.platform.documents import PeriodKind
 from app.platform.sql import Json
 
@@ -250,11 +251,14 @@ def say_comparison(found: Json) -> str:
         return f"{said}: the {found['winner']} is better."
     if found["equivalent"]:
         return f"{said}: no difference that matters."
-    if found["further_rows"] is None:
-        return f"{said}: not settled, and no number of further rows is known to settle it."
-    if found["further_rows"] <= 0:
+    further = found["further_rows"]
+    if further is None or not is_within_reach(further, found["rows"]):
+        return (
+            f"{said}: not settled, and not within reach of {MAX_ROWS_FACTOR:g} times as many rows."
+        )
+    if further <= 0:
         return (
             f"{said}: not settled, although the difference is known to ± {(high - low) / 2.0:.4f}. Neither equality "
             "nor a difference beyond the tolerance is ruled out."
         )
-    return f"{said}: not settled. It needs about {found['further_rows']:,} more rows with outcomes."
+    return f"{said}: not settled. It needs about {further:,} more rows with outcomes."

@@ -12,6 +12,7 @@ from tests.sentences import Sentences
 
 def compared(low: float, high: float, further: int | None, **more: Any) -> str:
     found = {"difference": (low + high) / 2.0, "low": low, "high": high, "further_rows": further}
+    found |= {"rows": 1_000}
     return say_comparison({**found, "winner": None, "equivalent": False, **more})
 
 
@@ -22,6 +23,7 @@ def test_a_comparison_that_is_precise_but_undecided_asks_for_no_rows() -> None:
     assert "needs" not in said
     assert "about 1,200 more" in compared(-0.03, 0.05, 1_200)
     assert "needs" not in compared(-0.3, 0.5, None)
+    assert "110,000" not in compared(-0.3, 0.5, 110_000)  # beyond ten times the rows that there are
     assert "challenger is better" in compared(0.01, 0.05, 0, winner="challenger")
     assert "±" not in compared(-0.004, 0.004, 0, equivalent=True)
 
