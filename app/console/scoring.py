@@ -15,10 +15,11 @@ from starlette.responses import Response
 
 from app.access.authentication import needs
 from app.console import charts
-from app.console.api import at, path_segment
+from app.console.api import at, attempt, path_segment
 from app.console.choices import offer_datasets, offer_models
 from app.console.drift import VERDICTS, view_batch_drift
 from app.console.lists import read_list
+from app.console.model_parts import PointsConverter, points_converter
 from app.console.row_score import cutoffs_of_aliases
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import (
@@ -181,7 +182,7 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
     batch = await page.client.batch_scores.get(batch_id)
     found = batch.data
     gone = await page.find_gone(found.model_id, found.dataset_id)
-    summary, no_summary = None, None
+    summary, no_summary, to_points = None, None, None
     cutoffs: dict[str, float | None] = {}
     drift = None
     if found.status == "ready":
@@ -189,6 +190,7 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
             drift = await view_batch_drift(page, found.model_id, await batch.drift())
         try:
             summary = await batch.summary()
+            to_points = await _points_of(page, found.model_id)
             if page.can("read") and summary.flagged is None:
                 cutoffs = await _cutoffs(page, found.model_id)
         except ProblemError as error:
@@ -206,8 +208,17 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
         drift=drift,
         verdicts=VERDICTS,
         charts=[] if summary is None else _histograms(summary),
-        first=None if summary is None else _first_rows(summary, found.keep),
+        first=None if summary is None else _first_rows(summary, found.keep, to_points),
+        listed=LISTED,
     )
+
+
+async def _points_of(page: Page, model_id: str) -> PointsConverter | None:
+    """Return None for a model without points, or one that was deleted or may not be read."""
+    if not page.can("read"):
+        return None
+    model, _ = await attempt(page.client.models[model_id].read(), 404)
+    return None if model is None else await points_converter(page, model)
 
 
 class Misfit(NamedTuple):
@@ -262,12 +273,19 @@ def _histograms(summary: BatchSummary) -> list[tuple[str, Markup]]:
     ]
 
 
+LISTED = 10
+"""Rows that are shown at once; the others are behind a disclosure."""
+
+
 class FirstRow(NamedTuple):
-    """A row with a high score. Reasons have a text, a contribution to the score, and a standard error."""
+    """A row with a high score. Reasons have a text, a contribution to the score, and a standard error; of a scorecard
+    both are in points.
+    """
 
     number: int | None
     kept: list[object]
     score: float
+    """In points, of a scorecard."""
     probability: float | None
     flag: bool | None
     reasons: list[tuple[str, float, float | None]]
@@ -278,15 +296,20 @@ class FirstRows(NamedTuple):
     rows: list[FirstRow]
     has_probability: bool
     n_reasons: int
+    in_points: bool
+    cutoff_points: float | None
 
 
-def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
+def _first_rows(
+    summary: BatchSummary, keep: Sequence[str], to_points: PointsConverter | None
+) -> FirstRows | None:
     """Return None for a model with several labels."""
     if summary.first is None:
         return None
     names = summary.columns
     kept = [name for name in names if name in {*keep, "id"}]
     n_reasons = sum(name.startswith("reason_") and name.endswith("_text") for name in names)
+    per_unit = 1.0 if to_points is None else to_points(1.0) - to_points(0.0)
     rows = []
     for values in summary.first:
         row: dict[str, Any] = dict(zip(names, values, strict=True))
@@ -294,7 +317,8 @@ def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
         for k in range(1, n_reasons + 1):
             if (text := row[f"reason_{k}_text"]) is not None:
                 error = row.get(f"reason_{k}_error")
-                reasons.append((text, row[f"reason_{k}_contribution"], error))
+                part = per_unit * row[f"reason_{k}_contribution"]
+                reasons.append((text, part, None if error is None else abs(per_unit) * error))
         cutoff = summary.threshold
         flag = None if cutoff is None else row["score"] >= cutoff
         number = None if "row_number" in keep else row.get("row_number")
@@ -302,14 +326,17 @@ def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
             FirstRow(
                 number,
                 [row[name] for name in kept],
-                row["score"],
+                row["score"] if to_points is None else to_points(row["score"]),
                 row.get("probability"),
                 flag,
                 reasons,
             )
         )
     has_probability = any(row.probability is not None for row in rows)
-    return FirstRows(kept, rows, has_probability, n_reasons)
+    cutoff_points = (
+        None if to_points is None or summary.threshold is None else to_points(summary.threshold)
+    )
+    return FirstRows(kept, rows, has_probability, n_reasons, to_points is not None, cutoff_points)
 
 
 @router.get("/{batch_id}/result.{kind}")
