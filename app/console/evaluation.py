@@ -13,9 +13,11 @@ from rankwright.types import (
     ComparedPair,
     ComparedValue,
     EvaluatedCurve,
+    EvaluatedGroups,
     EvaluatedLabels,
     Evaluation,
     Gain,
+    GroupTest,
     Interval,
     Metrics,
     NetBenefit,
@@ -28,7 +30,7 @@ from app.console.charts import Dated, Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.drift import say_share, view_drift
 from app.console.lists import read_list
-from app.console.rendering import exact, percent
+from app.console.rendering import exact, number, percent
 from app.console.session import ConsoleRoute, Page, PageDep, or_form
 from app.console.top import draw_reliability, read_top_of_list
 from app.console.words import FieldLabel
@@ -310,7 +312,38 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         benefits=benefits,
         decisions=_draw_benefits(benefits),
         gone=await page.find_gone(found.model_id, found.dataset_id),
+        say_difference=say_difference,
+        group_metrics=GROUP_METRICS,
     )
+
+
+GROUP_METRICS = {
+    "auc": "AUC",
+    "pauc": "partial AUC",
+    "tpr": "TPR",
+    "fpr": "FPR",
+    "calibration": "calibration error, log odds",
+}
+"""The metrics that are compared between groups."""
+
+
+def say_difference(by: EvaluatedGroups, test: GroupTest) -> str:
+    """Name a metric that differs, and the groups with its greatest and its least value."""
+    name = GROUP_METRICS[test.of]
+    values: dict[str, float] = {}
+    for each in by.groups:
+        found: Any = getattr(each, test.of)
+        if test.of == "pauc":
+            windows = {(one.fpr_min, one.fpr_max): one for one in found}
+            found = windows.get((test.fpr_min, test.fpr_max))
+        elif test.of == "calibration" and found is not None:
+            found = found.in_the_large
+        if found is not None and found.value is not None:
+            values["no value" if each.value is None else each.value] = found.value
+    if len(values) < 2:
+        return name
+    most, least = max(values, key=values.__getitem__), min(values, key=values.__getitem__)
+    return f"{name}: {number(values[most])} in {most}, {number(values[least])} in {least}"
 
 
 def say_caught(found: Evaluation, gains: Sequence[Gain]) -> str:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+from rankwright.types import EvaluatedGroups, GroupTest
 
+from app.console.evaluation import say_difference
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
 from tests.app.models.test_api_groups import people
@@ -117,3 +119,23 @@ def test_the_details_of_a_check_have_the_width_of_its_words(
     details = page.locator(".checks details").first
     details.locator("summary").click()
     assert details.locator("li").first.bounding_box()["width"] > 400
+
+
+def test_a_difference_names_its_groups_and_its_size() -> None:
+    groups = [
+        {
+            "value": value,
+            "auc": {"value": auc},
+            "pauc": [],
+            "fpr": {"value": fpr},
+            "calibration": None,
+        }
+        for value, auc, fpr in (("north", 0.8, 0.059), ("south", 0.81, 0.01), (None, None, None))
+    ]
+    test = {"fpr_min": None, "fpr_max": None, "differs": True}
+    by = EvaluatedGroups.from_json({"column": "region", "groups": groups})
+    said = say_difference(by, GroupTest.from_json({"of": "fpr", **test}))
+    assert said == "FPR: 0.059 in north, 0.010 in south"
+    # A metric that fewer than two groups have is only named.
+    said = say_difference(by, GroupTest.from_json({"of": "calibration", **test}))
+    assert "north" not in said

@@ -100,8 +100,12 @@ def test_what_came_out_of_a_file(world: World) -> None:
     assert len(re.findall('<line[^>]* class="cross', chart)) == 1
     # The best rows, with their number in the file, the kept name, the cut and the reasons.
     table = page.partition("Rows with the highest scores")[2].partition("<tbody>")[2]
-    rows = re.findall("(?s)<tr>.*?</tr>", table.partition("</tbody>")[0])
-    assert len(rows) == 50
+    shown, _, rest = table.partition("</tbody>")
+    rows = re.findall("(?s)<tr>.*?</tr>", shown)
+    # The others are behind a disclosure.
+    more = re.findall("(?s)<tr>.*?</tr>", rest.partition("<tbody>")[2].partition("</tbody>")[0])
+    assert (len(rows), len(more)) == (10, 40)
+    assert "<summary>40 more rows</summary>" in rest
     first = dict(zip(summary["columns"], summary["first"][0], strict=True))
     assert first["customer"] == f"c{first['row_number'] - 1}"
     told = words_of(rows[0])

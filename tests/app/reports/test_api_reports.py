@@ -20,7 +20,7 @@ IMAGE = "![x](http://a.example/x.png)"
 LINK = '"><a href=javascript:alert(1)>*x*</a>'
 HEADINGS = [
     *("Purpose", "Ready for use?", "Cutoff", "Limitations", "Appendix"),
-    *("ROC curve in the window of the objective", "Metrics", "Operating points"),
+    *("ROC curve in the FPR range of the partial AUC", "Metrics", "Operating points"),
     *("Top of the list", "Probabilities"),
     *(
         "Comparison with baselines",
