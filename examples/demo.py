@@ -202,4 +202,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except rankwright.RankwrightError as error:
+        sys.exit(f"The demo has stopped: {error}")
+    except KeyboardInterrupt:
+        sys.exit("\nThe demo was stopped. Nothing is left running.")

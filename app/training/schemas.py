@@ -234,7 +234,8 @@ class JobRequest(Body):
     table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows
     into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out
     of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for
-    each fold, and if too few rows of a class are distinct or in different groups."""
+    each fold (1 second with fewer than 1,200 rows), and if too few rows of a class are distinct or in different
+    groups."""
     search: Search | None = None
     """Search for good parameters before training. Null: train with the given parameters."""
     baselines: bool | None = None

@@ -85,8 +85,9 @@ MAX_ROWS_OF_FOLDS = 100_000
 REPEATS, FEWER_REPEATS = 4, 3
 """Repeats of this cross-validation; fewer where a fit is costly. The interval needs some: it covers less with 2."""
 
-MIN_SECONDS_OF_FOLD = 2.5
-"""Seconds of the budget of `auto` that each fold must have by default."""
+SECONDS_OF_FOLD, MIN_SECONDS_OF_FOLD = 2.5, 1.0
+"""Seconds of the budget of `auto` that each fold of a table of `SMALL_ROWS` must have by default: in proportion for
+a smaller table, down to the least."""
 
 
 @dataclass(frozen=True)
@@ -516,7 +517,10 @@ def default_validation(
     }
     n_scopes = 1 + len(folds_of(folded))
     budget = algorithm["parameters"].get("budget_seconds")
-    if folded["folds"] < 2 or (budget is not None and budget < MIN_SECONDS_OF_FOLD * n_scopes):
+    seconds = SECONDS_OF_FOLD * min(
+        1.0, max(rows / SMALL_ROWS, MIN_SECONDS_OF_FOLD / SECONDS_OF_FOLD)
+    )
+    if folded["folds"] < 2 or (budget is not None and budget < seconds * n_scopes):
         return held_out
     if searched is not None and not search.is_affordable(searched, algorithm, n_scopes):
         return held_out

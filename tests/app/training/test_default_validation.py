@@ -48,6 +48,8 @@ def test_small_tables_are_cross_validated_where_it_is_affordable() -> None:
         ({"rows": 500, "positives": 200}, RANKBOOST, WIDE, HOLDOUT),
         ({"rows": 500, "positives": 200}, auto(60.0), None, folded(repeats=3)),
         ({"rows": 500, "positives": 200}, auto(10.0), None, HOLDOUT),
+        ({"rows": 180, "positives": 14}, auto(20.0), None, folded(repeats=3)),
+        ({"rows": 2_400, "positives": 200}, auto(20.0), None, HOLDOUT),
         ({"rows": 500, "positives": 200, "query": "q"}, RANKBOOST, None, HOLDOUT),
         ({"rows": 500, "positives": 200, "group": "g"}, RANKBOOST, None, folded()),
         ({"rows": 500, "positives": None, "kind": "graded"}, RANKBOOST, None, HOLDOUT),
