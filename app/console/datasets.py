@@ -40,6 +40,7 @@ from app.console.upload_fields import (
 from app.console.uploads import send_form, send_table
 from app.console.words import place_faults
 from app.http.dependencies import context_of
+from app.platform.errors import counted
 
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -417,7 +418,7 @@ class ShownColumn:
         self.shown_text = ""
         self.auc = None if profile is None else profile.auc
         self.missing_auc = None if profile is None else profile.missing_auc
-        self.leak = profile is not None and profile.leak
+        self.leak_words = None if profile is None else profile.leak_words
         self.share_missing = column.missing / rows if column.missing and rows else None
         known = (rows or 0) - (column.missing or 0)
         of_dates = column.type == "datetime"
@@ -484,12 +485,11 @@ def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
     found = []
     features = [column for column in dataset.columns if column.role == "feature"]
     if profile is not None:
-        leaks = [each.name for each in profile.columns if each.leak]
-        if leaks:
+        leaks = [each.leak_words for each in profile.columns if each.leak_words]
+        found += leaks[:MAX_LEAKS]
+        if (more := len(leaks) - MAX_LEAKS) > 0:
             found.append(
-                f"{_named(leaks)} {'predicts' if len(leaks) == 1 else 'predict'} the label almost perfectly and "
-                f"may be derived from it. Leave {'it' if len(leaks) == 1 else 'them'} out unless you know the values "
-                "before the outcome."
+                f"{counted(more, 'more feature states', 'more features state')} the label: see the table of columns."
             )
         both = profile.duplicates.rows_of_both_classes
         if both:

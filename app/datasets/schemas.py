@@ -18,6 +18,7 @@ from pydantic import (
 
 from app.datasets.description import CONTENT_ENCODINGS
 from app.datasets.fields import ReadingFields, TableFields
+from app.datasets.leaks import leak_in_words
 from app.datasets.parts import MAX_PARTS
 from app.datasets.protected import PROTECTED, marks_of
 from app.datasets.service import COPIES, describe_copies, is_constant
@@ -160,6 +161,23 @@ class Histogram(Resource):
     """Number of rows in each bin."""
 
 
+class LeakPattern(Resource):
+    """A pattern of a column that nearly only rows of one class have. The counts are those of the profiled rows."""
+
+    pattern: str
+    """The pattern, such as `is above 0` or `is missing`."""
+    positive: bool
+    """True if the positives have it, false if the negatives have it."""
+    rows: int
+    """Number of rows of the class that have it."""
+    of_rows: int
+    """Number of rows of the class."""
+    others: int
+    """Number of rows of the other class that have it."""
+    of_others: int
+    """Number of rows of the other class."""
+
+
 class ColumnProfile(Resource):
     """Distribution of a feature, and how well it ranks the label by itself. Missing values are excluded. Dates are in
     seconds since 1970.
@@ -177,7 +195,14 @@ class ColumnProfile(Resource):
     missing_auc: ColumnInterval | None
     """AUC of a score that is 1 for a missing value and 0 otherwise. Null if no value or every value is missing."""
     leak: bool
-    """True if the AUC is so extreme that the feature was probably derived from the label."""
+    """True if the feature probably states the label: see `leak_pattern` and `order_auc`."""
+    leak_pattern: LeakPattern | None = None
+    """A pattern that nearly only rows of one class have. Null if there is none."""
+    order_auc: ColumnInterval | None = None
+    """AUC of rows that are scored by the rows with the nearest values of a whole number without repetitions, such as a
+    row number. Null unless the order of the numbers follows the label; the level allows for the number of features."""
+    leak_words: str | None = None
+    """Sentence about the leak. Null if there is none."""
 
 
 class Duplicates(Resource):
@@ -224,7 +249,10 @@ class DatasetProfile(Resource):
         return cls.from_row(
             dataset,
             dataset_id=dataset.id,
-            columns=profile.columns,
+            columns=[
+                {**column, "leak_words": leak_in_words(column, dataset.rows)}
+                for column in profile.columns
+            ],
             profiled_rows=profile.rows,
             duplicates=describe_copies(dataset, profile.duplicates),
         )

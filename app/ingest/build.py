@@ -41,7 +41,7 @@ from app.ingest.errors import (
 )
 from app.ingest.fields import join_names, split_names
 from app.ingest.formats import changes
-from app.ingest.hints import group_column, names_entity
+from app.ingest.hints import group_column, names_entity, time_column
 from app.ingest.profile import Floats, Survey, TextProfile, count_queries
 from app.ingest.readers import open_source
 from app.ingest.repair import with_repair
@@ -147,7 +147,10 @@ def describe_table(build: Build, found: dict[str, Any]) -> dict[str, Any]:
         progress()
     with ThreadPoolExecutor(1) as aside:
         sha256 = aside.submit(hash_file, table)
-        profile = build.survey.describe(table, features, progress)
+        types = {column["name"]: column["type"] for column in found["columns"]}
+        profile = build.survey.describe(
+            table, features, progress, types, time_column(found["columns"])
+        )
     table.with_name(PROFILE_FILE).write_bytes(orjson.dumps(profile))
     return found | {
         "profile": PROFILE_FILE,

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.ingest.errors import BadTable, show
+from app.ingest.leaks import Leak, LeakFinder
 from app.ingest.rows import (
     FACTOR_1,
     FACTOR_2,
@@ -37,6 +38,7 @@ from app.ingest.sampling import sampled_rows
 from core.base.columns import MIN_DISTINCT_ROWS
 from core.kernels import kernel
 from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_column
+from core.metrics.leaks import halves
 
 Floats = npt.NDArray[np.float64]
 Json = dict[str, Any]
@@ -404,9 +406,6 @@ Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 Callback = Callable[[], object]
 
-LEAK = 0.99
-"""Columns whose AUC, or 1 − AUC, reaches this are reported as likely leaks."""
-
 MAX_SAMPLED_ROWS = 1 << 17
 MAX_KEPT_CELLS = 1 << 23
 """Most rows of a table whose columns are all kept in memory; of a longer table the sampled rows are read back."""
@@ -491,11 +490,21 @@ class Survey:
         self._counted = self._counted and state["features"] == self._features
         self._duplicates.absorb(state["duplicates"])
 
-    def describe(self, path: Path, features: Sequence[str], callback: Callback) -> Json:
+    def describe(
+        self,
+        path: Path,
+        features: Sequence[str],
+        callback: Callback,
+        types: Mapping[str, str] | None = None,
+        row_time: str | None = None,
+    ) -> Json:
         """Return the statistics of the features of the written table.
 
         An exception of the callback stops the survey. Returns `columns`, one entry for each feature by name, `rows`,
         the number of rows in the sample, and the counts of `duplicates`.
+
+        types: of the features, by which their values are spelled; default: numbers or categories.
+        row_time: the feature with the time of each row, which other dates are compared with.
         """
         pa.default_memory_pool().release_unused()  # of the memory that the reading of the table has left
         chosen = sampled_rows(self._rows, MAX_SAMPLED_ROWS)
@@ -517,10 +526,25 @@ class Survey:
         def describe_one(name: str) -> Json:
             if not hasattr(own, "scratch"):
                 own.scratch = np.empty(len(chosen))
-            values, texts = read(name), self._hashes_of(name)
-            return _describe(values, None if texts is None else len(texts), positive, own.scratch)
+            values = times if times is not None and name == row_time else read(name)
+            texts = self._texts.get(name)
+            found = _describe(
+                values, None if texts is None else len(texts.hashes), positive, own.scratch
+            )
+            leak: Leak = {"leak": False, "leak_pattern": None, "order_auc": None}
+            if finder is not None:
+                words = None if texts is None else texts.words
+                auc = None if found["auc"] is None else found["auc"]["value"]
+                leak = finder.find(name, values, words, of_type.get(name), auc)
+            return found | leak
 
+        of_type = types or {}
         positive = None if self._label is None else read(self._label) == 1.0
+        times = None if row_time is None or positive is None else read(row_time)
+        finder = None
+        if positive is not None:
+            first_half = halves(len(chosen), _SEED)
+            finder = LeakFinder(positive, first_half, len(features), row_time, times)
         with ThreadPoolExecutor(min(_MAX_AT_ONCE, numba.get_num_threads())) as pool:
             try:
                 described = pool.map(describe_one, features)
@@ -615,6 +639,11 @@ class _Texts:
     def __init__(self) -> None:
         self.hashes: Hashes = np.empty(0, dtype=np.uint64)
         self._index: dict[str, int] = {}
+
+    @property
+    def words(self) -> list[str]:
+        """The texts themselves, by their index."""
+        return list(self._index)
 
     def find(self, column: pa.DictionaryArray) -> Floats:
         """Return the index of each row's text among distinct ones, in order of first occurrence; NaN: missing."""
@@ -755,8 +784,6 @@ def _describe(values: Floats, n_texts: int | None, positive: Mask | None, scratc
         among = int(np.count_nonzero(missing & positive))
         others = len(values) - of_positives
         found["missing_auc"] = binary_auc(among, of_positives, gaps - among, others)._asdict()
-    aucs = [entry["value"] for entry in (found["auc"], found["missing_auc"]) if entry]
-    found["leak"] = any(max(auc, 1.0 - auc) >= LEAK for auc in aucs)
     return found
 
 

@@ -166,7 +166,7 @@ async def profile_dataset(
     """Return for each feature its quantiles, its histogram, and how well it ranks the label by itself; and the rows
     that occur more than once. As Markdown or HTML it is one page for people that needs no other file.
 
-    A column with an AUC of at least 0.99 or at most 0.01 was probably derived from the label; `leak` marks it.
+    `leak` marks the columns that probably state the label; `leak_words` says why.
     """
 
     def work() -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from app.datasets.leaks import leak_in_words
 from app.datasets.service import is_constant
 from app.ingest.values import DATETIME, spell_date
 from app.platform.tables import Dataset, DatasetKind, DatasetProfile
@@ -77,9 +78,8 @@ def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> I
 
 def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]) -> Iterator[str]:
     """Say what needs attention."""
-    leaks = [column["name"] for column in features if column.get("leak")]
-    if leaks:
-        yield f"These features predict the label almost perfectly and may be derived from it: {_names(leaks)}."
+    leaks = [leak_in_words(column, dataset.rows or 0) for column in features]
+    yield from list(filter(None, leaks))[:_MAX_NAMED]
     constant = [column["name"] for column in features if is_constant(column)]
     if constant:
         yield f"These features have the same value in all rows, or no values: {_names(constant)}."

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from app import __version__
+from app.datasets.leaks import leak_in_words
 from app.measures import (
     area,
     beaten_baselines,
@@ -624,6 +625,9 @@ def warnings(facts: Facts) -> list[str]:
     return [*facts.model.warnings, *_cautions(facts)]
 
 
+_MAX_LEAKS = 10
+
+
 def _cautions(facts: Facts) -> Iterator[str]:
     """Yield warnings that follow from the facts."""
     if facts.part is None:
@@ -633,12 +637,9 @@ def _cautions(facts: Facts) -> Iterator[str]:
     if facts.dataset is None:
         yield "The dataset was deleted, or replaced by an erasure, so its rows are no longer available."
     if facts.profile is not None:
-        leaks = [column["name"] for column in facts.profile.columns if column.get("leak")]
-        if leaks:
-            yield (
-                "These features predict the label almost perfectly and may be derived from it: "
-                f"{', '.join(leaks[:10])}. Leave out those that are not known when rows are scored."
-            )
+        rows = 0 if facts.dataset is None else facts.dataset.rows or 0
+        leaks = [leak_in_words(column, rows) for column in facts.profile.columns]
+        yield from list(filter(None, leaks))[:_MAX_LEAKS]
         both = facts.profile.duplicates.get("rows_of_both_classes")
         if both:
             yield (

@@ -1088,7 +1088,16 @@ class ColumnProfile(Record):
     missing.
     """
     leak: bool
-    """True if the AUC is so extreme that the feature was probably derived from the label."""
+    """True if the feature probably states the label: see `leak_pattern` and `order_auc`."""
+    leak_pattern: LeakPattern | None = None
+    """A pattern that nearly only rows of one class have. Null if there is none."""
+    order_auc: ColumnInterval | None = None
+    """AUC of rows that are scored by the rows with the nearest values of a whole number without
+    repetitions, such as a row number. Null unless the order of the numbers follows the label; the level
+    allows for the number of features.
+    """
+    leak_words: str | None = None
+    """Sentence about the leak. Null if there is none."""
 
 class Comment(Record):
     """A comment on a model."""
@@ -3374,6 +3383,24 @@ class LeaderboardRow(Record):
     """`chosen`, `left` (not chosen), `failed` or `untried`."""
     reason: str
     """Why the candidate has this state."""
+
+class LeakPattern(Record):
+    """A pattern of a column that nearly only rows of one class have. The counts are those of the profiled
+    rows.
+    """
+
+    pattern: str
+    """The pattern, such as `is above 0` or `is missing`."""
+    positive: bool
+    """True if the positives have it, false if the negatives have it."""
+    rows: int
+    """Number of rows of the class that have it."""
+    of_rows: int
+    """Number of rows of the class."""
+    others: int
+    """Number of rows of the other class that have it."""
+    of_others: int
+    """Number of rows of the other class."""
 
 class Letter(Record):
     """The letter of a row."""

@@ -8,7 +8,7 @@ from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import CSV, refused
 from tests.sentences import Sentences
 
-ROWS = 60
+ROWS = 600
 GERMAN = "größe;seit;ergebnis;gekündigt\n" + "".join(
     f"{150 + i % 40},{i % 10};2026-01-{i % 28 + 1:02};{'gut' if i % 3 else 'schlecht'};"
     f"{'nein' if i % 3 else 'ja'}\n"
@@ -49,14 +49,19 @@ def test_the_profile(service: Service, client: httpx.Client) -> None:
     refused(early, 409, "dataset_not_ready", "processing")
     service.work()
     profile = client.get(f"{answer.headers['Location']}/profile").json()
-    assert (profile["rows"], profile["positives"]) == (ROWS, 20)
+    assert (profile["rows"], profile["positives"]) == (ROWS, ROWS // 3)
     height, since, result = profile["columns"]
     assert [column["name"] for column in profile["columns"]] == ["größe", "seit", "ergebnis"]
     assert sum(height["histogram"]["counts"]) == ROWS
     assert height["auc"]["low"] <= height["auc"]["value"] <= height["auc"]["high"]
     assert not height["leak"]
     assert since["quantiles"][0]["value"] == 1767225600.0  # 2026-01-01
-    assert result["leak"]
+    assert (result["leak"], result["leak_pattern"]["rows"], result["leak_pattern"]["others"]) == (
+        True,
+        ROWS // 3,
+        0,
+    )
+    assert (height["leak_pattern"], height["order_auc"], height["leak_words"]) == (None, None, None)
     assert result["histogram"] is None
     assert profile["duplicates"]["rows_of_both_classes"] == 0
     assert (profile["profiled_rows"], profile["duplicates"]["estimated"]) == (ROWS, False)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.datasets.leaks import leak_in_words
 from app.ingest import profile as survey
 from app.ingest.profile import MAX_DISTINCT, NumberProfile, Survey
 from core.metrics import auc
@@ -87,6 +88,47 @@ def test_what_has_seen_the_label_is_pointed_at(
 ) -> None:
     column = surveyed(tmp_path, {"x": leak(label), "y": label})["columns"]["x"]
     assert column["leak"]
+
+
+def test_a_date_later_than_the_row(tmp_path: Path, label: np.ndarray) -> None:
+    """It is a leak if nearly only one class has it, and none if all may have it."""
+    rng = np.random.Generator(np.random.Philox(8))
+    booked = np.floor(rng.uniform(0, 1e6, 1000))
+    columns = {
+        "booked": booked,
+        "ended": booked + np.where(label == 1, 1.0, -1.0) * rng.uniform(1, 1e5, 1000),
+        "due": booked + rng.uniform(-1e4, 1e5, 1000),
+        "y": label,
+    }
+    pq.write_table(pa.table(columns), tmp_path / "table.parquet")
+    names = ["booked", "ended", "due"]
+    look = Survey(names, "y", 1000)
+    batch = pa.table(columns).to_batches()[0]
+    look.add(dict(zip(batch.schema.names, batch.columns, strict=True)), 1000)
+    types = dict.fromkeys(names, "datetime")
+    found = look.describe(tmp_path / "table.parquet", names, list, types, "booked")["columns"]
+    assert [found[name]["leak"] for name in names] == [False, True, False]
+    pattern = found["ended"]["leak_pattern"]
+    assert "booked" in pattern["pattern"]
+    assert (pattern["rows"], pattern["others"]) == (int(label.sum()), 0)
+    words = leak_in_words({"name": "ended", **found["ended"]}, 2000)
+    assert words is not None
+    assert "random sample" in words
+    assert "random sample" not in (leak_in_words({"name": "ended", **found["ended"]}, 1000) or "")
+    assert leak_in_words({"name": "due", **found["due"]}, 1000) is None
+
+
+def test_an_id_by_outcome(tmp_path: Path, label: np.ndarray) -> None:
+    number = np.arange(1000.0)
+    columns = {"id": number, "late": number[::-1], "y": np.sort(label)}
+    found = surveyed(tmp_path, columns)["columns"]
+    assert found["id"]["leak"]
+    shuffled = surveyed(tmp_path, {"id": number, "y": label})["columns"]["id"]
+    assert (shuffled["leak"], shuffled["order_auc"]) == (False, None)
+    groups = np.where(number // 100 % 2 == 0, label < 2, False).astype(np.int8)  # by hundreds
+    by_hundreds = surveyed(tmp_path, {"id": number, "y": groups})["columns"]["id"]
+    assert by_hundreds["order_auc"]["low"] > 0.75
+    assert leak_in_words({"name": "id", **by_hundreds}, 1000) is not None
 
 
 def test_names_do_not_rank_by_their_own_label(tmp_path: Path, label: np.ndarray) -> None:
