@@ -304,3 +304,35 @@ def time_effect(name: str, found: Json) -> str:
     if found["high"] - found["low"] > _WIDE:
         words += " The AUC of a single random split is imprecise here."
     return words
+
+
+def describe_segments(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return weak segments with their sentences."""
+    if found is None:
+        return None
+    segments = [
+        {**each, "words": segment_in_words(each, found["segments"])} for each in found["found"]
+    ]
+    return {**found, "found": segments}
+
+
+_VERDICTS = {
+    "worse": "ranks worse than elsewhere",
+    "random": "ranks hardly better than at random",
+    "wrong_way_round": "ranks rows the wrong way round",
+}
+
+
+def segment_in_words(segment: Mapping[str, Any], segments: int) -> str:
+    """Return the sentences about one weak segment of `segments` that were looked at."""
+    conditions = segment["conditions"]
+    where = " and ".join(f"{each['column']} is {each['value'] or 'missing'}" for each in conditions)
+    others = (
+        f"values of {conditions[0]['column']}" if len(conditions) == 1 else "pairs of their values"
+    )
+    return (
+        f"Where {where} ({100.0 * segment['share']:.2g} % of the rows, {segment['positives']:,} positives) the model "
+        f"{_VERDICTS[segment['verdict']]}: AUC {segment['auc']:.2f}, against {segment['auc_of_others']:.2f} within the "
+        f"other {others}. That is at least {segment['drop_low']:.2f} less, with 95 % confidence over all "
+        f"{segments:,} segments that were looked at."
+    )

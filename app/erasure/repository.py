@@ -336,13 +336,18 @@ def drop_reference_rows(session: Session, model_id: str) -> None:
 
 
 def drop_groups(session: Session, model_id: str, entity_id: str) -> None:
-    """Delete metrics by group, and proxy tests, of which the entity is a group."""
+    """Delete metrics by group, proxy tests and weak segments, of which the entity is a group."""
     found = session.get(ModelGroups, model_id)
     if found is not None and mentions(found.columns, entity_id):
         session.delete(found)
     model = session.get_one(Model, model_id)
     if mentions(model.proxies, entity_id):
         model.proxies = [each for each in model.proxies or () if each["value"] != entity_id]
+    for row in session.scalars(select(Measurement).where(Measurement.model_id == model_id)):
+        weak = row.metrics.get("weak_segments")
+        if weak is not None and mentions(weak, entity_id):
+            kept = [each for each in weak["found"] if not mentions(each["conditions"], entity_id)]
+            row.metrics = {**row.metrics, "weak_segments": {**weak, "found": kept}}
 
 
 def batch_scores_of(session: Session, owner: str, dataset_id: str) -> Sequence[str]:

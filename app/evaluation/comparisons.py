@@ -256,7 +256,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonOutcome:
     overlap = Overlap(payload["table"]["path"])
     equal_rows = {model["model_id"]: overlap.describe(model) for model in models}
     rows = positives, int(present.sum()) - positives
-    doubts = _doubt_areas(table, models, found, rows)
+    doubts = _doubt_areas(table, models, scores, found, rows)
     return {
         "workdir": payload["workdir"],
         "warnings": [
@@ -294,22 +294,29 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonOutcome:
 def _doubt_areas(
     table: Table,
     models: Sequence[EvaluatedModel],
+    scores: Sequence[Floats],
     found: core_metrics.Comparison,
     rows: tuple[int, int],
 ) -> list[str]:
-    """Warn of unreliable intervals of areas; `rows` are the numbers of positives and negatives."""
+    """Warn of models that separate the classes, and else of unreliable intervals of areas.
+
+    `rows` are the numbers of positives and negatives.
+    """
     from core.metrics.groups import check_rows, effective_units
     from core.metrics.intervals import area_warnings
+    from core.metrics.separation import separation, separation_warning
 
     effective = effective_units(check_rows(table.y, {}, table.weight, table.group))
     windows = [(each.fpr_min, each.fpr_max) for each in found.windows]
-    return [
-        f"{model['name']}: {words}"
-        for number, model in enumerate(models)
-        for words in area_warnings(
-            windows, [each.values[number] for each in found.windows], rows, effective
+    doubts = []
+    for number, (model, own) in enumerate(zip(models, scores, strict=True)):
+        separated = separation_warning(
+            separation(table.y, own, sample_weight=table.weight, group=table.group)
         )
-    ]
+        areas = [each.values[number] for each in found.windows]
+        said = [separated] if separated else area_warnings(windows, areas, rows, effective)
+        doubts += [f"{model['name']}: {words}" for words in said]
+    return doubts
 
 
 def _curve(table: Table, scores: Floats) -> list[Json]:

@@ -293,6 +293,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     found = measure.metrics(windows, payload["level"], payload["threshold"])
     curve = group_scores = None
     if isinstance(measure, BipartiteMeasure):
+        found["weak_segments"] = measure.weak_segments(model.get("types", {}))
         served = probability = None
         table = payload["table"]["path"]
         if (stored := payload["calibration"]) is not None:

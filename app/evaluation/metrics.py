@@ -20,8 +20,16 @@ from app.models.groups import RowGroups, scores_by_group
 from app.models.metrics import gini_of, heights_of
 from app.models.objectives import Window
 from app.models.row_order import RowOrder, ScoreSeries, score_series
+from app.models.weak_segments import find_weak_segments
 from app.platform.blobs import BlobKey
-from app.platform.documents import GradedOrder, ListMetrics, Reliability, TableFile, document_of
+from app.platform.documents import (
+    GradedOrder,
+    ListMetrics,
+    Reliability,
+    TableFile,
+    WeakSegments,
+    document_of,
+)
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model
 from app.training import lists
@@ -30,6 +38,7 @@ from app.training.multilabel import read_part
 from app.training.preferences import pair_counts, read_items
 from core import metrics
 from core import probability as core_probability
+from core.metrics.separation import Separation, separation, separation_warning
 from core.metrics.window import WHOLE
 
 if TYPE_CHECKING:
@@ -47,6 +56,8 @@ class EvaluatedModel(TypedDict):
     features: list[str]
     protected: NotRequired[list[str]]
     """Protected columns of both tables that are not features; they are monitored, too."""
+    types: NotRequired[dict[str, str]]
+    """Of the features."""
 
 
 class Measure(Protocol):
@@ -138,6 +149,16 @@ class BipartiteMeasure:
         )
         return [*areas, *list_areas(self._lists(level))]
 
+    def weak_segments(self, types: Mapping[str, str]) -> WeakSegments | None:
+        """None with queries, within which rows are ranked, and if the classes are separated."""
+        if self.table.query is not None or self._separation().is_separated:
+            return None
+        return find_weak_segments(self.table, None, self.scores, types=types, seed=0)
+
+    def _separation(self) -> Separation:
+        table = self.table
+        return separation(table.y, self.scores, sample_weight=table.weight, group=table.group)
+
     def _lists(self, level: float) -> ListMetrics | None:
         return lists.measure(
             self.table.y,
@@ -154,7 +175,10 @@ class BipartiteMeasure:
             self.table.y, self.scores, self.table.weight, self.table.group, windows, level
         )
         rows = self._summary.positives, self._summary.negatives
-        self.notes += warnings_of_areas([auc, *partial], rows, self.effective)
+        if (words := separation_warning(self._separation())) is not None:
+            self.notes.append(words)
+        else:
+            self.notes += warnings_of_areas([auc, *partial], rows, self.effective)
         totals = self._summary.totals
         totals = metrics.ClassTotals(totals.positive, totals.negative, *self.effective)
         point = None
@@ -393,6 +417,7 @@ def model_of(session: Session, model: Model, dataset: Dataset) -> EvaluatedModel
         "sha256": model.artifact_sha256,
         "features": [feature["name"] for feature in model.features],
         "protected": [] if trained is None else _monitored(model, trained, dataset),
+        "types": {feature["name"]: feature["type"] for feature in model.features},
     }
 
 

@@ -41,6 +41,7 @@ from app.http.schemas import (
     one_of,
 )
 from app.jobs.kinds import STATUS, STATUSES, status_of
+from app.measures import describe_segments
 from app.models.calibration_schemas import MeasuredReliability
 from app.models.drift_schemas import FeatureDrift, ScoreDrift
 from app.models.metric_schemas import (
@@ -658,6 +659,8 @@ def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     spec, metrics = row.job.spec, row.metrics or {}
+    if (weak := metrics.get("weak_segments")) is not None:
+        metrics = {**metrics, "weak_segments": describe_segments(weak)}
     grouping, money = spec.get("grouping") or {}, spec.get("amounts") or {}
     return Evaluation.from_row(
         row,

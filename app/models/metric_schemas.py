@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -136,6 +136,51 @@ class _OfPart(Resource):
     level: Level
 
 
+class SegmentCondition(Resource):
+    """What all rows of a segment have in a column."""
+
+    column: str
+    """Name of the column."""
+    value: str | None
+    """The category, number or range of numbers. Null if the value is missing."""
+
+
+class WeakSegment(Resource):
+    """A segment of the rows in which the model ranks worse than elsewhere."""
+
+    conditions: list[SegmentCondition]
+    """One or two; the rows meet all of them."""
+    verdict: Literal["worse", "random", "wrong_way_round"]
+    """`worse`: than within the other values. `random`: the AUC is also below 0.55. `wrong_way_round`: below 0.5. Both
+    at level 0.95 over all segments."""
+    auc: float
+    """AUC within the segment."""
+    auc_of_others: float
+    """Mean AUC within the other values of the same columns."""
+    drop_low: float
+    """Lower limit of `auc_of_others` − `auc`, at level 0.95 over all segments that were looked at."""
+    rows: int
+    """Number of rows in the segment."""
+    positives: int
+    """Number of positives in the segment."""
+    share: float
+    """Share of the weight of all rows."""
+    words: str
+    """The finding as a sentence."""
+
+
+class WeakSegments(Resource):
+    """The segments in which the model ranks worse than elsewhere."""
+
+    segments: int
+    """Number of segments that were looked at: categories, missing values and ranges of numbers, and pairs of them of
+    five columns. Each has at least 10 independent rows of each class, and at most half of the rows."""
+    rows: int
+    """Number of rows that were looked at: all, or a random sample."""
+    found: list[WeakSegment]
+    """The greatest drop first. Empty if no segment is significantly worse."""
+
+
 class CurveMetrics(Resource):
     """Ranking metrics of rows with one label."""
 
@@ -151,6 +196,10 @@ class CurveMetrics(Resource):
     """Fraction of the positive–negative pairs that have equal scores."""
     lists: ListMetrics | None = None
     """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
+    weak_segments: WeakSegments | None = None
+    """Segments of the rows in which the model ranks worse than elsewhere. Null for training rows, with too few rows of
+    a class, with queries, if the model separates the classes, for a validation table that is read column by column, and
+    for results from before this was added."""
 
 
 class Metrics(CurveMetrics, _OfPart):

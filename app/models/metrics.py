@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypedDict
 
+from app.measures import describe_segments
 from app.models import repository
 from app.models.curves import PartCurve, find_curve_on, invalid_query, no_curve
 from app.models.objectives import metric_among, without_count
@@ -119,6 +120,7 @@ def compute(found: MetricsInput) -> dict[str, Any]:
         "positive_weight": stored["positive_weight"],
         "negative_weight": stored["negative_weight"],
         "ties": stored["ties"],
+        "weak_segments": describe_segments(stored.get("weak_segments")),
         "lists": stored.get("lists"),
     }
 

@@ -603,6 +603,34 @@ class MarginsRecord(TypedDict):
     best: BestMargin | None
 
 
+class SegmentCondition(TypedDict):
+    """What the rows of a segment have in a column: a category, a number or a range of numbers; None: no value."""
+
+    column: str
+    value: str | None
+
+
+class WeakSegment(TypedDict):
+    """A segment in which a model ranks worse than in the others; see `core.metrics.segments.WeakSegment`."""
+
+    conditions: list[SegmentCondition]
+    verdict: str
+    auc: float
+    auc_of_others: float
+    drop_low: float
+    rows: int
+    positives: int
+    share: float
+
+
+class WeakSegments(TypedDict):
+    """The weak segments of a part, and the number of segments and of rows that were looked at."""
+
+    segments: int
+    rows: int
+    found: list[WeakSegment]
+
+
 class RocMetrics(TypedDict):
     """The metrics of rows with one label."""
 
@@ -616,6 +644,8 @@ class RocMetrics(TypedDict):
     positive_effective: float
     negative_effective: float
     ties: float
+    weak_segments: NotRequired[WeakSegments | None]
+    """None if no segment was looked at."""
     lists: NotRequired[ListMetrics]
     curve: NotRequired[str | None]
     """A file in the work folder. It is stored beside the document, and the margins in a table of their own."""

@@ -647,6 +647,8 @@ def _cautions(facts: Facts) -> Iterator[str]:
                 "separate them."
             )
     metrics = facts.metrics.get(facts.part or "", {})
+    if (weak := metrics.get("weak_segments")) is not None:
+        yield from (each["words"] for each in weak["found"])
     for name in ("positives", "negatives"):
         if 0 < metrics.get(name, _MIN_ROWS) < _MIN_ROWS:
             yield (

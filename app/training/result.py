@@ -42,6 +42,7 @@ from app.models.column_drift import profile_table
 from app.models.curves import write_curve
 from app.models.objectives import without_count
 from app.models.service import VALIDATION
+from app.models.weak_segments import find_weak_segments
 from app.platform.documents import (
     Baseline,
     FoldAuc,
@@ -52,6 +53,7 @@ from app.platform.documents import (
     RocMetrics,
     Search,
     SearchSpec,
+    WeakSegments,
     interval_of,
 )
 from app.platform.errors import counted
@@ -96,6 +98,7 @@ from app.training.splits import Fold, SplitData
 from core import metrics as core_metrics
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.intervals import area_warnings
+from core.metrics.separation import Separation, separation, separation_warning
 from core.metrics.splits import rate_inflation
 from core.metrics.window import WHOLE
 
@@ -167,9 +170,21 @@ def put_together(
         protected = protected_groups.compare(payload, rows, positions, scores, calibration)
     warned: list[str] = []
     if scores is not None:
-        warned = _note_areas(
-            cast(RocMetrics, parts[VALIDATION])
-        )  # only rows with one label have them
+        measured = cast(RocMetrics, parts[VALIDATION])  # only rows with one label have scores
+        separated = None
+        if plan.folds:
+            separated = _separation(gathered.held_out, gathered.score)
+        elif _in_files(data) is None:
+            separated = _separation(rows, scores)
+        if separated is not None and (words := separation_warning(separated)) is not None:
+            warned = [words]
+        else:
+            warned = _note_areas(measured)
+            held_out_scores = gathered.score if plan.folds else scores
+            measured["weak_segments"] = _weak_segments(
+                payload, _bipartite(data), plan, held_out_scores
+            )
+            parts[VALIDATION] = measured
     compared = None
     if scores is not None:
         compared, untested = compare_baselines(spec, plan, data, finished, scores)
@@ -403,6 +418,42 @@ def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
                 'rows the difference may be another. Train with "baselines": true to use all rows'
             )
     return notes
+
+
+def _separation(held_out: HeldOutRows, scores: Floats) -> Separation:
+    """Return whether held-out scores separate the classes; of repeats, the first counts."""
+    folds = held_out.folds
+    if folds is None:
+        return separation(held_out.y, scores, sample_weight=held_out.weight, group=held_out.group)
+    once = folds.repeat == 1
+    return separation(
+        held_out.y[once],
+        scores[once],
+        sample_weight=_taken(held_out.weight, once),
+        group=None if held_out.group is None else held_out.group[once],
+        fold=folds.fold[once],
+    )
+
+
+def _weak_segments(
+    payload: TrainPayload, data: BipartiteTable, plan: Plan, scores: Floats
+) -> WeakSegments | None:
+    """Return the weak segments of the held-out rows; of repeats, the first counts.
+
+    None if the features are not in memory, and for rows of queries, which are ranked within each query.
+    """
+    table = data.served.train if plan.folds else data.served.validation
+    if table is None or isinstance(table, StoredTable) or table.query is not None:
+        return None
+    seed = payload["spec"]["seed"]
+    types = {feature["name"]: feature["type"] for feature in payload["table"]["features"]}
+    folds = data.held_out_rows(plan.folds).folds
+    if folds is None:
+        return find_weak_segments(table, None, np.asarray(scores), types=types, seed=seed)
+    once = folds.repeat == 1
+    return find_weak_segments(
+        table, folds.row[once], scores[once], fold=folds.fold[once], types=types, seed=seed
+    )
 
 
 def _note_areas(measured: RocMetrics) -> list[str]:

@@ -2138,6 +2138,11 @@ class EvaluatedCurve(Record):
     """Fraction of the positive–negative pairs that have equal scores."""
     lists: ListMetrics | None = None
     """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
+    weak_segments: WeakSegments | None = None
+    """Segments of the rows in which the model ranks worse than elsewhere. Null for training rows, with too
+    few rows of a class, with queries, if the model separates the classes, for a validation table that
+    is read column by column, and for results from before this was added.
+    """
     gini: Interval | None = None
     """2 AUC − 1: the Gini coefficient, also called the accuracy ratio. Null for evaluations that were made
     before it was added.
@@ -3835,6 +3840,11 @@ class Metrics(Record):
     """Fraction of the positive–negative pairs that have equal scores."""
     lists: ListMetrics | None = None
     """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
+    weak_segments: WeakSegments | None = None
+    """Segments of the rows in which the model ranks worse than elsewhere. Null for training rows, with too
+    few rows of a class, with queries, if the model separates the classes, for a validation table that
+    is read column by column, and for results from before this was added.
+    """
     approximate: bool
     """Applies to the curve and the values read from it, not to the areas. True if the model was cross-
     validated. The curve then comes from out-of-fold scores, converted to the scale of the served
@@ -5962,6 +5972,14 @@ class SearchTrial(Record):
     reason: str | None = None
     """Why the candidate failed or was not tried. Null otherwise."""
 
+class SegmentCondition(Record):
+    """What all rows of a segment have in a column."""
+
+    column: str
+    """Name of the column."""
+    value: str | None
+    """The category, number or range of numbers. Null if the value is missing."""
+
 class ShadowComparison(Record):
     """The AUC of the challenger minus the AUC of the champion, on the same decisions."""
 
@@ -6512,6 +6530,43 @@ class View(Record):
     """Name of the key that saved the view."""
     saved_at: str
     """When the view was saved."""
+
+class WeakSegment(Record):
+    """A segment of the rows in which the model ranks worse than elsewhere."""
+
+    conditions: list[SegmentCondition]
+    """One or two; the rows meet all of them."""
+    verdict: Literal['worse', 'random', 'wrong_way_round']
+    """`worse`: than within the other values. `random`: the AUC is also below 0.55. `wrong_way_round`:
+    below 0.5. Both at level 0.95 over all segments.
+    """
+    auc: float
+    """AUC within the segment."""
+    auc_of_others: float
+    """Mean AUC within the other values of the same columns."""
+    drop_low: float
+    """Lower limit of `auc_of_others` − `auc`, at level 0.95 over all segments that were looked at."""
+    rows: int
+    """Number of rows in the segment."""
+    positives: int
+    """Number of positives in the segment."""
+    share: float
+    """Share of the weight of all rows."""
+    words: str
+    """The finding as a sentence."""
+
+class WeakSegments(Record):
+    """The segments in which the model ranks worse than elsewhere."""
+
+    segments: int
+    """Number of segments that were looked at: categories, missing values and ranges of numbers, and pairs
+    of them of five columns. Each has at least 10 independent rows of each class, and at most half of
+    the rows.
+    """
+    rows: int
+    """Number of rows that were looked at: all, or a random sample."""
+    found: list[WeakSegment]
+    """The greatest drop first. Empty if no segment is significantly worse."""
 
 class Webhook(Record):
     """A webhook, without its secret."""

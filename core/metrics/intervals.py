@@ -355,7 +355,11 @@ def partial_auc_interval(
     n_positive = int(np.count_nonzero(rows.positive))
     counts = n_positive, rows.positive.size - n_positive
     for words in area_warnings([window], [found], counts, effective_units(rows)):
-        warn(words)
+        # Imported here, because it is computed from areas. Numbers of rows mean nothing for a separated ranking.
+        from core.metrics.separation import separation, separation_warning
+
+        state = separation(y, scores, sample_weight=sample_weight, group=group)
+        warn(separation_warning(state) or words)
     return found
 
 

@@ -198,8 +198,8 @@ def weak_segments(
         for part, each in measured
         for found in _weak(ranked, part, each, (1.0 - LEVEL) / (2.0 * n_segments))
     ]
-    candidates.sort(key=lambda found: -found[0].drop_low)
-    return SegmentSearch(tuple(_remaining(ranked, candidates)), n_segments)
+    candidates.sort(key=lambda found: -found.segment.drop_low)
+    return SegmentSearch(tuple(_remaining(rows, values, ranked, candidates)), n_segments)
 
 
 def _kept(column: SegmentColumn, kept: Bools) -> SegmentColumn:
@@ -315,13 +315,11 @@ class _Areas(NamedTuple):
     effective: tuple[FloatArray, FloatArray]
 
 
-def _areas(ranked: _Ranked, codes: Codes, n_levels: int, among: Bools | None = None) -> _Areas:
-    """Measure each level; `among` restricts it to some rows, and the influences of the others are 0."""
-    weight = ranked.weight if among is None else np.where(among, ranked.weight, 0.0)
+def _areas(ranked: _Ranked, codes: Codes, n_levels: int) -> _Areas:
     order = np.argsort(codes, kind="stable")
     code, rank, positive = codes[order], ranked.rank[order], ranked.positive[order]
-    own = np.where(positive, weight[order], 0.0)
-    other = np.where(positive, 0.0, weight[order])
+    own = np.where(positive, ranked.weight[order], 0.0)
+    other = np.where(positive, 0.0, ranked.weight[order])
     first = np.r_[True, (code[1:] != code[:-1]) | (rank[1:] != rank[:-1])]
     tie, starts = np.cumsum(first) - 1, np.flatnonzero(first)
     of_tie = code[starts]
@@ -335,10 +333,8 @@ def _areas(ranked: _Ranked, codes: Codes, n_levels: int, among: Bools | None = N
     n_positive, n_negative = (np.where(total > 0.0, total, 1.0) for total in totals)
     placement = ((below[1] + at[1] / 2.0) / n_negative[of_tie])[tie]
     height = ((totals[0][of_tie] - below[0] - at[0] / 2.0) / n_positive[of_tie])[tie]
-    area = np.bincount(code, own * placement, n_levels) / n_positive
+    area = np.clip(np.bincount(code, own * placement, n_levels) / n_positive, 0.0, 1.0)
     classes = ranked.positive, ~ranked.positive
-    if among is not None:
-        classes = classes[0] & among, classes[1] & among
     effective = tuple(ranked.effective(codes, n_levels, each) for each in classes)
     root = [np.sqrt(np.where(e > 1.0, e / np.maximum(e - 1.0, 1e-9), 1.0)) for e in effective]
     influence = np.empty(codes.size)
@@ -381,7 +377,7 @@ def _measure(ranked: _Ranked, part: _Partition) -> _Measured:
         rest = np.where(used, effective, 0.0).sum() - effective
         tested &= rest >= MIN_CLASS_ROWS * (1.0 - 1e-9)
     left = np.maximum(pairs.sum() - pairs, 1e-100)
-    others = ((pairs * areas.area).sum() - pairs * areas.area) / left
+    others = np.clip(((pairs * areas.area).sum() - pairs * areas.area) / left, 0.0, 1.0)
     squares = pairs**2 * variance
     variance_of_others = (squares.sum() - squares) / left**2
     if ranked.unit is not None:
@@ -422,8 +418,8 @@ def _expected(ranked: _Ranked, part: _Partition, areas: _Areas) -> tuple[FloatAr
     row = weight.mean()  # one row of the average kind keeps the rate of an empty bin defined
     rate = (others + row * average) / (of_others + row)
     high, low = rate * mass, (1.0 - rate) * mass
-    n_high = np.maximum(high.sum(1, keepdims=True), 1e-100)
-    n_low = np.maximum(low.sum(1, keepdims=True), 1e-100)
+    n_high, n_low = high.sum(1, keepdims=True), low.sum(1, keepdims=True)
+    n_high, n_low = (np.where(each > 0.0, each, 1.0) for each in (n_high, n_low))
     below = np.cumsum(low, 1) - low / 2.0
     above = n_high - np.cumsum(high, 1) + high / 2.0
     expected = (high * below).sum(1, keepdims=True) / (n_high * n_low)
@@ -442,10 +438,18 @@ def _expected(ranked: _Ranked, part: _Partition, areas: _Areas) -> tuple[FloatAr
     return expected[:, 0], inside + outside
 
 
+class _Candidate(NamedTuple):
+    """A segment that is weak by itself: the partition and the level that it is of."""
+
+    segment: WeakSegment
+    part: _Partition
+    level: int
+
+
 def _weak(
     ranked: _Ranked, part: _Partition, measured: _Measured, risk: float
-) -> Iterator[tuple[WeakSegment, Bools]]:
-    """Yield the weak segments of a partition and their rows, each by itself; risk: of one test."""
+) -> Iterator[_Candidate]:
+    """Yield the segments of a partition that are weak by themselves; risk: of one test."""
     from scipy.special import stdtrit
 
     areas, chosen = measured.areas, np.flatnonzero(measured.tested)
@@ -483,7 +487,7 @@ def _weak(
             int(np.count_nonzero(inside & ranked.positive)),
             float(measured.share[level]),
         )
-        yield found, inside
+        yield _Candidate(found, part, level)
 
 
 def _trials(
@@ -507,23 +511,24 @@ def _upper_limit(
 
 
 def _remaining(
-    ranked: _Ranked, candidates: Sequence[tuple[WeakSegment, Bools]]
+    rows: EvaluatedRows, values: FloatArray, ranked: _Ranked, candidates: Sequence[_Candidate]
 ) -> Iterator[WeakSegment]:
     """Yield those that are still weak without the rows of those before."""
-    from scipy.special import stdtrit
+    left = np.ones(values.size, dtype=bool)
+    for each in candidates:
+        codes = np.empty(values.size, dtype=np.intp)
+        codes[ranked.order] = each.part.codes
+        inside = codes == each.level
+        if left[inside].all() or _still_weak(rows.take(left), values[left], codes[left], each):
+            yield each.segment
+            left &= ~inside
 
-    left = np.ones(ranked.rank.size, dtype=bool)
-    for found, inside in candidates:
-        new = inside & left
-        if not np.array_equal(new, inside):
-            codes = np.zeros(new.size, dtype=np.intp)
-            areas = _areas(ranked, codes, 1, new)
-            fewest = min(float(each[0]) for each in areas.effective)
-            if fewest < MIN_CLASS_ROWS:
-                continue
-            error = math.sqrt(float(ranked.squares(codes, 1, areas.influence)[0]))
-            limit = areas.area[0] + float(stdtrit(max(fewest - 1.0, 1.0), LEVEL)) * error
-            if limit > found.auc_of_others - MARGIN:
-                continue
-        yield found
-        left &= ~inside
+
+def _still_weak(rows: EvaluatedRows, values: FloatArray, codes: Codes, found: _Candidate) -> bool:
+    """Return whether a segment is weak by itself among these rows."""
+    if rows.positive.all() or not rows.positive.any():
+        return False
+    ranked = _Ranked(rows, values)
+    part = found.part._replace(codes=codes[ranked.order])
+    again = _weak(ranked, part, _measure(ranked, part), 1.0 - LEVEL)
+    return any(each.level == found.level for each in again)

@@ -75,6 +75,27 @@ class Separation:
         return self.state in ("separated", "near")
 
 
+def separation_warning(found: Separation) -> str | None:
+    """Return what to say of a ranking that separates the classes, in place of sample sizes and tests; else None."""
+    if not found.is_separated:
+        return None
+    if found.state == "separated":
+        said = (
+            f"every positive ranks above every negative. With {found.units:,.0f} independent rows of the rarer class "
+            f"the AUC is at least {math.floor(1e3 * found.low) / 1e3:.3f} (95 %)"
+        )
+    else:
+        rows = "row is" if found.wrong == 1 else "rows are"
+        said = (
+            f"the model separates the classes almost perfectly: {found.wrong:,} {rows} on the wrong side of the best "
+            f"threshold, and the AUC is at least {math.floor(1e4 * found.low) / 1e4:.4f} (95 %)"
+        )
+    return (
+        f"{said}. Perfect rankings usually mean that a column states the outcome: check which columns are known when a "
+        "row is scored"
+    )
+
+
 def separation(
     y: ArrayLike,
     scores: ArrayLike,
