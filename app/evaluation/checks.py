@@ -32,7 +32,15 @@ from app.feedback.scheduled_tests import (
 from app.feedback.wording import say_test
 from app.findings.shift import ENOUGH, LARGE, SHIFTED, STABLE, matters
 from app.http.schemas import ALL_MEMBERS, Resource, Timestamp, Words
-from app.measures import TIME_ALPHA, baseline, better_baselines, rank_better, time_effect
+from app.measures import (
+    MAX_ROWS_FACTOR,
+    TIME_ALPHA,
+    baseline,
+    beaten_baselines,
+    better_baselines,
+    no_improvement,
+    time_effect,
+)
 from app.models import calibrations, threshold_groups
 from app.models import repository as model_rows
 from app.models import service as models
@@ -80,8 +88,6 @@ AREA_MARGIN = 0.05
 """`ranking_kept`: drop of the AUC, the C-index or the fraction of ordered pairs, unless `EXCESS_FRACTION` is less."""
 EXCESS_FRACTION = 0.25
 """`ranking_kept`: drop as a fraction of the excess over one half that the validation has."""
-MAX_ROWS_FACTOR = 10.0
-"""Largest multiple of a check's rows that is stated as needed: further off, the estimate is too rough."""
 LOG_ODDS_MARGIN = 0.25
 """`probabilities`: calibration in the large, distance of the slope from 1, and root mean square of the shape. `groups`:
 difference of the calibration in the large.
@@ -289,34 +295,28 @@ def _beats_baselines(session: Session, model: Model) -> ModelCheck:
     if is_baseline(model) or (what is not None and not model.beats_baselines):
         words = f"The model is itself a simple model: {what}."
         return ModelCheck("beats_baselines", None, words, applies=False)
-    found = model.beats_baselines
-    if found is None:
-        return ModelCheck("beats_baselines", None, "The model was not compared with baselines.")
-    compared = session.get(ModelBaselines, model.id)
+    found, compared = model.beats_baselines, session.get(ModelBaselines, model.id)
     every = () if compared is None else compared.baselines
-    rivals = _baselines_in_words(compared)
-    if found:
-        words = f"The model ranks significantly better than {rivals}."
+    if found is None or compared is None:
+        words = "The model was not compared with baselines."
+        if compared is not None and compared.windows:
+            words = f"No verdict: {compared.skipped}."
+    elif found:
+        words = f"The model ranks significantly better than {_baselines_in_words(compared)}."
     else:
-        some = "at least one of " if sum(not each["failed"] for each in every) > 1 else ""
-        words = f"No significant improvement over {some}{rivals}."
-        if compared is not None and (better := _better_in_words(compared)):
-            words = rank_better(better)
+        tests = compared.windows, compared.decided_on, compared.level
+        fitted = [each["algorithm"] for each in every if not each["failed"]]
+        words = no_improvement(fitted, better_baselines(*tests), beaten_baselines(*tests))
         if not is_additive(model):
             words += " A baseline is easier to explain."
     return ModelCheck(
         "beats_baselines",
         found,
         words,
-        evidence="validation",
+        evidence=None if compared is None else "validation",
         used=[each["algorithm"] for each in every if not each["failed"]],
         missing=[each["algorithm"] for each in every if each["failed"]],
     )
-
-
-def _better_in_words(compared: ModelBaselines) -> list[str]:
-    better = better_baselines(compared.windows, compared.decided_on, compared.level)
-    return [_baseline_in_words(each) for each in compared.baselines if each["algorithm"] in better]
 
 
 def _baseline_in_words(each: Mapping[str, Any]) -> str:
@@ -327,10 +327,8 @@ def _baseline_in_words(each: Mapping[str, Any]) -> str:
     )
 
 
-def _baselines_in_words(compared: ModelBaselines | None) -> str:
+def _baselines_in_words(compared: ModelBaselines) -> str:
     """Say which baselines were compared, and which of them had fewer rows or failed."""
-    if compared is None:
-        return "the baselines"
     names = [_baseline_in_words(each) for each in compared.baselines if not each["failed"]]
     failed = [baseline(each["algorithm"]) for each in compared.baselines if each["failed"]]
     listed = f"the baseline{'s' if len(names) > 1 else ''} {' and '.join(names)}"

@@ -355,11 +355,7 @@ def partial_auc_interval(
     n_positive = int(np.count_nonzero(rows.positive))
     counts = n_positive, rows.positive.size - n_positive
     for words in area_warnings([window], [found], counts, effective_units(rows)):
-        # Imported here, because it is computed from areas. Numbers of rows mean nothing for a separated ranking.
-        from core.metrics.separation import separation, separation_warning
-
-        state = separation(y, scores, sample_weight=sample_weight, group=group)
-        warn(separation_warning(state) or words)
+        warn(words)
     return found
 
 
@@ -576,11 +572,18 @@ def _area_warning(
     factor = UNSEEN_ROWS / (distance * n) if near else 1.0
     if reach > 0.0:
         factor = max(factor, (unseen / reach) ** 2)
-    needed = math.ceil(count * factor)
+    needed = f"about {math.ceil(count * factor):,} {kind} are"
+    if factor > _MAX_FACTOR:
+        needed = f"more than {_MAX_FACTOR:g} times as many are"
     return (
         f"the confidence interval of {area_name(window)} may be too narrow, because it is from only {known}. Do not "
-        f"base a decision on it: about {needed:,} {kind} are needed for a reliable interval"
+        f"base a decision on it: {needed} needed for a reliable interval"
     )
+
+
+_MAX_FACTOR = 10.0
+"""Greatest multiple of the rows there are that is stated as needed: near 0 and 1, a projection farther than that says
+nothing."""
 
 
 def worst_case_trials(effective: tuple[float, float], window: Window) -> float:
