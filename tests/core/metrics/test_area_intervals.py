@@ -279,18 +279,18 @@ def test_a_weighted_interval_covers_as_often_as_it_says() -> None:
 
 
 def test_an_interval_that_the_rows_cannot_bear_is_named_with_the_rows_it_needs() -> None:
-    near = Interval(0.99, 0.9, 1.0)
-    (words,) = area_warnings([WHOLE], [near], (60, 2_000), (60.0, 2_000.0))
+    near = Interval(0.985, 0.9, 1.0)
+    (words,) = area_warnings([WHOLE], [near], (30, 2_000), (30.0, 2_000.0))
     assert "AUC" in words
-    assert "60 positives" in words
-    assert "400 positives" in words  # four of them out of order
-    assert area_warnings([WHOLE], [near], (400, 2_000), (400.0, 2_000.0)) == []
-    (words,) = area_warnings([WHOLE], [near], (120, 2_000), (60.0, 2_000.0))
-    assert "60.0 independent" in words
-    assert "800 positives" in words
+    assert "30 positives" in words
+    assert "267 positives" in words  # four of them out of order
+    assert area_warnings([WHOLE], [near], (267, 2_000), (267.0, 2_000.0)) == []
+    (words,) = area_warnings([WHOLE], [near], (60, 2_000), (30.0, 2_000.0))
+    assert "30.0 independent" in words
+    assert "534 positives" in words
     # More than ten times as many are not named: near 1 the number says nothing.
     (words,) = area_warnings([WHOLE], [near], (20, 2_000), (20.0, 2_000.0))
-    assert "400" not in words
+    assert "267" not in words
     assert "10 times" in words
 
 
