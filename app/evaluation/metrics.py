@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, Protocol, cast
 
@@ -38,12 +39,12 @@ from app.training.multilabel import read_part
 from app.training.preferences import pair_counts, read_items
 from core import metrics
 from core import probability as core_probability
-from core.metrics.separation import Separation, separation, separation_warning
 from core.metrics.window import WHOLE
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats, Ranker
     from core.metrics import Interval, RocCurve
+    from core.metrics.separation import Separation
 
 
 class EvaluatedModel(TypedDict):
@@ -151,11 +152,14 @@ class BipartiteMeasure:
 
     def weak_segments(self, types: Mapping[str, str]) -> WeakSegments | None:
         """None with queries, within which rows are ranked, and if the classes are separated."""
-        if self.table.query is not None or self._separation().is_separated:
+        if self.table.query is not None or self._separation.is_separated:
             return None
         return find_weak_segments(self.table, None, self.scores, types=types, seed=0)
 
+    @cached_property
     def _separation(self) -> Separation:
+        from core.metrics.separation import separation
+
         table = self.table
         return separation(table.y, self.scores, sample_weight=table.weight, group=table.group)
 
@@ -171,11 +175,13 @@ class BipartiteMeasure:
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
         """Add the number of groups."""
+        from core.metrics.separation import separation_warning
+
         auc, *partial = _areas(
             self.table.y, self.scores, self.table.weight, self.table.group, windows, level
         )
         rows = self._summary.positives, self._summary.negatives
-        if (words := separation_warning(self._separation())) is not None:
+        if (words := separation_warning(self._separation)) is not None:
             self.notes.append(words)
         else:
             self.notes += warnings_of_areas([auc, *partial], rows, self.effective)

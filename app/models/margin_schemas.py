@@ -155,8 +155,8 @@ class WindowBound(Resource):
     on: DataPart
     """Part of the data that `risk` was measured on."""
     risk: float
-    """1 − pAUC of these rows, with the curve as a step function: a pair of equal scores counts as an error, of which
-    the AUC among the metrics counts half."""
+    """1 − pAUC of these rows, with the curve as a step function: a pair of equal scores counts as an error. In the AUC
+    among the metrics, it counts as half an error."""
     positives: Positives
     negatives: Negatives
     vc_dimension: int | None

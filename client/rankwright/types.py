@@ -6666,7 +6666,7 @@ class WindowBound(Record):
     """Part of the data that `risk` was measured on."""
     risk: float
     """1 − pAUC of these rows, with the curve as a step function: a pair of equal scores counts as an
-    error, of which the AUC among the metrics counts half.
+    error. In the AUC among the metrics, it counts as half an error.
     """
     positives: int
     """Number of positive rows."""

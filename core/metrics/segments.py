@@ -238,7 +238,7 @@ class _Ranked:
     def squares(self, codes: Codes, n_levels: int, values: FloatArray) -> FloatArray:
         """Return the sums of squares by level of values that are summed by unit first."""
         if self.unit is None:
-            return np.bincount(codes, values**2, n_levels)
+            return _sums(codes, values**2, n_levels)
         return _sums_of_cells(codes, self.unit, n_levels, values)[1]
 
     def effective(self, codes: Codes, n_levels: int, of_class: Bools) -> FloatArray:
@@ -246,12 +246,17 @@ class _Ranked:
         own, weight = codes[of_class], self.weight[of_class]
         if self.unit is None:
             sums, squares = (
-                np.bincount(own, weight, n_levels),
-                np.bincount(own, weight**2, n_levels),
+                _sums(own, weight, n_levels),
+                _sums(own, weight**2, n_levels),
             )
         else:
             sums, squares = _sums_of_cells(own, self.unit[of_class], n_levels, weight)
         return np.divide(sums**2, squares, out=np.zeros(n_levels), where=squares > 0.0)
+
+
+def _sums(codes: Codes, values: FloatArray, n_levels: int) -> FloatArray:
+    """Return the sums by level, (n_levels,)."""
+    return np.bincount(codes, values, n_levels).astype(np.float64, copy=False)
 
 
 def _sums_of_cells(
@@ -260,8 +265,8 @@ def _sums_of_cells(
     """Return the sums by level, and the sums by level of the squared sums by unit."""
     n_units = int(unit.max(initial=0)) + 1
     cells, inverse = np.unique(codes * n_units + unit, return_inverse=True)
-    sums, level = np.bincount(inverse, values, cells.size), cells // n_units
-    return np.bincount(level, sums, n_levels), np.bincount(level, sums**2, n_levels)
+    sums, level = _sums(inverse, values, cells.size), cells // n_units
+    return _sums(level, sums, n_levels), _sums(level, sums**2, n_levels)
 
 
 class _Partition(NamedTuple):
@@ -289,7 +294,7 @@ def _partitions(ranked: _Ranked, columns: Mapping[str, SegmentColumn]) -> Iterat
     mean = np.average(ranked.rank, weights=ranked.weight)
     for name, column in columns.items():
         codes, n_levels = column.codes[ranked.order], len(column.levels)
-        mass = np.bincount(codes, ranked.weight, n_levels)
+        mass = _sums(codes, ranked.weight, n_levels)
         if np.count_nonzero(mass) < 2:
             continue
         sums = np.bincount(codes, ranked.weight * (ranked.rank - mean), n_levels)
@@ -324,7 +329,7 @@ def _areas(ranked: _Ranked, codes: Codes, n_levels: int) -> _Areas:
     tie, starts = np.cumsum(first) - 1, np.flatnonzero(first)
     of_tie = code[starts]
     at = np.add.reduceat(own, starts), np.add.reduceat(other, starts)
-    totals = np.bincount(code, own, n_levels), np.bincount(code, other, n_levels)
+    totals = _sums(code, own, n_levels), _sums(code, other, n_levels)
     # The weight of each class below each tie, within its level.
     below = [
         np.cumsum(mass) - mass - np.r_[0.0, np.cumsum(total)][of_tie]
@@ -333,7 +338,7 @@ def _areas(ranked: _Ranked, codes: Codes, n_levels: int) -> _Areas:
     n_positive, n_negative = (np.where(total > 0.0, total, 1.0) for total in totals)
     placement = ((below[1] + at[1] / 2.0) / n_negative[of_tie])[tie]
     height = ((totals[0][of_tie] - below[0] - at[0] / 2.0) / n_positive[of_tie])[tie]
-    area = np.clip(np.bincount(code, own * placement, n_levels) / n_positive, 0.0, 1.0)
+    area = np.clip(_sums(code, own * placement, n_levels) / n_positive, 0.0, 1.0)
     classes = ranked.positive, ~ranked.positive
     effective = tuple(ranked.effective(codes, n_levels, each) for each in classes)
     root = [np.sqrt(np.where(e > 1.0, e / np.maximum(e - 1.0, 1e-9), 1.0)) for e in effective]
@@ -408,7 +413,7 @@ def _expected(ranked: _Ranked, part: _Partition, areas: _Areas) -> tuple[FloatAr
     cells = part.codes * n_bins + ranked.bin
 
     def by_bin(values: FloatArray) -> FloatArray:
-        return np.bincount(cells, values, n_levels * n_bins).reshape(n_levels, n_bins)
+        return _sums(cells, values, n_levels * n_bins).reshape(n_levels, n_bins)
 
     weight = ranked.weight
     positive, mass = by_bin(np.where(ranked.positive, weight, 0.0)), by_bin(weight)
@@ -433,7 +438,7 @@ def _expected(ranked: _Ranked, part: _Partition, areas: _Areas) -> tuple[FloatAr
     if (
         ranked.unit is not None
     ):  # the design effect of the segment's own rows is taken for the others', too
-        single = np.bincount(part.codes, own**2, n_levels)
+        single = _sums(part.codes, own**2, n_levels)
         outside *= np.maximum(1.0, inside / np.maximum(single, 1e-300))
     return expected[:, 0], inside + outside
 

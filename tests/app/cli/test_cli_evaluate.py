@@ -103,8 +103,8 @@ def test_evaluate(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     summary = lines.index(
         next(line for line in lines if line.startswith("The model ranks significantly worse"))
     )
-    assert lines[summary + 1].startswith("  ! AUC 0.")
-    assert "lower by" in lines[summary + 1]
+    area = next(line for line in lines[summary + 1 :] if line.startswith("  ! AUC 0."))
+    assert "lower by" in area
 
     answer = json.loads(trained("evaluate", "sum", worse, "--json", "--level", 0.9).stdout)
     assert (answer["status"], answer["level"]) == ("ready", 0.9)

@@ -111,7 +111,14 @@ def test_the_model_is_that_of_the_table_in_memory(
         if read["job"]["held_out"] is None:  # the scores of rows in files are not kept one by one
             in_memory["job"]["held_out"] = None
             in_memory["files"].pop("held_out.parquet", None)
-        assert read == in_memory
+        assert without_segments(read) == without_segments(in_memory)
+
+
+def without_segments(found: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the weak segments, which are not looked for in tables that are read column by column."""
+    for measured in found["job"]["parts"].values():
+        measured.pop("weak_segments", None)
+    return found
 
 
 @long_form
@@ -136,7 +143,7 @@ def test_an_imported_model_is_measured_on_rows_in_a_file(bench: Workbench) -> No
         # scores of rows that are not read at once are not kept
         each["job"].pop("held_out")
         each["files"].pop("held_out.parquet", None)
-    assert read == in_memory
+    assert without_segments(read) == without_segments(in_memory)
 
 
 def test_a_table_that_fits_or_needs_its_rows_is_read_into_memory(bench: Workbench) -> None:
