@@ -46,15 +46,17 @@ BASELINES = {
     "auc_svm": "linear SVM for the AUC",
 }
 """What each baseline is, by its name."""
-CHECKS = {
+QUESTIONS = {
     "ranks": "Better than random?",
     "beats_baselines": "Better than the baselines?",
     "probabilities": "Well calibrated?",
     "ranking_kept": "Ranks as well on newer data?",
+    "positives_kept": "As many positives?",
     "stable": "Same scores and columns on newer data?",
+    "rates_kept": "Same rates at a cutoff?",
     "groups": "Equal across groups?",
 }
-"""The question of each check of a model."""
+"""The question of each finding about a model, for people."""
 
 
 def better_baselines(windows: Sequence[Json], decided_on: Json, level: float) -> list[str]:

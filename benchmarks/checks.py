@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,10 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 from scipy.stats import chi2, norm
 
-from app.evaluation.checks import (
-    ComparedGroups,
-    ModelCheck,
-    check_groups,
-    check_ranking_kept,
-    check_reliability,
-)
-from app.evaluation.drift import find_errors
+from app.evaluation.equal_groups import ComparedGroups, equal_groups
+from app.findings.finding import Finding
+from app.findings.probabilities import find_errors, probabilities
+from app.findings.ranking import ranking_kept
 from app.models.calibrations import reliability_record
 from app.models.groups import pack_steps
 from core.metrics import Interval, auc_interval, group_steps, operating_point
@@ -44,9 +39,9 @@ def print_tables(n_trials: int) -> None:
     print_periods(n_trials)
 
 
-def _verdicts(checks: list[ModelCheck], passed_before: list[bool]) -> str:
-    answers = [each.passed for each in checks]
-    shares = [100.0 * answers.count(answer) / len(answers) for answer in (True, False, None)]
+def _verdicts(checks: list[Finding], passed_before: list[bool]) -> str:
+    answers = [each.answer for each in checks]
+    shares = [100.0 * answers.count(answer) / len(answers) for answer in ("yes", "no", "unknown")]
     more = [each.more_rows for each in checks if each.more_rows is not None]
     needed = f"{np.median(more):,.0f}" if more else "–"
     before = 100.0 * np.mean(passed_before)
@@ -97,15 +92,9 @@ def print_ranking_kept(n_trials: int) -> None:
                 "change": {"value": found.value, "low": found.low, "high": found.high},
                 "changed": changed,
             }
-            drift = {"level": LEVEL, "areas": [area]}
-            metrics = {"positives": n // 5, "negatives": n - n // 5}
-            checks.append(check_ranking_kept(_evaluation(drift=drift, metrics=metrics)))
+            checks.append(ranking_kept([area], LEVEL, n))
             before.append(not changed)
         print(f"| {old}, {new}, {n:,} | {_verdicts(checks, before)} |", flush=True)
-
-
-def _evaluation(**columns: Any) -> Any:
-    return SimpleNamespace(id="e", dataset_name="newer", dataset_version=1, level=LEVEL, **columns)
 
 
 def wave(odds: Floats) -> Floats:
@@ -180,7 +169,7 @@ def print_probabilities(n_trials: int) -> None:
             y, p = _draw_probabilities(n, mean, true, steps, [trial, n])
             found = reliability_record(reliability(y, p, n_bootstrap=20))
             errors = find_errors(found)
-            checks.append(check_reliability(found, errors, "Here", "evaluation"))
+            checks.append(probabilities(found, errors))
             before.append(not [each for each in errors if each["of"] != "shape"])
         print(f"| {label} | {_verdicts(checks, before)} |", flush=True)
 
@@ -256,7 +245,7 @@ def print_groups(n_trials: int) -> None:
             steps = pack_steps([group_steps(y, scores, codes)])
             threshold = operating_point(y, scores, fpr=0.1).threshold
             compared = ComparedGroups([grouping], LEVEL, (threshold, "FPR 0.1"), steps)
-            checks.append(check_groups(compared, "", len(y), _evaluation()))
+            checks.append(equal_groups(compared, len(y)))
         print(f"| {label} | {_verdicts(checks, before)} |", flush=True)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
-from rankwright.types import AliasPreview, AliasRequest, ModelCheck
+from rankwright.types import AliasPreview, AliasRequest, Finding
 from starlette.responses import Response
 
 from app.console.api import at, attempt, path_segment
@@ -90,7 +90,7 @@ class CheckedModel(NamedTuple):
 
     label: str
     model_id: str
-    checks: Sequence[ModelCheck]
+    findings: Sequence[Finding]
 
 
 async def _checks(page: Page, found: AliasRequest) -> list[CheckedModel]:
@@ -107,7 +107,7 @@ async def _checks(page: Page, found: AliasRequest) -> list[CheckedModel]:
         answer, _ = await attempt(models[model_id].checks(), 404)
         if answer is not None:
             label = f"{found.name}:{version} ({when})"
-            checked.append(CheckedModel(label, model_id, answer.checks))
+            checked.append(CheckedModel(label, model_id, answer.findings))
     return checked
 
 

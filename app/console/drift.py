@@ -65,14 +65,6 @@ async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
     )
 
 
-VERDICTS = {
-    "stable": "stable",
-    "shifted": "shifted",
-    "insufficient": "not enough rows",
-}
-"""The verdicts on a batch in words."""
-
-
 @dataclass(frozen=True)
 class BatchDriftView:
     of: BatchDrift

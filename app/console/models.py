@@ -296,7 +296,7 @@ async def _show_decide(
         metrics=metrics,
         missing=found.absent("metrics"),
         panel=panel,
-        checks=checked.checks,
+        findings=checked.findings,
     )
 
 

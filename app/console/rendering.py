@@ -70,7 +70,7 @@ def environment() -> Environment:
     made.globals.update(
         static=STATIC.url,
         METRICS=measures.METRICS,
-        CHECKS=measures.CHECKS,
+        QUESTIONS=measures.QUESTIONS,
         area_label=measures.area,
         # The id of an element that a page may have several times, also in fragments that are loaded later.
         new_id=lambda: f"u{next(numbers)}",

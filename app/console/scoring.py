@@ -17,7 +17,7 @@ from app.access.authentication import needs
 from app.console import charts
 from app.console.api import at, attempt, path_segment
 from app.console.choices import offer_datasets, offer_models
-from app.console.drift import VERDICTS, view_batch_drift
+from app.console.drift import view_batch_drift
 from app.console.lists import read_list
 from app.console.model_parts import PointsConverter, points_converter
 from app.console.row_score import cutoffs_of_aliases
@@ -83,7 +83,6 @@ async def _list(
     return page.show(
         "batch_scores.html",
         200 if error is None else error["status"],
-        verdicts=VERDICTS,
         **listed,
         error=error,
         given=given or page.query,
@@ -206,7 +205,6 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
         cutoffs=cutoffs,
         no_summary=no_summary,
         drift=drift,
-        verdicts=VERDICTS,
         charts=[] if summary is None else _histograms(summary),
         first=None if summary is None else _first_rows(summary, found.keep, to_points),
         listed=LISTED,

@@ -7,7 +7,6 @@ significant.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,16 +22,21 @@ from app.evaluation.metrics import (
     list_areas,
     order_areas,
 )
+from app.findings.finding import stored
+from app.findings.probabilities import RIGHT, error_tests, is_large, probabilities, say_error
+from app.findings.ranking import area_name, ranking_kept
 from app.findings.shift import (
     ALPHA,
     MODERATE,
-    SHIFTED,
     adjust,
-    decide,
     listed,
+    odds_change,
     percent,
+    positives_kept,
+    rates_kept,
     say_test,
     shown_p,
+    stable,
     with_ends,
 )
 from app.ingest.sampling import sampled_rows
@@ -55,7 +59,6 @@ from app.models.score_drift import (
 )
 from app.models.service import VALIDATION
 from app.platform.documents import (
-    CalibrationShape,
     Reliability,
     TableFile,
     TableProfile,
@@ -146,17 +149,20 @@ def validation_areas(session: Session, model: Model) -> tuple[float | None, list
 def measure_drift(
     before: Remembered,
     measure: Measure,
+    n_rows: int | None,
     reliability: Reliability | None,
     table: TableFile,
     model: EvaluatedModel,
     known: Mapping[str, Sequence[str] | None],
     orders: Sequence[RowOrder],
     workdir: Path,
-) -> Json:
-    """Measure the drift between the validation (`remember_validation`) and an evaluation at the same level.
+) -> tuple[Json, list[Json]]:
+    """Measure the drift between the validation (`remember_validation`) and an evaluation at the same level, and make
+    the findings (`findings.finding.stored`, without rows).
 
-    `reliability` is that of the model's probabilities on the rows, `table` is their file, `known` are the categories
-    that the model knows, and `orders` are those of the rows of the training table and of this one.
+    `n_rows` is the number of rows or pairs that the metrics are of, None if unknown. `reliability` is that of the
+    model's probabilities on the rows, `table` is their file, `known` are the categories that the model knows, and
+    `orders` are those of the rows of the training table and of this one.
 
     The tests with outcomes have the level of the validation's intervals together, those of the scores of all rows and
     of the features that of `findings.shift`, and those of protected columns that are no features another of their own.
@@ -164,8 +170,8 @@ def measure_drift(
     from app.ingest.profile import TableReader
 
     level, scored = before["level"], measure if isinstance(measure, BipartiteMeasure) else None
-    found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
-    after = {_key(area): area for area in measure.areas(sorted(set(found)), level)}
+    windows = {(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area}
+    after = {_key(area): area for area in measure.areas(sorted(windows), level)}
     areas = [
         _change(area, after[_key(area)], level) for area in before["areas"] if _key(area) in after
     ]
@@ -181,74 +187,50 @@ def measure_drift(
     if scored is not None and "prevalence" in before:
         here = _prevalence(scored.totals, scored.effective, level)
         prevalence = _change({"of": "prevalence", **before["prevalence"]}, here, level)
-    probabilities = []
+    errors = []
     if reliability is not None and scored is not None and "effective" in before:
-        rows = sum(scored.effective) / sum(before["effective"])
-        probabilities = _errors_of(reliability, rows)
+        errors = error_tests(reliability, sum(scored.effective) / sum(before["effective"]))
     worth = 1.0 if scored is None else scored.worth
     weight = table["weight"]
     compared = table["path"], orders[-1], weight
     features = _moves(profile, before["importance"], compared, known, worth, level)
-    with_outcomes = [*areas, *filter(None, [prevalence]), *probabilities, *by_class]
+    with_outcomes = [*areas, *filter(None, [prevalence]), *errors, *by_class]
     adjust(with_outcomes, 1.0 - level)
     for test in with_outcomes:
         test["changed"] = test["changed"] and _matters(test)
         test["words"] = _words(test, level)
     with TableReader(Path(table["path"])) as opened:
-        n_rows = opened.rows
-    verdict, words = decide(all_rows, features, n_rows)
+        n_compared = opened.rows
+    findings = [ranking_kept(areas, level, n_rows)]
+    if errors and reliability is not None:
+        findings.append(probabilities(reliability, [test for test in errors if test["changed"]]))
+    if prevalence is not None:
+        findings.append(positives_kept(prevalence))
+    findings.append(stable(all_rows, features, n_compared))
+    if by_class:
+        findings.append(rates_kept(by_class))
     protected: list[Json] = []
     if (names := model["protected"]) and model["trained_on"] is not None:
         of_them = profile_table(model["trained_on"], names, orders[0], weight)
         nothing = dict.fromkeys(names, 0.0)  # the model cannot depend on them directly
         protected = _moves(of_them, nothing, compared, {}, worth, level)
-        decide(None, protected, n_rows)
-    tested: Json = {
+        stable(None, protected, n_compared)
+    return {
+        "level": level,
+        "alpha": ALPHA,
         "areas": areas,
         "prevalence": prevalence,
-        "probabilities": probabilities,
+        "probabilities": errors,
         "features": listed([*features, *protected]),
         "scores": [*by_class, *filter(None, [all_rows])],
-        "verdict": verdict,
-        "shift": words,
-    }
-    return {"level": level, "alpha": ALPHA, **_sum_up(tested), **tested}
-
-
-def say_drift(drift: Mapping[str, Any]) -> str:
-    """Return the conclusion and the findings as a paragraph."""
-    return " ".join([drift["summary"], *drift.get("findings", ())])
-
-
-def is_recalibrated(metrics: Json | None, version: int | None, fits: Mapping[int, int]) -> bool:
-    """Return True if an evaluation is of an earlier calibration than the present `version`, and probabilities differ.
-
-    `fits` has the version in which each version was fitted, so an undone recalibration does not count.
-    """
-    tested = ((metrics or {}).get("calibration") or {}).get("version")
-    if tested is None or version is None or tested >= version:
-        return False
-    return fits.get(tested) != fits.get(version)
-
-
-def after_recalibration(drift: Json) -> Json:
-    """Leave out what a later recalibration has replaced: errors of probabilities, and the change of prevalence."""
-    kept = {**drift, "probabilities": [], "prevalence": None}
-    return kept | _sum_up(kept)
+    }, [stored(each) for each in findings]
 
 
 def _matters(test: Json) -> bool:
     """Compare with the relevant minimum; areas have none, and `adjust` knows that of a PSI."""
     if test["of"] == "prevalence":
-        before, after = (_log_odds(test[side]["value"]) for side in ("before", "after"))
-        return abs(after - before) >= MODERATE
-    if test["of"] in _RIGHT:
-        return bool(abs(test["value"] - _RIGHT[test["of"]]) >= MODERATE)
-    return True
-
-
-def _log_odds(share: float) -> float:
-    return math.log(share / (1.0 - share))
+        return abs(odds_change(test)) >= MODERATE
+    return test["of"] not in RIGHT or is_large(test)
 
 
 def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -269,56 +251,6 @@ def _change(before: Json, after: Json, level: float) -> Json:
         "change": {"value": found.value, "low": found.low, "high": found.high},
         "p_value": found.p_value,
     }
-
-
-_RIGHT = {"in_the_large": 0.0, "slope": 1.0, "shape": 0.0, "periods": 0.0}
-"""What the metrics of calibration are where probabilities are right."""
-
-
-def _errors_of(found: Reliability, rows: float) -> list[Json]:
-    """Test probabilities against outcomes. `rows` is their number divided by that of the calibration's fit.
-
-    The tests allow for the fit's own error.
-    """
-    from core.metrics.comparison import change
-
-    sizes = {"predicted": found["predicted"], "observed": found["observed"]}
-    tests: list[Json] = []
-    for of in ("in_the_large", "slope"):
-        interval = found[of]
-        if interval is None:
-            continue
-        here = metrics.Interval(interval["value"], interval["low"], interval["high"])
-        right, times = _RIGHT[of], math.sqrt(rows)
-        below, above = times * (here.value - here.low), times * (here.high - here.value)
-        tested = change(metrics.Interval(right, right - below, right + above), here, found["level"])
-        tests.append({"of": of, **sizes, **interval, "p_value": tested.p_value})
-    if (shape := found.get("shape")) is not None:
-        ends = {end: shape[end] for end in ("value", "low", "high")}
-        p_value = _p_value_of_shape(shape, rows)
-        tests.append({"of": "shape", **sizes, **ends, "p_value": p_value})
-    return tests
-
-
-def _p_value_of_shape(shape: CalibrationShape, rows: float) -> float:
-    from scipy.special import chdtrc, chdtri
-
-    statistic = float(chdtri(shape["degrees"], max(shape["p_value"], 1e-300)))
-    return float(chdtrc(shape["degrees"], statistic / (1.0 + rows)))
-
-
-def find_errors(found: Reliability) -> list[Json]:
-    """Return metrics that are significantly and relevantly wrong."""
-    from core.metrics.estimates import holm
-
-    tests = _errors_of(found, 1.0)  # each row was predicted by a calibration of about as many rows
-    if (periods := found.get("periods")) is not None:
-        values = [each["value"] for each in periods["levels"]]
-        moved = {"value": max(values) - min(values), "levels": values}
-        tests.append({"of": "periods", **moved, "p_value": periods["p_value"]})
-    adjusted = holm(np.array([test["p_value"] for test in tests]))
-    wrong = adjusted < 1.0 - found["level"]
-    return [test for test, beyond in zip(tests, wrong, strict=True) if beyond and _matters(test)]
 
 
 def _moves(
@@ -424,7 +356,7 @@ def _words(test: Json, level: float) -> str:
     else:
         chance = "not statistically significant"
     end = f"{chance} ({p_value})"
-    if test["of"] in _RIGHT and test["changed"]:
+    if test["of"] in RIGHT and test["changed"]:
         return f"{say_error(test)}, {end}"
     if test["of"] == "slope":
         return f"calibration slope {with_ends(test)}, {end}"
@@ -436,95 +368,6 @@ def _words(test: Json, level: float) -> str:
     moved = test["change"]
     direction = "higher" if moved["value"] > 0 else "lower" if moved["value"] < 0 else "the same"
     return (
-        f"{_name(test)} {test['before']['value']:.4f} at validation, {test['after']['value']:.4f} here: "
+        f"{area_name(test)} {test['before']['value']:.4f} at validation, {test['after']['value']:.4f} here: "
         f"{direction} by {abs(moved['value']):.4f} [{moved['low']:+.4f}, {moved['high']:+.4f}], {end}"
     )
-
-
-def say_error(test: Json) -> str:
-    """Say how the probabilities are wrong, from a significant test."""
-    if test["of"] == "periods":
-        levels = ", ".join(f"{level:+.2f}" for level in test["levels"])
-        return (
-            f"the level changes from time window to time window ({levels} in log odds relative to the calibration, "
-            "which follows the latest windows); recalibrate on newer rows"
-        )
-    if test["of"] == "shape":
-        return (
-            f"the probabilities have a shape error of {with_ends(test)} in log odds (root mean square, without level "
-            "and slope)"
-        )
-    if test["of"] == "slope":
-        side = "extreme" if test["value"] < 1.0 else "moderate"
-        return f"probabilities are too {side}: the calibration slope is {with_ends(test)}"
-    side = "low" if test["value"] > 0.0 else "high"
-    return (
-        f"probabilities are too {side}: {percent(test['predicted'])} of the rows were expected to be positive, but "
-        f"{percent(test['observed'])} are (error {with_ends(test)} in log odds)"
-    )
-
-
-def _name(area: Json) -> str:
-    match area["of"]:
-        case "prevalence":
-            return "fraction of positives"
-        case "pair_order":
-            return "fraction of pairs in order"
-        case "list":
-            return f"mean {area['metric']} per query"
-        case "grades":
-            return f"{area['metric']} of the grades"
-        case "pauc":
-            return f"partial AUC (FPR {area['fpr_min']:g} to {area['fpr_max']:g})"
-    return f"AUC of {area['label']}" if "label" in area else "AUC"
-
-
-def _sum_up(drift: Json) -> Json:
-    """Return whether the tests report a change, the conclusion in one sentence, and the other answers, a sentence each:
-    what has changed comes first.
-    """
-    prevalence = drift["prevalence"]
-    answers = [say_areas(drift["areas"])]
-    answers += [
-        (True, _sentence(say_error(test))) for test in drift["probabilities"] if test["changed"]
-    ]
-    if prevalence is not None and prevalence["changed"]:
-        before, after = (percent(prevalence[side]["value"]) for side in ("before", "after"))
-        more = "More" if prevalence["change"]["value"] > 0 else "Fewer"
-        answers.append((True, f"{more} rows are positive: {after} here, {before} at validation."))
-    answers.append((drift["verdict"] == SHIFTED, drift["shift"]))
-    classes = [each["of"] for each in drift["scores"] if each["of"] != "all" and each["changed"]]
-    if classes:
-        said = f"The scores of the {' and '.join(classes)} have changed, so the rates at a threshold have changed too."
-        answers.append((True, said))
-    found = [said for changed, said in answers if changed]
-    others = [said for changed, said in answers if not changed and said]
-    if not found:
-        return {
-            "changed": False,
-            "summary": "No significant change since validation.",
-            "findings": others,
-        }
-    return {"changed": True, "summary": found[0], "findings": [*found[1:], *others]}
-
-
-def say_areas(areas: Sequence[Json]) -> tuple[bool, str]:
-    """Return whether the model ranks better or worse than at its validation, and how; empty without an area."""
-    worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
-    better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
-    known = [
-        area
-        for area in areas
-        if area["before"]["value"] is not None and area["after"]["value"] is not None
-    ]
-    named = ", ".join(
-        f"{_name(each)} {each['after']['value']:.3f} here, {each['before']['value']:.3f} at validation"
-        for each in (worse or better or known[:1])
-    )
-    if worse or better:
-        return True, f"The model ranks significantly {'worse' if worse else 'better'}: {named}."
-    return False, f"The ranking has not changed significantly ({named})." if named else ""
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.evaluation import acknowledgements, evaluations, recalibration
-from app.evaluation.checks import Acknowledgement, check_model
+from app.evaluation.checks import check_model
 from app.evaluation.groups import BY_GROUP
 from app.evaluation.schemas import (
     AcknowledgementRequest,
@@ -20,6 +20,7 @@ from app.evaluation.schemas import (
     ModelChecks,
 )
 from app.evaluation.service import Use, find_fits
+from app.findings.finding import Acknowledgement, all_of
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import validated
 from app.http.openapi import names_resources
@@ -127,18 +128,15 @@ def _calibrate(
 def read_checks(
     *, ref: str, context: ContextDep, caller: CallerDep, favourable: Favourable = "not_flagged"
 ) -> ModelChecks:
-    """Return six checks of the stored results: the model ranks better than chance; it is better than its baselines;
+    """Return findings about the stored results: the model ranks better than random; it is better than its baselines;
     its probabilities match the outcomes; it ranks as well on newer rows; their scores and columns have not shifted;
     groups have equal metrics, and pass the four-fifths rule at the threshold in use. No rows are read: for the last
-    three, evaluate the model on newer rows.
+    three, evaluate the model on newer rows. The evaluation on the newest rows answers; if these rows do not decide, an
+    earlier `no` still applies.
     """
     model, found = context.db.reading(check_model, caller.owner, ref, favourable)
-    passed = {each.passed for each in found if each.applies}
-    return ModelChecks(
-        model_id=model.id,
-        passed=False if False in passed else None if None in passed else True,
-        checks=found,
-    )
+    answers = (each.answer for each in found if each.answer != "not_applicable")
+    return ModelChecks(model_id=model.id, answer=all_of(answers), findings=found)
 
 
 fits_router = APIRouter(prefix="/v1/fits", tags=["evaluations"], route_class=GuardedRoute)

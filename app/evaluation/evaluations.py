@@ -80,7 +80,7 @@ from app.platform.documents import DatasetLineage, TableFile
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Evaluation, Measurement, Model
+from app.platform.tables import Evaluation, Measurement, Model, StoredFinding
 from core import metrics as core_metrics
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ class EvaluationResult(Work):
 
     metrics: Json
     drift: Json | None
+    findings: list[Json]
     rows_until: float | None
     curve: str | None
     group_scores: str | None
@@ -337,11 +338,13 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             )
         curve = _CURVE_FILE
         curves.write_curve(workdir / curve, measure.curve)
-    drifted = None
+    drifted: Json | None = None
+    findings: list[Json] = []
     if (before := payload["validation"]) is not None:
-        drifted = drift.measure_drift(
+        drifted, findings = drift.measure_drift(
             before,
             measure,
+            metrics.rows_of(found),
             found.get("calibration"),
             payload["table"],
             model,
@@ -355,6 +358,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
         "workdir": str(workdir),
         "metrics": found | {OVERLAPS: overlaps},
         "drift": drifted,
+        "findings": findings,
         "rows_until": newest_date(payload["table"]["path"], payload["orders"][-1]),
         "curve": curve,
         "group_scores": group_scores,
@@ -367,7 +371,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> PublishedOutput:
-    """Return the evaluation's columns, and the row of its metrics."""
+    """Return the evaluation's columns, and the rows of its metrics and findings."""
     columns = {name: result[name] for name in ("drift", "rows_until", "warnings")}
     evaluation_id, workdir = claim.spec[EVALUATIONS.key], Path(result["workdir"])
     row = Measurement(id=evaluation_id, evaluation_id=evaluation_id, metrics=result["metrics"])
@@ -376,7 +380,24 @@ def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> Publish
         row.group_scores = None if scores is None else (workdir / scores).read_bytes()
         row.group_steps = read_steps_file(workdir)
         curves.store_curve(row, workdir / result["curve"])
-    return PublishedOutput(columns, [row], messages=result["warnings"])
+    dataset = claim.spec["dataset"]
+    rows = {
+        "of": "evaluation",
+        "name": f"{dataset['name']}:{dataset['version']}",
+        "id": evaluation_id,
+        "until": result["rows_until"],
+    }
+    findings = [
+        StoredFinding(
+            evaluation_id=evaluation_id,
+            question=each["question"],
+            number=number,
+            answer=each["answer"],
+            document={**each, "rows": rows},
+        )
+        for number, each in enumerate(result["findings"])
+    ]
+    return PublishedOutput(columns, [row, *findings], messages=result["warnings"])
 
 
 def roc(

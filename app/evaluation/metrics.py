@@ -488,3 +488,16 @@ class Overlap:
         if (path, features) not in self._rows:
             self._rows[path, features] = hash_rows(Path(path), features)
         return self._rows[path, features]
+
+
+def rows_of(metrics: Json) -> int | None:
+    """Return the number of rows or pairs that the metrics of an evaluation are of; None if it is unknown."""
+    found = metrics
+    if "labels" in found:
+        found = found["labels"][0]
+    if "positives" in found:
+        return int(found["positives"] + found["negatives"])
+    if "grades" in found:
+        return int(sum(each["rows"] for each in found["grades"]))
+    pairs = found.get("pairs")
+    return int(pairs) if isinstance(pairs, int) else None

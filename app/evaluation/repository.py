@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Subquery, case, func, insert, null, select, tuple_
+from sqlalchemy import ColumnElement, Subquery, case, func, insert, select, tuple_
 from sqlalchemy.orm import Session, aliased, joinedload, selectinload, undefer_group
 
+from app.findings.finding import OF_CALIBRATION
 from app.models import repository as model_rows
 from app.platform.documents import DatasetLineage
 from app.platform.sql import Json, db_now
@@ -19,6 +21,7 @@ from app.platform.tables import (
     Job,
     Measurement,
     Model,
+    StoredFinding,
 )
 
 # Built once: SQLAlchemy takes longer to build an alias than SQLite to run a statement with it.
@@ -58,38 +61,42 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
     return session.scalars(statement).all()
 
 
-def _newest_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
-    """Select the ready evaluation on the newest rows, of each model and alias that requests named.
+def _current(owner: str, subject: Sequence[Any], *conditions: ColumnElement[bool]) -> Subquery:
+    """Select the newest ready evaluation of each model, alias that requests named, and value of `subject`.
 
     One that was requested without an alias replaces those on older rows of all aliases. Evaluations on rows that the
-    model has seen, or that are not newer than its own, do not count.
+    model has seen, or that are not newer than its own, do not count. The columns of `subject` are selected, too.
     """
     alias = _ALIAS.label("alias")
     newest_first = Evaluation.newest_rows_first()
-    place = func.row_number().over(partition_by=(Evaluation.model_id, alias), order_by=newest_first)
-    of_model = func.row_number().over(partition_by=Evaluation.model_id, order_by=newest_first)
+    of_model = (Evaluation.model_id, *subject)
+    place = func.row_number().over(partition_by=(*of_model, alias), order_by=newest_first)
+    in_model = func.row_number().over(partition_by=of_model, order_by=newest_first)
     # Metrics are written as the job succeeds.
     ready = Evaluation.readable_by(owner), Evaluation.measured.has(_OVERLAPS.is_(False))
-    ranked = (
-        select(Evaluation.id, Evaluation.model_id, alias, place.label("place"))
-        .add_columns(of_model.label("of_model"))
+    statement = (
+        select(Evaluation.id, Evaluation.model_id, alias, *subject)
+        .add_columns(place.label("place"), in_model.label("of_model"))
         .join(Evaluation.job)
         .where(*ready, *conditions, _SEEN == "new", func.coalesce(_OLDER, False).is_(False))
-        .subquery()
     )
+    if subject:
+        statement = statement.join(StoredFinding, StoredFinding.evaluation_id == Evaluation.id)
+    ranked = statement.subquery()
+    parts = [ranked.c.model_id, *(ranked.c[each.key] for each in subject)]
     of_version = func.min(case((ranked.c.alias.is_(None), ranked.c.of_model))).over(
-        partition_by=ranked.c.model_id
+        partition_by=parts
     )
     placed = select(ranked, of_version.label("of_version")).subquery()
     is_current = placed.c.of_model <= func.coalesce(placed.c.of_version, placed.c.of_model)
-    return select(placed.c.id, placed.c.alias).where(placed.c.place == 1, is_current).subquery()
+    return select(placed).where(placed.c.place == 1, is_current).subquery()
 
 
 def newest_of_models(
     session: Session, owner: str, model_ids: Collection[str]
 ) -> dict[tuple[str, str | None], Evaluation]:
     """Return the newest ready ones by id of the model and alias; None: the request named no alias."""
-    ready = _newest_ready(owner, Evaluation.model_id.in_(model_ids))
+    ready = _current(owner, (), Evaluation.model_id.in_(model_ids))
     statement = (
         select(ready.c.alias, Evaluation)
         .join(ready, ready.c.id == Evaluation.id)
@@ -98,59 +105,97 @@ def newest_of_models(
     return {(each.model_id, alias): each for alias, each in session.execute(statement)}
 
 
-def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
-    """Return models with an alias whose newest ready evaluation found a change: first those that nobody has
-    acknowledged, then the newest.
+class StandingAnswer(NamedTuple):
+    """A stored finding that answers a question now, and what it is about."""
 
-    Each has the members of `operations.overview.DriftedModel`, and the stored `drift` if the model was recalibrated
-    after the evaluation and this was not undone, otherwise None. Deleted models are left out.
+    evaluation_id: str
+    model_id: str
+    model_name: str
+    model_version: int
+    alias: str | None
+    dataset_id: str
+    dataset_name: str
+    created_at: float
+    question: str
+    answer: str
+    document: Json
+    tested: int | None
+    """The version of the calibration that was tested."""
+    served: int | None
+    """The present version of the calibration."""
+    reason: str | None
+    author: str | None
+    at: float | None
+    """When a person has seen it; None if nobody has."""
+
+
+def standing_answers(
+    session: Session,
+    owner: str,
+    *conditions: ColumnElement[bool],
+    answers: Sequence[str] = ("yes", "no"),
+    limit: int | None = None,
+) -> list[StandingAnswer]:
+    """Return the newest answer to each question, if it is one of `answers`, of models and the aliases that requests
+    named: first those that nobody has acknowledged, then by the newest evaluation. This is the rule of
+    `findings.finding.current`: rows that do not decide do not replace an answer.
+
+    Findings that a recalibration has made obsolete are left out, and so are deleted models.
     """
-    tested = Measurement.metrics[("calibration", "version")].as_integer()
-    recalibrated = Model.calibration_version > tested
-    ready = _newest_ready(owner)
+    answered = StoredFinding.answer.in_(("yes", "no"))
+    newest = _current(owner, (StoredFinding.question,), answered, *conditions)
     statement = (
         select(
-            Evaluation.id.label("evaluation_id"),
+            Evaluation.id,
             Evaluation.model_id,
             Evaluation.model_name,
             Evaluation.model_version,
-            ready.c.alias,
+            newest.c.alias,
             Evaluation.dataset_id,
             Evaluation.dataset_name,
             Evaluation.created_at,
-            Evaluation.drift["summary"].as_string().label("summary"),
-            Evaluation.drift["findings"].label("findings"),
-            case((recalibrated, Evaluation.drift), else_=null()).label("drift"),
-            tested.label("tested"),
-            Model.calibration_version.label("served"),
+            StoredFinding.question,
+            StoredFinding.answer,
+            StoredFinding.document,
+            Measurement.metrics[("calibration", "version")].as_integer(),
+            Model.calibration_version,
             Acknowledgement.reason,
             Acknowledgement.author,
             Acknowledgement.at,
         )
-        .join(ready, ready.c.id == Evaluation.id)
+        .join(newest, newest.c.id == Evaluation.id)
+        .join(StoredFinding, StoredFinding.evaluation_id == Evaluation.id)
         .join(Measurement, Measurement.id == Evaluation.id)
         .join(Model, Model.id == Evaluation.model_id)
         .outerjoin(Acknowledgement, Acknowledgement.evaluation_id == Evaluation.id)
-        .where(Model.readable_by(owner), Evaluation.drift["changed"].as_boolean())
+        .where(Model.readable_by(owner), StoredFinding.answer.in_(answers))
+        .where(StoredFinding.question == newest.c.question)
         .order_by(
-            Acknowledgement.at.is_not(None), Evaluation.created_at.desc(), Evaluation.id.desc()
+            Acknowledgement.at.is_not(None),
+            Evaluation.created_at.desc(),
+            Evaluation.id.desc(),
+            StoredFinding.number,
         )
         .limit(limit)
     )
-    rows = session.execute(statement).mappings().all()
-    later = {row["model_id"] for row in rows if row["drift"] is not None}
-    fits = model_rows.calibration_fits(session, later)
-    found = []
-    for row in rows:
-        drifted = dict(row)
-        drifted["summary"] = " ".join([drifted["summary"], *(drifted.pop("findings") or ())])
-        of_model = fits.get(row["model_id"], {})
-        versions = [drifted.pop(name) for name in ("tested", "served")]
-        if len({of_model.get(version) for version in versions}) == 1:  # the same, or undone
-            drifted["drift"] = None
-        seen = {name: drifted.pop(name) for name in ("reason", "author", "at")}
-        found.append({**drifted, "acknowledgement": None if seen["at"] is None else seen})
-    return found
+    found = [StandingAnswer(*row) for row in session.execute(statement)]
+    fits = model_rows.calibration_fits(session, {each.model_id for each in found})
+    return [
+        each
+        for each in found
+        if each.question not in OF_CALIBRATION
+        or not is_recalibrated(each.tested, each.served, fits.get(each.model_id, {}))
+    ]
+
+
+def is_recalibrated(tested: int | None, served: int | None, fits: Mapping[int, int]) -> bool:
+    """Return True if an evaluation is of an earlier calibration than the present one, and probabilities differ.
+
+    `fits` has the version in which each version was fitted, so an undone recalibration does not count.
+    """
+    if tested is None or served is None or tested >= served:
+        return False
+    return fits.get(tested) != fits.get(served)
 
 
 def put_acknowledgement(

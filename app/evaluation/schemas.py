@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field, model_validator
 
 from app.evaluation.amounts import BY_AMOUNT
-from app.evaluation.checks import Acknowledgement, ModelCheck
+from app.evaluation.checks import findings_of
 from app.evaluation.groups import BY_GROUP, PROTECTED
 from app.evaluation.requests import NewCosts, NewWindow, RateOrThreshold, ReviewCapacity
 from app.evaluation.service import (
@@ -17,7 +17,7 @@ from app.evaluation.service import (
     seen_of,
 )
 from app.evaluation.vintages import BY_PERIOD
-from app.findings.shift import VERDICTS
+from app.findings.finding import Acknowledgement, Answer, Finding
 from app.http.schemas import (
     GINI,
     KS,
@@ -488,15 +488,6 @@ class Drift(Resource):
     """Confidence level of the model's intervals."""
     alpha: float
     """Significance level of the tests of all scores and of the features together."""
-    changed: bool
-    """True if any test reports a change. A feature counts only if it has at least 1 % of the importance."""
-    summary: str
-    """The result in one sentence."""
-    findings: list[str]
-    """The other answers, a sentence each: first what has changed."""
-    verdict: Annotated[str, one_of(VERDICTS)] | None
-    """Whether the scores of all rows and the features have shifted: what a batch score of the same rows reports, whose
-    description has the rule. Null if nothing could be compared."""
     areas: list[AreaDrift]
     """Change of the AUC and the other ranking metrics."""
     prevalence: AreaDrift | None = None
@@ -631,6 +622,9 @@ class Evaluation(_OnDataset):
     drift: Drift | None
     """Changes since the model's validation. Null if the model has no validation, or if it is not independent of these
     rows; a warning says which."""
+    findings: list[Finding] = Field(default_factory=list)
+    """The answers of this evaluation, which `GET …/models/{ref}/checks` uses if its rows are the newest: first how the
+    model ranks. Empty without `drift`."""
     acknowledgement: Acknowledgement | None
     """Who has seen the change that the evaluation found, when, and the reason for taking no further action. Null if
     nobody has."""
@@ -678,6 +672,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
         costs=money.get("costs"),
         periods=metrics.get(BY_PERIOD),
         amounts=metrics.get(BY_AMOUNT),
+        findings=findings_of(row),
         seen=seen_of(row),
     )
 
@@ -697,13 +692,14 @@ def evaluation_in_list(row: EvaluationRow) -> Evaluation:
 
 
 class ModelChecks(Resource):
-    """Whether the model is ready for use, in six checks of its stored results."""
+    """Whether the model is ready for use: six findings about its stored results."""
 
     model_id: ModelId
-    passed: bool | None
-    """True if all checks that apply passed, false if at least one failed, otherwise null."""
-    checks: list[ModelCheck]
-    """The six checks."""
+    answer: Answer
+    """`no` if one of the findings is `no`; else `unknown` if one is; else `yes`. Those that are `not_applicable` do not
+    count."""
+    findings: list[Finding]
+    """`ranks`, `beats_baselines`, `probabilities`, `ranking_kept`, `stable` and `groups`, in this order."""
 
 
 class ComparedModel(Resource):

@@ -803,7 +803,7 @@ def run_drift_test(
     found["state"] = {"accepted": sorted(accepted)}
     if drift is None:
         return {**found, "reason": "the decisions are not of a model that the alias has served"}
-    if drift["verdict"] is None:
+    if drift["finding"]["reason"] == "not_measured":
         return {**found, "reason": drift["reason"]}
     moved = [each["name"] for each in found["details"]["shifted"]]
     if drift["scores"] is not None and drift["scores"]["psi"] is not None:

@@ -1,4 +1,4 @@
-"""What results mean: one function decides each question about a model, and one says the answer.
+"""What results mean: one function answers each question about a model, and says the answer.
 
-The functions take numbers and return decisions; they know no HTTP, no SQL and no files.
+The functions take numbers and return a `Finding`; they know no SQL, no files and no requests.
 """

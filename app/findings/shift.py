@@ -1,23 +1,24 @@
-"""Have the scores, or the columns that matter to a model, shifted? One rule for batches, evaluations and periods.
+"""Have scores, columns or the fraction of positives shifted? One rule for batches, evaluations and periods.
 
-**Verdict.** `shifted` if the scores, or a column that matters to the model, have a significant and at least moderate
-population stability index (PSI). All tests of one set of rows have the significance level `ALPHA` together (Holm),
-because rows to compare recur. `stable` if the interval of the PSI of the scores excludes a large shift, and so do those
-of columns with at least `ENOUGH` of the importance. Else the rows are `insufficient`.
+Scores and columns have shifted if the scores, or a column that matters to the model, have a significant and at least
+moderate population stability index (PSI). All tests of one set of rows have the significance level `ALPHA` together
+(Holm), because rows to compare recur. They are stable if the interval of the PSI of the scores excludes a large shift,
+and so do those of columns with at least `ENOUGH` of the importance. Else the rows do not decide.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from app.findings.finding import Answer, Finding, FindingSize, Reason
 
 Test = dict[str, Any]
 """A test of the scores or of a column, as `models.column_drift` and `models.score_drift` make them."""
 
-STABLE, SHIFTED, INSUFFICIENT = "stable", "shifted", "insufficient"
-VERDICTS = (STABLE, SHIFTED, INSUFFICIENT)
 ALPHA = 0.01
 """The probability that rows without a shift are called shifted."""
 MODERATE, LARGE = 0.1, 0.25
@@ -25,7 +26,9 @@ MODERATE, LARGE = 0.1, 0.25
 MATTERS = 0.01
 """Of all importance: the share from which a column alone makes the rows shifted."""
 ENOUGH = 0.9
-"""Of the importance: the share whose columns must be tested well enough for the verdict `stable`."""
+"""Of the importance: the share whose columns must be tested well enough for the answer `yes`."""
+POSITIVES_MARGIN = 0.25
+"""The largest irrelevant change of the log odds of a positive."""
 
 NO_FOLD_VARIANCE = (
     "the cross-validation scores come from the rankers of the folds, and without repeats they do not show how much "
@@ -42,27 +45,104 @@ _LISTED, _WITH_BINS = 100, 20  # columns of a result, and of these with bins
 _NAMED = 5  # columns in a sentence
 
 
-class Shift(NamedTuple):
-    """The verdict on rows, None if nothing could be compared, and its words."""
-
-    verdict: str | None
-    words: str
-
-
-def decide(
+def stable(
     scores: Test | None, columns: Sequence[Test], n_rows: int, alpha: float = ALPHA
-) -> Shift:
-    """Return the verdict on `n_rows` rows. The tests get their adjusted p-value, whether they report a change, and
-    words. `scores` is None if the model has no validation scores.
+) -> Finding:
+    """Say whether the scores and columns of `n_rows` rows are as at validation and training. The tests get their
+    adjusted p-value, whether they report a change, and words. `scores` is None if the model has no validation scores.
     """
     tests = [*columns, *([] if scores is None else [scores])]
-    if not tests:
-        return Shift(None, "")
     adjust(tests, alpha)
     for test in tests:
         test["words"] = say_test(test, alpha)
-    verdict = _judge(scores, columns)
-    return Shift(verdict, " ".join(_sum_up(verdict, scores, columns, n_rows)))
+    parts = {
+        "scores": [] if scores is None else [scores],
+        "features": list(filter(matters, columns)),
+    }
+    used = [
+        of
+        for of, part in parts.items()
+        if part and any(test["p_value"] is not None for test in part)
+    ]
+    missing = [
+        of
+        for of, part in parts.items()
+        if not part or any(test["p_value"] is None for test in part)
+    ]
+    if not tests:
+        words = "Neither scores nor columns can be compared."
+        return Finding("stable", "unknown", words, reason="not_measured", missing=missing)
+    answer = _judge(scores, columns)
+    reason: Reason | None = None
+    if answer == "unknown":
+        reason = "untested" if _say_untested(columns, scores) else "too_few_rows"
+    psi = None if scores is None else scores["psi"]
+    return Finding(
+        "stable",
+        answer,
+        " ".join(_sum_up(answer, scores, columns, n_rows)),
+        size=None if psi is None else FindingSize("psi", psi["value"], psi["low"], psi["high"]),
+        margin=LARGE,
+        reason=reason,
+        used=used,
+        missing=missing,
+    )
+
+
+def rates_kept(of_classes: Sequence[Test]) -> Finding:
+    """Say whether the scores of the positives, and those of the negatives, are as at validation. The tests of both are
+    tested (`adjust`).
+    """
+    about: dict[str, Any] = {
+        "margin": LARGE,
+        "used": [each["of"] for each in of_classes if each["psi"] is not None],
+        "missing": [each["of"] for each in of_classes if each["psi"] is None],
+    }
+    if changed := [each for each in of_classes if each["changed"]]:
+        psi, names = changed[0]["psi"], " and ".join(each["of"] for each in changed)
+        about["size"] = FindingSize("psi", psi["value"], psi["low"], psi["high"])
+        words = (
+            f"The scores of the {names} have changed, so the rates at a cutoff have changed too."
+        )
+        return Finding("rates_kept", "no", words, **about)
+    if about["missing"]:
+        words = " ".join(_say_untested([], None, of_classes))
+        return Finding("rates_kept", "unknown", words, reason="untested", **about)
+    if all(map(_excludes_large, of_classes)):
+        words = "The scores of each class have not shifted much since validation, so the rates at a cutoff hold."
+        return Finding("rates_kept", "yes", words, **about)
+    words = f"The rows are too few to exclude a large shift (PSI {LARGE:g} or more) of the scores of each class."
+    return Finding("rates_kept", "unknown", words, reason="too_few_rows", **about)
+
+
+def positives_kept(test: Test) -> Finding:
+    """Say whether the fraction of positives is as at validation. The test of its change is tested (`adjust`)."""
+    before, here = (percent(test[side]["value"]) for side in ("before", "after"))
+    change = test["change"]
+    about: dict[str, Any] = {
+        "margin": POSITIVES_MARGIN,
+        "size": FindingSize("prevalence", change["value"], change["low"], change["high"]),
+        "used": ["prevalence"],
+    }
+    if test["changed"]:
+        more = "More" if change["value"] > 0 else "Fewer"
+        words = f"{more} rows are positive: {here} here, {before} at validation."
+        return Finding("positives_kept", "no", words, **about)
+    said = f"{here} of the rows are positive, {before} at validation."
+    if all(abs(odds_change(test, end)) < POSITIVES_MARGIN for end in ("low", "high")):
+        words = f"{said} A change of more than {POSITIVES_MARGIN:g} in log odds is ruled out."
+        return Finding("positives_kept", "yes", words, **about)
+    words = f"{said} The rows are too few to rule out a change of more than {POSITIVES_MARGIN:g} in log odds."
+    return Finding("positives_kept", "unknown", words, reason="too_few_rows", **about)
+
+
+def odds_change(test: Test, end: str = "value") -> float:
+    """Return the change of a fraction in log odds, for the value or an end of the interval of the change."""
+    before = test["before"]["value"]
+    share = min(max(before + test["change"][end], 0.0), 1.0)
+    if share in (0.0, 1.0) or before in (0.0, 1.0):
+        return math.inf
+    return math.log(share / (1.0 - share)) - math.log(before / (1.0 - before))
 
 
 def adjust(tests: Sequence[Test], alpha: float) -> None:
@@ -100,18 +180,18 @@ def _by_weight(column: Test) -> tuple[bool, float, float]:
     return not column["changed"], -size * (column["importance"] or 0.0), -size
 
 
-def _judge(scores: Test | None, columns: Sequence[Test]) -> str:
+def _judge(scores: Test | None, columns: Sequence[Test]) -> Answer:
     weighty = [*filter(matters, columns), *([] if scores is None else [scores])]
     if any(each["changed"] for each in weighty):
-        return SHIFTED
+        return "no"
     is_tested = scores is not None and scores["reason"] not in ABOUT_VALIDATION
     if is_tested and not _excludes_large(scores):
-        return INSUFFICIENT
+        return "unknown"
     weights = [1.0 if each["importance"] is None else each["importance"] for each in columns]
     excluded = sum(
         weight for weight, each in zip(weights, columns, strict=True) if _excludes_large(each)
     )
-    return INSUFFICIENT if excluded < ENOUGH * sum(weights) else STABLE
+    return "unknown" if excluded < ENOUGH * sum(weights) else "yes"
 
 
 def _excludes_large(test: Test | None) -> bool:
@@ -119,14 +199,14 @@ def _excludes_large(test: Test | None) -> bool:
     return test is not None and test["psi"] is not None and bool(test["psi"]["high"] < LARGE)
 
 
-def _sum_up(verdict: str, scores: Test | None, columns: Sequence[Test], n_rows: int) -> list[str]:
-    """Return the verdict in sentences, with the columns that explain it, and what was not tested."""
+def _sum_up(answer: Answer, scores: Test | None, columns: Sequence[Test], n_rows: int) -> list[str]:
+    """Return the answer in sentences, with the columns that explain it, and what was not tested."""
     moved = sorted((each for each in columns if each["changed"]), key=_by_weight)
     weighty = [each for each in moved if matters(each)]
     psi = None if scores is None or scores["psi"] is None else scores["psi"]["value"]
     of_scores = "" if psi is None else f" (PSI of the score {psi:.2f})"
     untested = _say_untested(columns, scores)
-    if verdict == SHIFTED:
+    if answer == "no":
         if scores is not None and scores["changed"]:
             said = [f"The scores have shifted since validation: {_size(psi)}, PSI {psi:.2f}."]
             said.append(
@@ -138,7 +218,7 @@ def _sum_up(verdict: str, scores: Test | None, columns: Sequence[Test], n_rows: 
             said = [f"Columns have shifted since training: {name_columns(weighty)}."]
             if psi is not None:
                 said.append(f"The scores have not shifted significantly (PSI {psi:.2f}).")
-    elif verdict == STABLE:
+    elif answer == "yes":
         said = [f"No shift that matters since validation{of_scores}."]
         if moved:
             said.append(f"Columns of little importance have shifted: {name_columns(moved)}.")
@@ -158,9 +238,11 @@ def _size(psi: float | None) -> str:
     return "large" if psi is not None and psi >= LARGE else "moderate"
 
 
-def _say_untested(columns: Sequence[Test], scores: Test | None) -> list[str]:
+def _say_untested(
+    columns: Sequence[Test], scores: Test | None, of_classes: Sequence[Test] = ()
+) -> list[str]:
     """Return a sentence for each reason why columns that matter, or the scores, have no test."""
-    tests = [*filter(matters, columns), *([] if scores is None else [scores])]
+    tests = [*filter(matters, columns), *([] if scores is None else [scores]), *of_classes]
     sentences = []
     for reason in dict.fromkeys(each["reason"] for each in tests):
         if reason is None:

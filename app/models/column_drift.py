@@ -213,7 +213,7 @@ def _depend(
     profile: ColumnProfile, of: TableProfile, bins: Bins, rows: SampledRows, worth: float
 ) -> tuple[tuple[SerialDependence, SerialDependence] | None, str | None]:
     """Return the serial dependences of both samples (None if independent), and why there can be no test, if so."""
-    from core.metrics.serial import SerialDependence
+    from core.metrics.serial import SerialDependence, at_least_independent
 
     if profile["name"] == rows.time:
         return None, IS_TIME
@@ -228,7 +228,8 @@ def _depend(
     if was_series:
         old = None
         if (covariance := profile["covariance"]) and (degrees := profile["degrees"]):
-            old = SerialDependence(_at_least(np.array(covariance), masses, worth), degrees)
+            least = at_least_independent(np.array(covariance), masses / masses.sum(), worth)
+            old = SerialDependence(least, degrees)
     if is_series:
         new = rows.dependence(bins, n_bins, ordered=ordered, worth=worth)
     if old is None or new is None:
@@ -242,13 +243,6 @@ def _independent(masses: Floats, rows: float, worth: float) -> SerialDependence:
 
     share = masses / masses.sum()
     return SerialDependence((np.diag(share) - np.outer(share, share)) / worth, float(rows))
-
-
-def _at_least(covariance: Floats, masses: Floats, worth: float) -> Floats:
-    """Scale a covariance to at least the trace that independent groups of rows have."""
-    share = masses / masses.sum()
-    least, found = float((share * (1.0 - share)).sum()) / worth, float(np.trace(covariance))
-    return covariance * (least / found) if 0.0 < found < least else covariance
 
 
 def _name_bins(profile: ColumnProfile) -> list[Json]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Annotated, Literal, get_args
 
 from app.evaluation import repository
-from app.evaluation.checks import Acknowledgement
-from app.evaluation.drift import after_recalibration, is_recalibrated
+from app.evaluation.checks import tested_version
+from app.evaluation.repository import StandingAnswer, is_recalibrated
 from app.evaluation.service import seen_of
 from app.feedback.monitor_repository import states_of
+from app.findings.finding import Acknowledgement
 from app.http.schemas import ModelId, Resource, Timestamp, one_of
 from app.models import repository as model_rows
 from app.models.service import VALIDATION
 from app.platform.documents import RocMetrics, StoredFeedback, StoredMemo
-from app.platform.sql import Json, Session
-from app.platform.tables import Acknowledgement as AcknowledgementRow
+from app.platform.sql import Session
 from app.platform.tables import Evaluation, ModelAlias
 
 NextStep = Literal["evaluate", "recalibrate", "retrain", "compare"]
@@ -43,7 +43,8 @@ class LiveAlias(Resource):
     evaluated_at: Timestamp | None
     """Time of that evaluation. Null if there is none."""
     changed: bool | None
-    """True if that evaluation found a change that a later recalibration has not handled. Null without an evaluation."""
+    """True if an evaluation found a change that still applies: none on newer rows has answered otherwise, and no later
+    recalibration has handled it. Null without an evaluation."""
     recalibrated_at: Timestamp | None
     """Time of the last recalibration, if it was after that evaluation; otherwise null."""
     acknowledgement: Acknowledgement | None
@@ -81,17 +82,22 @@ def list_live(
     }
     calibrated = model_rows.last_calibrated(session, ids)
     fits = model_rows.calibration_fits(session, ids)
+    answers: dict[tuple[str, str | None], dict[str, StandingAnswer]] = {}
+    for each in repository.standing_answers(session, owner, Evaluation.model_id.in_(ids)):
+        answers.setdefault((each.model_id, each.alias), {})[each.question] = each
     states = states_of(session, owner, [(alias.name, alias.alias) for alias, _ in found])
     live = []
     for alias, model in found:
         state = states[alias.name, alias.alias]
         evaluation = checked.get((model.id, alias.alias)) or checked.get((model.id, None))
-        drift = recalibrated_at = None
-        if evaluation is not None:
-            drift = evaluation.drift or {}
-            of_model = fits.get(model.id, {})
-            if is_recalibrated(evaluation.metrics, model.calibration_version, of_model):
-                drift, recalibrated_at = after_recalibration(drift), calibrated.get(model.id)
+        recalibrated_at = None
+        if evaluation is not None and is_recalibrated(
+            tested_version(evaluation), model.calibration_version, fits.get(model.id, {})
+        ):
+            recalibrated_at = calibrated.get(model.id)
+        # What was requested for the alias comes before what was requested for its version.
+        standing = answers.get((model.id, None), {}) | answers.get((model.id, alias.alias), {})
+        changes = [each for each in standing.values() if each.answer == "no"]
         outdated_here = (alias.name, alias.alias) in outdated
         live.append(
             LiveAlias.from_row(
@@ -101,15 +107,12 @@ def list_live(
                 flagged=_flagged(alias, metrics.get(model.id)),
                 evaluation_id=None if evaluation is None else evaluation.id,
                 evaluated_at=None if evaluation is None else evaluation.created_at,
-                changed=None if drift is None else drift["changed"],
+                changed=None if evaluation is None else bool(changes),
                 recalibrated_at=recalibrated_at,
-                acknowledgement=_acknowledgement(evaluation, drift),
-                next_step=_next_step(
-                    evaluation,
-                    drift,
-                    recalibrated=recalibrated_at is not None,
-                    outdated=outdated_here,
-                ),
+                acknowledgement=_acknowledgement(changes),
+                next_step="compare"
+                if outdated_here
+                else _next_step(evaluation, changes, recalibrated=recalibrated_at is not None),
                 feedback=state.settings,
                 open_alarms=state.open_alarms,
                 alarms_since=state.alarms_since,
@@ -119,11 +122,11 @@ def list_live(
     return live
 
 
-def _acknowledgement(checked: Evaluation | None, drift: Json | None) -> AcknowledgementRow | None:
-    """Return the acknowledgement of the change that was found."""
-    if checked is None or drift is None or not drift["changed"]:
+def _acknowledgement(changes: Sequence[StandingAnswer]) -> Acknowledgement | None:
+    """Return the acknowledgement of the changes, if a person has seen all of them."""
+    if not changes or any(each.at is None for each in changes):
         return None
-    return checked.acknowledgement
+    return Acknowledgement.model_validate(changes[0], from_attributes=True)
 
 
 def _flagged(alias: ModelAlias, of: RocMetrics | None) -> float | None:
@@ -136,21 +139,16 @@ def _flagged(alias: ModelAlias, of: RocMetrics | None) -> float | None:
 
 
 def _next_step(
-    checked: Evaluation | None, drift: Json | None, *, recalibrated: bool, outdated: bool
+    checked: Evaluation | None, changes: Sequence[StandingAnswer], *, recalibrated: bool
 ) -> NextStep | None:
-    """Return the recommended step. `drift` is without the errors that a recalibration has corrected; an acknowledged
-    change needs no step.
-    """
-    if outdated:
-        return "compare"
-    if checked is None or drift is None:
+    """Return the recommended step; acknowledged changes need none."""
+    if checked is None:
         return "evaluate"
-    if _acknowledgement(checked, drift) is not None:
+    questions = {each.question for each in changes}
+    if _acknowledgement(changes) is not None:
         return None
-    worse = any(area["changed"] and area["change"]["value"] < 0.0 for area in drift["areas"])
-    if worse:
+    if "ranking_kept" in questions:
         return "retrain"
-    tests = (checked.drift or {}).get("probabilities", ())
-    if any(test["changed"] for test in tests):
-        return "evaluate" if recalibrated else "recalibrate"
-    return None
+    if "probabilities" in questions:
+        return "recalibrate"
+    return "evaluate" if recalibrated else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -11,9 +13,8 @@ from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.schemas import ListedDataset
 from app.evaluation import comparisons
-from app.evaluation.checks import Acknowledgement
-from app.evaluation.drift import after_recalibration, say_drift
-from app.evaluation.repository import find_drifted
+from app.evaluation.repository import StandingAnswer, standing_answers
+from app.findings.finding import Acknowledgement, Finding, Question, restored
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timestamp
 from app.jobs import service as jobs
@@ -23,7 +24,7 @@ from app.models import service as models
 from app.models.alias_schemas import BreakGlass
 from app.models.schemas import ListedModel, listed_of
 from app.operations.live import LiveAlias, list_live
-from app.platform.sql import Json, Session
+from app.platform.sql import Session
 from app.platform.tables import FINAL_STATES
 
 router = APIRouter(prefix="/v1/overview", tags=["overview"], route_class=GuardedRoute)
@@ -32,10 +33,11 @@ UNDER_WAY = ("running", "cancelling", "queued")
 SEARCHED_JOBS = 50
 """Newest jobs among which the ended ones are looked for: behind 10,000 that wait they would be far."""
 MAX_LIMIT = 200
+_MOST_QUESTIONS = len(get_args(Question))
 
 
 class DriftedModel(Resource):
-    """A model whose newest evaluation, of one alias or of all, found a significant change since its validation."""
+    """A model, and an evaluation that found significant changes since its validation that still apply."""
 
     evaluation_id: EvaluationId
     model_id: ModelId
@@ -48,8 +50,8 @@ class DriftedModel(Resource):
     dataset_id: DatasetId
     dataset_name: str
     """Name of the dataset."""
-    summary: str
-    """What changed, in one sentence."""
+    findings: list[Finding]
+    """What changed: findings whose answer is `no`, which no newer evaluation has answered otherwise."""
     created_at: Timestamp
     """Time at which the evaluation was requested."""
     acknowledgement: Acknowledgement | None
@@ -95,8 +97,8 @@ class Overview(Resource):
     failed_next: str | None
     """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
     drifted: list[DriftedModel]
-    """Models that changed significantly according to the newest ready evaluation of the version or of an alias: those
-    that nobody has acknowledged first, and then the most recently evaluated first. If the model was recalibrated
+    """Models that changed significantly according to the newest answers of evaluations of the version or of an alias:
+    those that nobody has acknowledged first, and then the most recently evaluated first. If the model was recalibrated
     afterwards, changes of its probabilities and of the fraction of positives do not count."""
     has_more_drifted: bool
     """True if there are more such models than `limit`."""
@@ -126,18 +128,21 @@ def read_overview(
     return context.db.reading(find_overview, caller.owner, limit)
 
 
-def _still_drifted(found: list[Json]) -> list[Json]:
-    """Leave out changes that a later recalibration has handled."""
-    still = []
+def _list_drifted(found: Iterable[StandingAnswer]) -> list[DriftedModel]:
+    """Return an entry for each evaluation and alias, in the order of its first finding."""
+    entries: dict[tuple[str, str | None], DriftedModel] = {}
     for each in found:
-        if (drift := each["drift"]) is not None:
-            drift = after_recalibration(drift)
-            if not drift["changed"]:
-                continue
-            still.append(each | {"summary": say_drift(drift)})
-        else:
-            still.append(each)
-    return still
+        seen = None
+        if each.at is not None:
+            seen = Acknowledgement.model_validate(each, from_attributes=True)
+        entry = entries.setdefault(
+            (each.evaluation_id, each.alias),
+            DriftedModel.from_row(each, findings=[], acknowledgement=seen),
+        )
+        entry.findings.append(
+            replace(restored(each.document), measured_at=each.created_at, acknowledgement=seen)
+        )
+    return list(entries.values())
 
 
 def find_overview(session: Session, owner: str, limit: int) -> Overview:
@@ -159,7 +164,9 @@ def find_overview(session: Session, owner: str, limit: int) -> Overview:
     newest = jobs.list_page(session, owner, limit=SEARCHED_JOBS)
     ended = [job for job in newest.data if job.state in FINAL_STATES]
     failed = jobs.list_page(session, owner, unresolved=True, limit=limit)
-    drifted = _still_drifted(find_drifted(session, owner, 4 * (limit + 1)))
+    drifted = _list_drifted(
+        standing_answers(session, owner, answers=("no",), limit=_MOST_QUESTIONS * (limit + 1))
+    )
     return Overview(
         under_way=[
             Job.of_row(row)
@@ -175,7 +182,7 @@ def find_overview(session: Session, owner: str, limit: int) -> Overview:
         live=list_live(session, owner, limit, newer),
         failed=[Job.of_row(row) for row in failed.data],
         failed_next=failed.next,
-        drifted=[DriftedModel.model_validate(row) for row in drifted[:limit]],
+        drifted=drifted[:limit],
         has_more_drifted=len(drifted) > limit,
         outdated=[
             OutdatedAlias.from_row(

@@ -1719,7 +1719,7 @@ class ModelProfile(Base):
 
 
 class Evaluation(Trashable, JobOutputRow):
-    """An evaluation of a model on a dataset. Its metrics and `drift` are written when the job succeeds."""
+    """An evaluation of a model on a dataset. Its metrics, `drift` and findings are written when the job succeeds."""
 
     __tablename__ = "evaluations"
     __table_args__ = (
@@ -1745,6 +1745,9 @@ class Evaluation(Trashable, JobOutputRow):
     """The time of the newest row; None without a column of dates."""
 
     measured: Mapped[Measurement | None] = relationship(viewonly=True, lazy="selectin")
+    findings: Mapped[list[StoredFinding]] = relationship(
+        viewonly=True, lazy="selectin", order_by="StoredFinding.number"
+    )
     acknowledgement: Mapped[Acknowledgement | None] = relationship(viewonly=True, lazy="selectin")
 
     @property
@@ -1759,6 +1762,21 @@ class Evaluation(Trashable, JobOutputRow):
         """
         newest = func.coalesce(cls.rows_until, cls.created_at)
         return newest.desc(), cls.created_at.desc(), cls.id.desc()
+
+
+class StoredFinding(Base):
+    """The answer of an evaluation to one question: `app.findings.finding.Finding` as `document`. It never changes."""
+
+    __tablename__ = "findings"
+
+    evaluation_id: Mapped[str] = mapped_column(
+        ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
+    )
+    question: Mapped[str] = mapped_column(primary_key=True)
+    number: Mapped[int]
+    """The place in the list of the evaluation's findings."""
+    answer: Mapped[str]
+    document: Mapped[Json]
 
 
 class Acknowledgement(Base):
@@ -1863,8 +1881,8 @@ class BatchScore(JobOutputRow):
     warnings: Mapped[list[dict[str, str]] | None] = column_property(
         cast(Any, summary).column["warnings"].as_json()
     )
-    drift_verdict: Mapped[str | None] = column_property(
-        cast(Any, drift).column["verdict"].as_string()
+    stable: Mapped[str | None] = column_property(
+        cast(Any, drift).column[("finding", "answer")].as_string()
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.evaluation.checks import ComparedGroups
-from app.evaluation.drift import after_recalibration, is_recalibrated, say_drift
-from app.measures import CHECKS, positives_over_time, rows_used, time_effect
+from app.evaluation.equal_groups import ComparedGroups
+from app.findings.finding import located
+from app.measures import QUESTIONS, positives_over_time, rows_used, time_effect
 from app.models import threshold_groups
 from app.models.imported import dataset_of, imported_from
 from app.platform.documents import ProxyAuc, StoredMemo
@@ -18,7 +18,6 @@ from app.reports.document import Block, Items, Paragraph, Pictures, Section, Tab
 from app.reports.plots import gains_plot
 from app.reports.service import Facts, NamedPoint
 
-_ANSWERS = {True: "yes", False: "no", None: "unknown"}
 MAX_GROUPINGS = 3
 MAX_CUTOFFS, MAX_MOVED, MAX_GROUPS, MAX_LIMITS = 3, 5, 8, 8
 """Most cutoffs, columns that moved, groups and warnings on these pages."""
@@ -32,12 +31,12 @@ Json = Mapping[str, Any]
 def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list[Section]:
     rows = [
         [
-            CHECKS[each.name],
-            _ANSWERS[each.passed] if each.applies else "not applicable",
+            QUESTIONS[each.question],
+            each.answer.replace("_", " "),
             "" if each.margin is None else f"{each.margin:g}",
-            " ".join([each.words, *each.details]),
+            " ".join([located(each), *each.details]),
         ]
-        for each in facts.checks
+        for each in facts.findings
     ]
     sections = [
         Section("Purpose", [*purpose, _data(facts)]),
@@ -45,14 +44,9 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
     ]
     if facts.curve_part is not None:
         sections.append(Section("Cutoff", list(_cutoffs(facts))))
-    if (evaluated := _evaluation(facts, "ranking_kept")) and evaluated.drift is not None:
-        drift: Json = evaluated.drift
-        if (served := facts.calibration) and is_recalibrated(
-            evaluated.metrics, served.version, facts.calibration_fits
-        ):
-            drift = after_recalibration(evaluated.drift)
-        sections.append(Section("Changes since validation", list(_drift(evaluated, drift))))
-    if (evaluated := _evaluation(facts, "groups")) and facts.compared_groups is not None:
+    if (evaluated := facts.evaluations.get("ranking_kept")) and evaluated.drift is not None:
+        sections.append(Section("Changes since validation", list(_drift(facts, evaluated))))
+    if (evaluated := facts.evaluations.get("groups")) and facts.compared_groups is not None:
         sections.append(Section("Groups", list(_groups(facts.compared_groups, evaluated))))
     if facts.model.protected:
         sections.append(Section("Protected columns", list(_protected(facts.model))))
@@ -61,10 +55,6 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
         said = [Items(limits[:MAX_LIMITS]), *document.list_more(limits, MAX_LIMITS, " warnings")]
     sections.append(Section("Limitations", said))
     return sections
-
-
-def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
-    return facts.evaluations.get(facts.checked(check).evaluation_id or "")
 
 
 def _protected(model: Model) -> Iterator[Block]:
@@ -203,10 +193,16 @@ def _capacity(memo: StoredMemo, flagged: float, tpr: float, prevalence: float) -
     )
 
 
-def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
+def _drift(facts: Facts, evaluated: Evaluation) -> Iterator[Block]:
+    drift: Json = evaluated.drift or {}
+    answers = [
+        f"{QUESTIONS[each.question]} {each.answer.replace('_', ' ').capitalize()}. {each.words}"
+        for each in facts.newest
+    ]
     yield Paragraph(
-        f"On {evaluated.dataset_name}, evaluated {document.moment(evaluated.created_at)}: {say_drift(drift)}"
+        f"{evaluated.dataset_name}, evaluated {document.moment(evaluated.created_at)}. The answers of this evaluation:"
     )
+    yield Items(answers)
     compared = [*drift["areas"], *filter(None, [drift.get("prevalence")])]
     names = {"auc": "AUC", "pauc": "partial AUC", "prevalence": "fraction of positives"}
     rows = [

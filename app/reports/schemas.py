@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from app import __version__
-from app.evaluation.checks import ModelCheck
+from app.findings.finding import Finding
 from app.http.schemas import CreatedAt, DatasetId, Resource, Timestamp, one_of
 from app.models import service as models
 from app.models.alias_schemas import AliasSummary
@@ -104,7 +104,7 @@ class Report(Resource):
     """Warnings of the model, and others that a reader needs to interpret the metrics."""
     metrics: list[AnyMetrics]
     """Metrics on each part of the data, validation first."""
-    checks: list[ModelCheck]
+    findings: list[Finding]
     """Whether the model is ready for use, as in `GET …/checks`."""
     decisions: list[AliasSummary]
     """Aliases of the model with their cutoffs and memos, the most recently moved first."""
@@ -134,7 +134,7 @@ def report_of(facts: Facts) -> Report:
         job=None if facts.job is None else ReportedJob.model_validate(facts.job),
         warnings=warnings(facts),
         metrics=[metrics_of(part) for part in facts.metrics.values()],
-        checks=list(facts.checks),
+        findings=list(facts.findings),
         decisions=[AliasSummary.model_validate(each) for each in facts.decisions],
         operating_points=[
             RequestedCutoff(asked=cutoff.asked, **dict(point_of(cutoff.point)))

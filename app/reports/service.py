@@ -12,13 +12,9 @@ from rankwright.plots import Plot
 
 from app.datasets import repository as dataset_rows
 from app.evaluation import evaluations
-from app.evaluation.checks import (
-    CheckName,
-    ComparedGroups,
-    ModelCheck,
-    check_model,
-    compared_groups,
-)
+from app.evaluation.checks import check_model, standing_findings
+from app.evaluation.equal_groups import ComparedGroups, compared_groups
+from app.findings.finding import Finding, Question
 from app.jobs import repository as job_rows
 from app.models import calibrations, curves, operating_points, threshold_groups
 from app.models import metrics as model_metrics
@@ -85,9 +81,12 @@ class Facts:
     """The aliases of the model, with their cutoffs and memos; first the one that is proposed for it."""
     proposed: ModelAlias | None
     """The alias of a decision that this report is evidence for."""
-    checks: Sequence[ModelCheck]
-    evaluations: Mapping[str, Evaluation]
-    """Those that the checks name, by id."""
+    findings: Sequence[Finding]
+    """Whether the model is ready for use."""
+    evaluations: Mapping[Question, Evaluation]
+    """The evaluations that findings are based on, by their questions."""
+    newest: Sequence[Finding]
+    """What the evaluation of `ranking_kept` has found and still stands."""
     job: Job | None
     dataset: Dataset | None
     profile: DatasetProfile | None
@@ -101,7 +100,6 @@ class Facts:
     out_of_fold: ModelOutOfFold | None
     calibration: ModelCalibration | None
     calibrations: Sequence[ModelCalibration]
-    calibration_fits: Mapping[int, int]
     """All versions, the latest first."""
     groups: GroupsAtThreshold | None
     """The groups of protected columns on the validation rows, at the threshold in use, else at the default one."""
@@ -110,9 +108,6 @@ class Facts:
     threshold_in_use: tuple[float, str] | None
     """The threshold of an alias, or of the objective, and whose it is, such as `alias live`; None without one."""
     written_at: float
-
-    def checked(self, name: CheckName) -> ModelCheck:
-        return next(each for each in self.checks if each.name == name)
 
     def plots(self) -> Iterator[Plot]:
         """Yield the whole ROC curve, and the objective's window if it is smaller."""
@@ -159,13 +154,18 @@ def gather(
     """Read all data about a model from the database; return a function that computes its metrics without
     the database. With an alias that is `proposed` for the model, as they are once it points there.
     """
-    model, checks = check_model(session, owner, ref, proposed=proposed)
+    model, findings = check_model(session, owner, ref, proposed=proposed)
     evaluated = {
-        each.name: row
-        for each in checks
-        if each.evaluation_id
-        and (row := evaluations.EVALUATIONS.find(session, owner, each.evaluation_id)) is not None
+        each.question: row
+        for each in findings
+        if each.rows is not None
+        and each.rows.of == "evaluation"
+        and (row := evaluations.EVALUATIONS.find(session, owner, each.rows.id or "")) is not None
     }
+    newest: list[Finding] = []
+    if (evaluation := evaluated.get("ranking_kept")) is not None:
+        fits = model_rows.calibration_fits(session, [model.id]).get(model.id, {})
+        newest = standing_findings(evaluation, model, fits)
     decisions = model_rows.decisions_of(session, owner, model.id, proposed)
     dataset = dataset_rows.find(session, owner, model.dataset_id)
     measured: dict[str, MetricsInput] = {}
@@ -184,8 +184,9 @@ def gather(
         aliases=[alias for _, alias in model_rows.aliases_of(session, owner, [model.id])],
         decisions=decisions,
         proposed=proposed,
-        checks=checks,
-        evaluations={each.id: each for each in evaluated.values()},
+        findings=findings,
+        evaluations=evaluated,
+        newest=newest,
         job=job_rows.find(session, owner, model.job_id),
         dataset=dataset,
         profile=None if dataset is None else dataset_rows.find_profile(session, dataset.id),
@@ -197,7 +198,6 @@ def gather(
         out_of_fold=session.get(ModelOutOfFold, model.id),
         calibration=calibrations.find_served(session, model),
         calibrations=model_rows.list_calibrations(session, model.id, models.HISTORY_SHOWN),
-        calibration_fits=model_rows.calibration_fits(session, [model.id]).get(model.id, {}),
         written_at=time.time(),
     )
     groups, used = None, threshold_groups.threshold_in_use(session, model, proposed)

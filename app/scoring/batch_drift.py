@@ -2,7 +2,7 @@
 
 The rows come block by block. A random sample of the rows is kept, so memory is bounded and the cost of a long table
 is that of a short one. Which rows are in it depends only on their number, not on the blocks. The counts of flagged rows
-are those of all rows. `app.findings.shift` decides.
+are those of all rows. `app.findings.shift` has the rule.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
 import numpy as np
 from typing_extensions import TypedDict
 
-from app.findings.shift import ALPHA, INSUFFICIENT, decide, listed
+from app.findings.finding import Finding, stored
+from app.findings.shift import ALPHA, listed, stable
 from app.ingest.sampling import draws, limit_of
 from app.models.column_drift import (
     bin_numbers,
@@ -158,8 +159,7 @@ class DriftMonitor:
         self._thin()
         n_sampled = sum(part.size for part in self._parts)
         found: Json = {
-            "verdict": None,
-            "summary": "",
+            "finding": None,
             "level": level,
             "alpha": self._alpha,
             "rows": self._rows,
@@ -172,8 +172,9 @@ class DriftMonitor:
             "reason": None,
         }
         if n_sampled * self._alone < MIN_ROWS:
-            summary = f"Not compared: {TOO_FEW}."
-            return found | {"verdict": INSUFFICIENT, "reason": TOO_FEW, "summary": summary}
+            words = f"Not compared: {TOO_FEW}."
+            finding = Finding("stable", "unknown", words, reason="too_few_rows")
+            return found | {"reason": TOO_FEW, "finding": stored(finding)}
         if (curve := self._served.curve) is not None and not isinstance(known, str):
             scores = np.concatenate([part.scores for part in self._parts])
             found["scores"] = self._compare_scores(scores, curve, known)
@@ -181,10 +182,12 @@ class DriftMonitor:
         features = self._compare_columns(level)
         if found["scores"] is None and not features:
             reason = found["no_scores"]
-            return found | {"reason": reason, "summary": f"Not compared: {reason}."}
-        verdict, words = decide(found["scores"], features, self._rows, self._alpha)
+            words = f"Not compared: {reason}."
+            finding = Finding("stable", "unknown", words, reason="not_measured")
+            return found | {"reason": reason, "finding": stored(finding)}
+        finding = stable(found["scores"], features, self._rows, self._alpha)
         found |= {"features": listed(features), "n_features": len(features)}
-        return found | {"verdict": verdict, "summary": words}
+        return found | {"finding": stored(finding)}
 
     @cached_property
     def _by_time(self) -> Bins | None:

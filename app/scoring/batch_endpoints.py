@@ -346,7 +346,7 @@ def read_batch_score_drift(
     *, batch_score_id: str, context: ContextDep, caller: CallerDep
 ) -> BatchDrift:
     """Return how the scores and the columns of the rows differ from the model's validation and training rows,
-    without labels, with a verdict. Returns 409 until the batch score is ready.
+    without labels. Returns 409 until the batch score is ready.
     """
     batch, found = context.db.reading(batch_scores.drift, caller.owner, batch_score_id)
     return batch_drift_of(batch, found)

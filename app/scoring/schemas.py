@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from app.findings.shift import VERDICTS
+from app.findings.finding import Answer, Finding
 from app.http.schemas import (
     Body,
     CreatedAt,
@@ -599,10 +599,10 @@ class BatchScore(Resource):
     cutoff."""
     warnings: list[ScoreWarning] | None = None
     """What may be wrong with the rows. Null until `ready`."""
-    drift_verdict: Annotated[str, one_of(VERDICTS)] | None = None
-    """Whether the rows differ from the model's validation and training rows, without labels; `…/drift` has the
-    tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`: they have not.
-    `insufficient`: there are too few rows for either. Null until `ready`, and if nothing could be compared."""
+    stable: Answer | None = None
+    """Whether scores and columns are as at the model's validation and training, without labels; `…/drift` has the
+    finding and the tests. `yes`: they are. `no`: the scores, or columns that matter to the model, have changed.
+    `unknown`: the rows do not decide. Null until `ready`."""
     columns: list[ResultColumn] | None
     """Columns of the result. Null until `ready`."""
     bytes: int | None
@@ -672,12 +672,10 @@ class BatchDrift(Resource):
 
     batch_score_id: str
     """Id of the batch score."""
-    verdict: Annotated[str, one_of(VERDICTS)] | None
-    """`shifted`: the scores, or a column with at least 1 % of the importance, have changed. `stable`: they have not,
-    and a PSI of 0.25 or more can be excluded for the scores and for columns with at least 90 % of the importance.
-    `insufficient`: neither. Null if nothing could be compared."""
-    summary: str
-    """The result in words."""
+    finding: Finding
+    """Are scores and columns as at validation and training? `no`: the scores, or a column with at least 1 % of the
+    importance, have changed. `yes`: they have not, and a PSI of 0.25 or more can be excluded for the scores and for
+    columns with at least 90 % of the importance. `unknown`: neither."""
     level: float
     """Confidence level of the intervals."""
     alpha: float
@@ -702,7 +700,13 @@ class BatchDrift(Resource):
 
 
 def batch_drift_of(row: BatchScoreRow, found: Json) -> BatchDrift:
-    return BatchDrift.model_validate({"batch_score_id": row.id, **found})
+    rows = {
+        "of": "batch_score",
+        "name": row.dataset_name or row.file_name or "the rows of the request",
+        "id": row.id,
+    }
+    finding = {**found["finding"], "rows": rows, "measured_at": row.created_at}
+    return BatchDrift.model_validate({"batch_score_id": row.id, **found, "finding": finding})
 
 
 def batch_score_of(row: BatchScoreRow) -> BatchScore:

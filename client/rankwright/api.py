@@ -1931,7 +1931,7 @@ def read_batch_score_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrif
     """Read the drift of a batch score.
 
     Return how the scores and the columns of the rows differ from the model's validation and training rows,
-    without labels, with a verdict. Returns 409 until the batch score is ready.
+    without labels. Returns 409 until the batch score is ready.
 
     Scope: `read`.
 
@@ -2048,10 +2048,11 @@ class ReadChecks(TypedDict, total=False):
 def read_checks(ref: str, /, **fields: Unpack[ReadChecks]) -> ApiRequest[types.ModelChecks]:
     """Check whether a model is ready for use.
 
-    Return six checks of the stored results: the model ranks better than chance; it is better than its baselines;
+    Return findings about the stored results: the model ranks better than random; it is better than its baselines;
     its probabilities match the outcomes; it ranks as well on newer rows; their scores and columns have not shifted;
     groups have equal metrics, and pass the four-fifths rule at the threshold in use. No rows are read: for the last
-    three, evaluate the model on newer rows.
+    three, evaluate the model on newer rows. The evaluation on the newest rows answers; if these rows do not decide, an
+    earlier `no` still applies.
 
     Scope: `read`.
 

@@ -561,13 +561,11 @@ class BatchDrift(Record):
 
     batch_score_id: str
     """Id of the batch score."""
-    verdict: Literal['stable', 'shifted', 'insufficient'] | None
-    """`shifted`: the scores, or a column with at least 1 % of the importance, have changed. `stable`: they
-    have not, and a PSI of 0.25 or more can be excluded for the scores and for columns with at least 90
-    % of the importance. `insufficient`: neither. Null if nothing could be compared.
+    finding: Finding
+    """Are scores and columns as at validation and training? `no`: the scores, or a column with at least 1
+    % of the importance, have changed. `yes`: they have not, and a PSI of 0.25 or more can be excluded
+    for the scores and for columns with at least 90 % of the importance. `unknown`: neither.
     """
-    summary: str
-    """The result in words."""
     level: float
     """Confidence level of the intervals."""
     alpha: float
@@ -652,11 +650,10 @@ class BatchScore(Record):
     """
     warnings: list[ScoreWarning] | None = None
     """What may be wrong with the rows. Null until `ready`."""
-    drift_verdict: Literal['stable', 'shifted', 'insufficient'] | None = None
-    """Whether the rows differ from the model's validation and training rows, without labels; `…/drift` has
-    the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`: they
-    have not. `insufficient`: there are too few rows for either. Null until `ready`, and if nothing
-    could be compared.
+    stable: Literal['yes', 'no', 'unknown', 'not_applicable'] | None = None
+    """Whether scores and columns are as at the model's validation and training, without labels; `…/drift`
+    has the finding and the tests. `yes`: they are. `no`: the scores, or columns that matter to the
+    model, have changed. `unknown`: the rows do not decide. Null until `ready`.
     """
     columns: list[ResultColumn] | None
     """Columns of the result. Null until `ready`."""
@@ -1902,16 +1899,6 @@ class Drift(Record):
     """Confidence level of the model's intervals."""
     alpha: float
     """Significance level of the tests of all scores and of the features together."""
-    changed: bool
-    """True if any test reports a change. A feature counts only if it has at least 1 % of the importance."""
-    summary: str
-    """The result in one sentence."""
-    findings: list[str]
-    """The other answers, a sentence each: first what has changed."""
-    verdict: Literal['stable', 'shifted', 'insufficient'] | None
-    """Whether the scores of all rows and the features have shifted: what a batch score of the same rows
-    reports, whose description has the rule. Null if nothing could be compared.
-    """
     areas: list[AreaDrift]
     """Change of the AUC and the other ranking metrics."""
     prevalence: AreaDrift | None = None
@@ -1924,9 +1911,7 @@ class Drift(Record):
     """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
 
 class DriftedModel(Record):
-    """A model whose newest evaluation, of one alias or of all, found a significant change since its
-    validation.
-    """
+    """A model, and an evaluation that found significant changes since its validation that still apply."""
 
     evaluation_id: str
     """Id of the evaluation."""
@@ -1942,8 +1927,8 @@ class DriftedModel(Record):
     """Id of the dataset."""
     dataset_name: str
     """Name of the dataset."""
-    summary: str
-    """What changed, in one sentence."""
+    findings: list[Finding]
+    """What changed: findings whose answer is `no`, which no newer evaluation has answered otherwise."""
     created_at: str
     """Time at which the evaluation was requested."""
     acknowledgement: Acknowledgement | None
@@ -2420,6 +2405,10 @@ class Evaluation(Record):
     """Changes since the model's validation. Null if the model has no validation, or if it is not
     independent of these rows; a warning says which.
     """
+    findings: list[Finding] | None = None
+    """The answers of this evaluation, which `GET …/models/{ref}/checks` uses if its rows are the newest:
+    first how the model ranks. Empty without `drift`.
+    """
     acknowledgement: Acknowledgement | None
     """Who has seen the change that the evaluation found, when, and the reason for taking no further
     action. Null if nobody has.
@@ -2776,6 +2765,106 @@ class Feedback(Record):
     """Name of the key that made this revision."""
     at: str
     """Time of this revision."""
+
+class Finding(Record):
+    """The answer to one question about a model."""
+
+    question: Literal['ranks', 'beats_baselines', 'probabilities', 'ranking_kept', 'positives_kept', 'stable', 'rates_kept', 'groups']
+    """`ranks`: does the model rank better than random? `beats_baselines`: significantly better than each
+    baseline? `probabilities`: do its probabilities match the outcomes? `ranking_kept`: does it rank as
+    well as at validation? `positives_kept`: is the fraction of positives as at validation? `stable`:
+    are scores and features as at validation and training? `rates_kept`: are the scores of the
+    positives, and those of the negatives, so that the rates at a cutoff still hold? `groups`: are
+    metrics equal across groups, and does each group pass the four-fifths rule at the cutoff?
+    """
+    answer: Literal['yes', 'no', 'unknown', 'not_applicable']
+    """`no` if a deviation is statistically significant. `yes` if the data exclude every deviation larger
+    than `margin` (`ranks`, `beats_baselines`: if they show it significantly). `unknown` otherwise, with
+    the `reason`. `not_applicable`: the question does not apply to the model, and the answer does not
+    count.
+    """
+    words: str
+    """The answer in words, with its values."""
+    details: list[str]
+    """The values behind `words`, one sentence each: each significant difference between groups; further
+    alarms; newer rows that do not decide.
+    """
+    rows: FindingRows | None
+    """The rows that the answer is based on. Null if there are none."""
+    cutoff: FindingCutoff | None
+    """The cutoff that the answer is about. Null if it depends on none."""
+    size: FindingSize | None
+    """The measured value that decides. Null without one."""
+    margin: float | None
+    """Largest difference that is considered negligible, in the unit of the question: a drop of the AUC; a
+    PSI; log odds; a difference between the AUC, TPR or FPR of two groups. Null if the question has
+    none.
+    """
+    reason: Literal['not_measured', 'too_few_rows', 'untested', 'no_interval', 'no_cutoff', 'not_better_than_random', 'no_probabilities', 'is_baseline'] | None
+    """Why there is no answer. `not_measured`: no stored result answers. `too_few_rows`: the interval
+    includes differences beyond the margin. `untested`: columns or scores that matter could not be
+    tested. `no_interval`: a metric has none. `no_cutoff`: neither an alias nor the objective has a
+    cutoff. `not_better_than_random`: at validation, so no drop is negligible. `no_probabilities`: the
+    model has no calibration. `is_baseline`: the model is itself one. Null if there is an answer.
+    """
+    more_rows: int | None
+    """If there are too few rows: the number of additional rows that would decide with probability 0.8, if
+    nothing changes and their variance stays the same (pairs, for a model of pairs). Null if not even 10
+    times the rows would decide, or if it is unknown.
+    """
+    used: list[str]
+    """The measurements that the answer is based on. `ranks`: metrics of the validation, and
+    `random_splits` if they show a significant effect of time. `beats_baselines`: the baselines.
+    `probabilities`: `in_the_large`, `slope`, `shape`. `ranking_kept`: metrics of the ranking. `stable`:
+    `scores`, `features`. `rates_kept`: the classes. `groups`: `auc`, `tpr`, `fpr`, `calibration`,
+    `four_fifths`. Of an alarm: its families.
+    """
+    missing: list[str]
+    """Those that were not taken or have no value. `words` says at most why they are missing."""
+    measured_at: str | None
+    """Time of the evaluation or alarm that the answer is based on. Null for results of the training."""
+    acknowledgement: Acknowledgement | None
+    """Who has seen the `no` of an evaluation, when, and the reason for taking no further action."""
+
+class FindingCutoff(Record):
+    """The cutoff that an answer is about."""
+
+    threshold: float | None
+    """The lowest score that is flagged. Null: no row is."""
+    source: str
+    """Where the cutoff is from, such as `alias live`."""
+
+class FindingRows(Record):
+    """The rows that an answer is based on."""
+
+    of: Literal['validation', 'cross_fitted', 'later_rows', 'evaluation', 'batch_score', 'monitor']
+    """`validation`: the validation rows of the training. `cross_fitted`: the calibration's rows, each
+    predicted by a calibration of other rows; this does not test later rows. `later_rows`: the last time
+    window of the validation, with a calibration of the windows before. `evaluation` and `batch_score`:
+    the rows of `id`. `monitor`: recorded decisions, which raised the alarm `id` that nobody has
+    acknowledged.
+    """
+    name: str
+    """The rows in words: the dataset with its version, such as `loans:3`, or `the validation rows`."""
+    id: str | None
+    """Id of the evaluation or of the alarm. Null for rows of the training."""
+    until: str | None
+    """Time of the newest row. Null without a column of dates."""
+
+class FindingSize(Record):
+    """The measured value that decides, with its interval."""
+
+    of: Literal['auc', 'pauc', 'pair_order', 'list', 'grades', 'prevalence', 'in_the_large', 'slope', 'shape', 'periods', 'psi']
+    """What was measured: a ranking metric; `psi` of the scores; `in_the_large`, `slope`, `shape` or
+    `periods` of the calibration (`periods`: range of the levels of time windows); `prevalence`: the
+    fraction of positives.
+    """
+    value: float
+    """The value; for `ranking_kept` and `positives_kept` the change since validation."""
+    low: float | None
+    """Lower limit. Null without an interval."""
+    high: float | None
+    """Upper limit. Null without an interval."""
 
 class Fit(Record):
     """Whether a dataset can be used with a model."""
@@ -3653,8 +3742,8 @@ class LiveAlias(Record):
     evaluated_at: str | None
     """Time of that evaluation. Null if there is none."""
     changed: bool | None
-    """True if that evaluation found a change that a later recalibration has not handled. Null without an
-    evaluation.
+    """True if an evaluation found a change that still applies: none on newer rows has answered otherwise,
+    and no later recalibration has handled it. Null without an evaluation.
     """
     recalibrated_at: str | None
     """Time of the last recalibration, if it was after that evaluation; otherwise null."""
@@ -4041,77 +4130,17 @@ class ModelBins(Record):
     refit: RefitParameters
     """The algorithm that trains with the same bins."""
 
-class ModelCheck(Record):
-    """One check of a model, based on stored results."""
-
-    name: Literal['ranks', 'beats_baselines', 'probabilities', 'ranking_kept', 'stable', 'groups']
-    """`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks
-    significantly better than each baseline. `probabilities`: its probabilities match the outcomes on
-    the newest rows evaluated with this calibration, or on held-out rows of the calibration if there are
-    none. `ranking_kept`: on the newest rows, it ranks as well as at its validation; a drop larger than
-    `margin` is excluded. `stable`: on the newest rows, the scores and the features that matter are as
-    at validation and training; a PSI of `margin` is excluded for the scores and for features with at
-    least 90% of the importance. `groups`: its newest evaluation by groups, or its validation, found no
-    difference and excludes differences larger than `margin`, and each group passes the four-fifths rule
-    at the threshold of the alias moved last, or of the objective.
-    """
-    passed: bool | None
-    """True or false. Null if no stored result answers the question, or if there are too few rows to
-    decide; `words` says what is missing.
-    """
-    words: str
-    """The result in one sentence."""
-    evaluation_id: str | None
-    """The evaluation that the result is based on. Null without one."""
-    evidence: Literal['validation', 'cross_fitted', 'later_rows', 'evaluation', 'monitor'] | None
-    """Rows that the result is based on. `validation`: the validation rows of the training. `cross_fitted`:
-    the calibration's rows, each predicted by a calibration of other rows; this does not test later
-    rows. `later_rows`: the last time window of the validation, with a calibration of the windows
-    before. `evaluation`: the rows of `evaluation_id`. `monitor`: recorded decisions, which raised an
-    alarm that nobody has acknowledged. Null without evidence.
-    """
-    margin: float | None
-    """Largest difference that is considered negligible. `ranking_kept`: drop of the AUC, the C-index or
-    the fraction of ordered pairs: 0.05, or less for weak models. `stable`: the PSI of a large shift.
-    `probabilities`: 0.25 in level, slope and shape. `groups`: 0.1 between the AUC, TPR or FPR of two
-    groups, and 0.25 for the log odds of their calibration in the large. Null for other checks.
-    """
-    more_rows: int | None
-    """If there are too few rows: the number of additional rows that would decide with probability 0.8, if
-    nothing changes and their variance stays the same (pairs, for a model of pairs). Null if not even
-    ten times the rows would decide, or if it is unknown.
-    """
-    acknowledgement: Acknowledgement | None
-    """The acknowledgement of `evaluation_id`, if the check has failed by it. Null if there is none."""
-    applies: bool
-    """False if the question does not apply to the model: a logistic regression is not compared with simple
-    models, because it is one. Then `passed` is null, and the check does not count.
-    """
-    used: list[str]
-    """The measurements that the answer is based on. `ranks`: metrics of the validation, and
-    `random_splits` if they show a significant effect of time. `beats_baselines`: the baselines.
-    `probabilities`: `in_the_large`, `slope`, `shape`. `ranking_kept`: metrics of the ranking. `stable`:
-    `scores`, `features`. `groups`: `auc`, `tpr`, `fpr`, `calibration`, `four_fifths`. With the evidence
-    `monitor`: the families of the alarms.
-    """
-    missing: list[str]
-    """Those that were not taken or have no value. Then `words` does not speak of them, except to say why
-    they are missing.
-    """
-    details: list[str]
-    """The values behind `words`, one sentence each. `groups`: each significant difference, and the ratios
-    of the four-fifths rule. `monitor`: further alarms, and what the check says without them.
-    """
-
 class ModelChecks(Record):
-    """Whether the model is ready for use, in six checks of its stored results."""
+    """Whether the model is ready for use: six findings about its stored results."""
 
     model_id: str
     """Id of the model."""
-    passed: bool | None
-    """True if all checks that apply passed, false if at least one failed, otherwise null."""
-    checks: list[ModelCheck]
-    """The six checks."""
+    answer: Literal['yes', 'no', 'unknown', 'not_applicable']
+    """`no` if one of the findings is `no`; else `unknown` if one is; else `yes`. Those that are
+    `not_applicable` do not count.
+    """
+    findings: list[Finding]
+    """`ranks`, `beats_baselines`, `probabilities`, `ranking_kept`, `stable` and `groups`, in this order."""
 
 class ModelCurve(Record):
     """A curve of a model on one part of its data."""
@@ -4548,10 +4577,10 @@ class Overview(Record):
     failed_next: str | None
     """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
     drifted: list[DriftedModel]
-    """Models that changed significantly according to the newest ready evaluation of the version or of an
-    alias: those that nobody has acknowledged first, and then the most recently evaluated first. If the
-    model was recalibrated afterwards, changes of its probabilities and of the fraction of positives do
-    not count.
+    """Models that changed significantly according to the newest answers of evaluations of the version or
+    of an alias: those that nobody has acknowledged first, and then the most recently evaluated first.
+    If the model was recalibrated afterwards, changes of its probabilities and of the fraction of
+    positives do not count.
     """
     has_more_drifted: bool
     """True if there are more such models than `limit`."""
@@ -5247,7 +5276,7 @@ class Report(Record):
     """Warnings of the model, and others that a reader needs to interpret the metrics."""
     metrics: list[Metrics | PairMetrics | MultilabelMetrics | GradedMetrics]
     """Metrics on each part of the data, validation first."""
-    checks: list[ModelCheck]
+    findings: list[Finding]
     """Whether the model is ready for use, as in `GET …/checks`."""
     decisions: list[AliasSummary]
     """Aliases of the model with their cutoffs and memos, the most recently moved first."""

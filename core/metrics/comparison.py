@@ -125,7 +125,7 @@ from core.metrics.intervals import (
     rows_inside,
     worst_case_trials,
 )
-from core.metrics.serial import SerialDependence, serial_dependence
+from core.metrics.serial import SerialDependence, at_least_independent, serial_dependence
 from core.metrics.window import Window, check_level, check_windows
 
 
@@ -571,7 +571,9 @@ def score_shift(
         found = serial_dependence(bins, cutoffs.size + 1, ordered=True, worth=worth)
         if found is None:
             return ScoreShift(distance, higher, None, None, in_bins)
-        rows, dependence = (before.rows / worth, after.rows / worth), (found, found)
+        rows = before.rows / worth, after.rows / worth
+        earlier = at_least_independent(found.covariance, old, worth)
+        dependence = found._replace(covariance=earlier), found
         inflation, degrees = _inflation(found, new), found.degrees
     p_value = _smirnov(distance, rows, inflation, degrees)
     stability = population_stability(old, new, rows, level, dependence)

@@ -132,7 +132,11 @@ def _of_series(
     unit, root = 1.0 / rows[0] + 1.0 / rows[1], np.sqrt((p + q) / 2.0)
     of_samples = [part / np.outer(root, root) for part in parts]
     matrix = of_samples[0] + of_samples[1]
+    distance = float(np.abs(p - q).sum()) / 2.0
     total, traces = float(np.trace(matrix)), [float(np.trace(each)) for each in of_samples]
+    if total <= 0.0:  # each sample is in one bin
+        value = _index(p, q, rows)
+        return Stability(Interval(value, value, value), distance, 0.0 if distance > 0.0 else 1.0)
     squares = float((matrix**2).sum())
     inner = total**2 / sum(each**2 / n for each, n in zip(traces, degrees, strict=True))
     worth = (p.size - 1) / total
@@ -143,7 +147,6 @@ def _of_series(
     low, high = (
         scale * _noncentrality(own, inner, side, found / scale) for side in (1.0 - tail, tail)
     )
-    distance = float(np.abs(p - q).sum()) / 2.0
     return Stability(_corrected(unit, found - total, low, high), distance, p_value)
 
 

@@ -86,12 +86,24 @@ def serial_dependence(
 
     waves = dct(series, type=2, axis=1)[:, 1 : frequencies + 1] * (0.5 * math.sqrt(2.0 / n))
     covariance = size * np.einsum("if,jf->ij", waves, waves) / frequencies
-    share = series.mean(axis=1)
-    independent = float((share * (1.0 - share)).sum())
-    found = float(np.trace(covariance))
-    if found < (least := independent / worth):
-        covariance = covariance * (least / found) if found > 0.0 else np.diag(share / worth)
+    covariance = at_least_independent(covariance, series.mean(axis=1), worth)
     return SerialDependence(covariance, float(frequencies))
+
+
+def at_least_independent(
+    covariance: FloatArray, shares: FloatArray, worth: float = 1.0
+) -> FloatArray:
+    """Scale a covariance of bin fractions to at least the trace that independent rows with these fractions have.
+
+    covariance: (n_bins, n_bins). shares: (n_bins,), they sum to 1. worth: as `serial_dependence`.
+    """
+    least, found = float((shares * (1.0 - shares)).sum()) / worth, float(np.trace(covariance))
+    if found >= least:
+        return covariance
+    if found > 0.0:
+        return covariance * (least / found)
+    independent: FloatArray = (np.diag(shares) - np.outer(shares, shares)) / worth
+    return independent
 
 
 def order_matters(

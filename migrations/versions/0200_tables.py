@@ -716,6 +716,14 @@ def upgrade() -> None:
         sa.Index(None, "target", "state", "due_at"),
     )
     op.create_table(
+        "findings",
+        sa.Column("evaluation_id", sa.Text, part_of("evaluations"), primary_key=True),
+        sa.Column("question", sa.Text, primary_key=True),
+        sa.Column("number", sa.BigInteger, nullable=False),
+        sa.Column("answer", sa.Text, nullable=False),
+        sa.Column("document", JSON, nullable=False),
+    )
+    op.create_table(
         "evaluation_acknowledgements",
         sa.Column("evaluation_id", sa.Text, part_of("evaluations"), primary_key=True),
         sa.Column("reason", sa.Text, nullable=False),

@@ -383,7 +383,8 @@ def _evaluation(evaluation: Evaluation) -> str:
         *drift.scores,
     ]
     lines = [f"  {'!' if test.changed else ' '} {test.words}" for test in tests]
-    return "\n".join([shown, "", drift.summary, *(drift.findings or []), *lines])
+    answers = [f"{each.question}: {each.answer}. {each.words}" for each in found.findings or []]
+    return "\n".join([shown, "", *answers, *lines])
 
 
 def _groups(found: types.EvaluatedGroups) -> list[str]:

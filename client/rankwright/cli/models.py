@@ -339,22 +339,19 @@ def cutoff(client: Service, model: Model, **fields: Any) -> None:
     out.print("\n".join(f"{name:<{width}}  {text}" for name, text in rows.items()), markup=False)
 
 
-_ANSWERS = {True: "yes", False: "no", None: "not known"}
-"""How the result of a check is told."""
-
-
 @asks()
 def checks(client: Service, model: Model) -> None:
-    """Show whether a model is ready for use, with six checks of its stored results."""
+    """Show whether a model is ready for use: six questions about its stored results."""
     found = client.models[model].checks()
     if client.prints_json(found.to_json()):
         return
-    table = new_table("check", "passed", "margin", "more rows", "why")
-    for each in found.checks:
+    table = new_table("question", "answer", "margin", "more rows", "on", "why")
+    for each in found.findings:
         margin = "" if each.margin is None else f"{each.margin:g}"
         more = "" if each.more_rows is None else f"{each.more_rows:,}"
-        answer = _ANSWERS[each.passed] if each.applies else "not applicable"
-        table.add_row(each.name, answer, margin, more, each.words)
+        rows = "" if each.rows is None else each.rows.name
+        answer = each.answer.replace("_", " ")
+        table.add_row(each.question, answer, margin, more, rows, each.words)
     out.print(table, markup=False, soft_wrap=False)
 
 

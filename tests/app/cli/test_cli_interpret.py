@@ -138,11 +138,11 @@ def test_a_cut(trained: Run) -> None:
 
 
 def test_the_checks_of_a_model(trained: Run) -> None:
-    found = json.loads(trained("checks", "sum", "--json").stdout)["checks"]
+    found = json.loads(trained("checks", "sum", "--json").stdout)["findings"]
     shown = " ".join(trained("checks", "sum").stdout.split())
     for each in found:
-        assert each["name"] in shown
-    assert {None: "not known", True: "yes", False: "no"}[found[0]["passed"]] in shown
+        assert each["question"] in shown
+    assert found[0]["answer"] in shown
 
 
 def test_the_bins_of_a_scorecard(trained: Run) -> None:

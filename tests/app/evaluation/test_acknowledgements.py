@@ -41,13 +41,14 @@ def test_an_evaluation_of_an_alias_says_nothing_about_other_aliases(
 ) -> None:
     service = service_on_both
     client = service.client(service.key())
-    dataset_id = service.upload(client, table(300))
+    dataset_id = service.upload(client, table(3000))
     job = service.train(client, dataset_id, algorithm={"name": "logistic"})
     model_id = job["output"]["id"]
     for alias in ("north", "south"):
         client.put(f"/v1/models/churn/aliases/{alias}", json={"model_id": model_id})
     later = service.upload(client, drifted_table(300), name="later")
-    alike = service.upload(client, table(300, seed=9), name="alike")
+    alike = service.upload(client, table(12_000, seed=9), name="alike")  # enough to answer
+    few = service.upload(client, table(100, seed=10), name="few")
 
     def found() -> tuple[dict[str, Any], list[Any]]:
         overview = client.get("/v1/overview").json()
@@ -66,6 +67,11 @@ def test_an_evaluation_of_an_alias_says_nothing_about_other_aliases(
     assert found() == ({"north": True, "south": False}, [None])
     evaluate(service, client, "churn:1", alike)
     assert found() == ({"north": False, "south": False}, [])
+    # Rows that do not decide clear nothing, nor do they raise anything.
+    evaluate(service, client, "churn:1", later)
+    assert found() == ({"north": True, "south": True}, [None])
+    evaluate(service, client, "churn:1", few)
+    assert found() == ({"north": True, "south": True}, [None])
 
 
 def test_an_alarm_is_acknowledged_until_the_next_evaluation(
@@ -82,11 +88,11 @@ def test_an_alarm_is_acknowledged_until_the_next_evaluation(
     def seen() -> list[Any]:
         overview = client.get("/v1/overview").json()
         (drifted,), (live,) = overview["drifted"], overview["live"]
-        checks = client.get(f"/v1/models/{model_id}/checks").json()["checks"]
-        (stable,) = [each for each in checks if each["name"] == "stable"]
+        checks = client.get(f"/v1/models/{model_id}/checks").json()["findings"]
+        (stable,) = [each for each in checks if each["question"] == "stable"]
         evaluation = client.get(f"/v1/evaluations/{drifted['evaluation_id']}").json()
         shown = (drifted, live, stable, evaluation)
-        assert (live["changed"], stable["passed"]) == (True, False)
+        assert (live["changed"], stable["answer"]) == (True, "no")
         return [each["acknowledgement"] for each in shown]
 
     assert seen() == [None] * 4

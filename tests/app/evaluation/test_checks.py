@@ -18,16 +18,34 @@ def checks(client: httpx.Client, model: str) -> dict[str, dict[str, Any]]:
     answer = client.get(f"/v1/models/{model}/checks")
     assert answer.status_code == 200, answer.text
     found = answer.json()
-    passed = [each["passed"] for each in found["checks"] if each["applies"]]
-    assert found["passed"] == (False if False in passed else None if None in passed else True)
-    assert all(each["words"] for each in found["checks"])
-    told = {each["name"]: each for each in found["checks"]}
+    answers = {each["answer"] for each in found["findings"]} - {"not_applicable"}
+    expected = "no" if "no" in answers else "unknown" if "unknown" in answers else "yes"
+    assert found["answer"] == expected
+    assert all(each["words"] for each in found["findings"])
+    assert all(
+        (each["answer"] in ("yes", "no")) == (each["reason"] is None) for each in found["findings"]
+    )
+    told = {each["question"]: each for each in found["findings"]}
     assert tuple(told) == CHECKS
     return told
 
 
-def results(client: httpx.Client, model: str) -> list[bool | None]:
-    return [each["passed"] for each in checks(client, model).values()]
+def based_on(finding: dict[str, Any]) -> str | None:
+    """Return the id of the evaluation that a finding is based on."""
+    rows = finding["rows"]
+    found: str | None = None if rows is None or rows["of"] != "evaluation" else rows["id"]
+    return found
+
+
+def results(client: httpx.Client, model: str) -> str:
+    """Return the answers: (y)es, (n)o, (u)nknown, not applicable (-)."""
+    return answered(checks(client, model))
+
+
+def answered(told: dict[str, dict[str, Any]]) -> str:
+    return "".join(
+        {"not_applicable": "-"}.get(each["answer"], each["answer"][0]) for each in told.values()
+    )
 
 
 def evaluated(service: Service, client: httpx.Client, model: str, rows: str, **body: str) -> str:
@@ -60,15 +78,14 @@ def test_what_each_check_tells(service: Service, client: httpx.Client) -> None:
     model = job["output"]["id"]
     told = checks(client, model)
     # Whether it is better than logistic regression does not apply to it; nothing newer is known.
-    assert [each["passed"] for each in told.values()] == [True, None, None, None, None, None]
-    assert [name for name, each in told.items() if not each["applies"]] == ["beats_baselines"]
+    assert answered(told) == "y-uuuu"
     assert client.get(f"/v1/models/{model}").json()["beats_baselines"] is None
     compared = client.get(f"/v1/models/{model}/baselines").json()
     assert (compared["beats"], compared["is_baseline"]) == (None, True)
     assert len(compared["windows"]) > 0
-    assert {each["evaluation_id"] for each in told.values()} == {None}
+    assert {based_on(each) for each in told.values()} == {None}
     # Four hundred rows of the validation are too few for the probabilities, and cannot test later rows.
-    assert told["probabilities"]["evidence"] == "cross_fitted"
+    assert told["probabilities"]["rows"]["of"] == "cross_fitted"
     assert told["probabilities"]["more_rows"] > 400
     auc = client.get(f"/v1/models/{model}/metrics").json()["auc"]
     assert all(f"{auc[end]:.3f}" in told["ranks"]["words"] for end in ("value", "low", "high"))
@@ -77,30 +94,30 @@ def test_what_each_check_tells(service: Service, client: httpx.Client) -> None:
     answer = client.post("/v1/evaluations", json={"model": model, "dataset_id": old})
     assert answer.status_code == 202, answer.text
     service.work()
-    assert results(client, model) == [True, None, None, None, None, None]
+    assert results(client, model) == "y-uuuu"
 
     same = evaluated(service, client, model, of_regions(2_000, 1, differ=False), group_by="region")
     told = checks(client, model)
     # Not tested finds a difference between groups, but they are too small to exclude one.
-    assert [each["passed"] for each in told.values()] == [True, None, True, True, True, None]
+    assert answered(told) == "y-yyyu"
     for name in ("probabilities", "ranking_kept", "stable", "groups"):
-        assert told[name]["evaluation_id"] == same
-        assert told[name]["evidence"] == "evaluation"
+        assert based_on(told[name]) == same
+        assert told[name]["measured_at"] is not None
         assert told[name]["margin"] > 0.0
     assert told["ranking_kept"]["more_rows"] is None
 
     # Half of the rows have labels that the features do not tell.
     other = evaluated(service, client, model, of_regions(600, 2, differ=True), group_by="region")
     told = checks(client, model)
-    assert [each["passed"] for each in told.values()] == [True, None, False, False, True, False]
+    assert answered(told) == "y-nnyn"
     for name in ("probabilities", "ranking_kept", "stable", "groups"):
-        assert told[name]["evaluation_id"] == other
+        assert based_on(told[name]) == other
     assert "north" not in told["stable"]["words"]
     assert "region" in told["groups"]["words"]
 
     # What is in the trash tells nothing.
     assert client.delete(f"/v1/evaluations/{other}").status_code == 204
-    assert results(client, model) == [True, None, True, True, True, None]
+    assert results(client, model) == "y-yyyu"
 
 
 def by_time(rows: int, seed: int, *, drift: float) -> str:
@@ -132,15 +149,15 @@ def test_a_level_that_moves_from_one_window_to_the_next_is_found(
         assert len(calibration["reliability"]["periods"]["levels"]) == 5
         found[name] = calibration, checks(client, model)["probabilities"]
     calibration, told = found["moving"]
-    assert (told["passed"], told["evidence"]) == (False, "later_rows")
+    assert (told["answer"], told["rows"]["of"]) == ("no", "later_rows")
     levels = calibration["reliability"]["periods"]["levels"]
     assert levels[0]["high"] < -0.5
     assert calibration["reliability"]["periods"]["p_value"] < 0.001
     # In all windows together 36 % are positive, in the last one about half.
     assert calibration["prevalence"] > 0.4
     calibration, told = found["still"]
-    assert told["passed"] is not False
-    assert told["evidence"] == "later_rows"
+    assert told["answer"] != "no"
+    assert told["rows"]["of"] == "later_rows"
 
 
 def test_older_rows_do_not_show_that_a_model_is_stable(
@@ -164,7 +181,7 @@ def test_older_rows_do_not_show_that_a_model_is_stable(
     first = evaluated(service, client, model, older)
     (warning,) = client.get(f"/v1/evaluations/{first}").json()["warnings"]
     sentences(warning)
-    assert checks(client, model)["stable"]["evaluation_id"] is None
+    assert checks(client, model)["stable"]["rows"] is None
     assert last_checked() is None
     # Of later rows, without a relation to the label; earlier rows do not replace the result.
     rows = older.replace("2026-01", "2027-01").splitlines()
@@ -177,13 +194,13 @@ def test_older_rows_do_not_show_that_a_model_is_stable(
     assert client.get(f"/v1/evaluations/{worse}").json()["warnings"] == []
     evaluated(service, client, model, by_time(2_000, 3, drift=0.0))
     told = checks(client, model)["ranking_kept"]
-    assert (told["passed"], told["evaluation_id"]) == (False, worse)
+    assert (told["answer"], based_on(told)) == ("no", worse)
     assert last_checked() == worse
     # Rows between those of the training and these do not replace the result, although they were evaluated later.
     between = [row.replace("2026-01", "2026-07") for row in older.splitlines()]
     fine = evaluated(service, client, model, "\n".join([*between, ""]))
     told = checks(client, model)["ranking_kept"]
-    assert (told["passed"], told["evaluation_id"]) == (False, worse)
+    assert (told["answer"], based_on(told)) == ("no", worse)
     assert last_checked() == worse != fine
     # Nor do the training rows.
     evaluated(service, client, model, by_time(2_000, 1, drift=0.0))
@@ -200,10 +217,10 @@ def test_chance_is_not_ranking(service: Service, client: httpx.Client) -> None:
         lines.append(",".join(f"{each:.4f}" for each in row) + f",{rng.choice(['yes', 'no'])}")
     noise = service.upload(client, "\n".join([*lines, ""]))
     model = service.train(client, noise)["output"]["id"]
-    assert results(client, model)[:2] == [False, None]
+    assert results(client, model)[:2] == "nu"
     blind = service.train(client, noise, name="blind", validation={"method": "none"})
     told = checks(client, blind["output"]["id"])
-    assert [each["passed"] for each in told.values()] == [None] * len(CHECKS)
+    assert answered(told) == "u" * len(CHECKS)
     assert "without validation" in told["probabilities"]["words"]
 
 
@@ -225,7 +242,7 @@ def test_a_recalibration_handles_the_findings_on_probabilities(
     assert any(test["changed"] for test in drift["probabilities"])
     assert not any(area["changed"] for area in drift["areas"])
     told = checks(client, model)
-    assert told["probabilities"]["passed"] is False
+    assert told["probabilities"]["answer"] == "no"
 
     def overview() -> tuple[list[str], dict[str, Any]]:
         found = client.get("/v1/overview?limit=100").json()
@@ -243,10 +260,10 @@ def test_a_recalibration_handles_the_findings_on_probabilities(
     assert done.status_code == 202, done.text
     service.work()
     told = checks(client, model)
-    assert told["probabilities"]["passed"] is not False
+    assert told["probabilities"]["answer"] != "no"
     for name in ("ranking_kept", "stable"):
-        assert told[name]["passed"] is not False
-        assert told[name]["evaluation_id"] == tested
+        assert told[name]["answer"] != "no"
+        assert based_on(told[name]) == tested
     drifted, live = overview()
     assert drifted == []
     assert (live["changed"], live["next_step"]) == (False, "evaluate")
@@ -265,8 +282,8 @@ def test_a_recalibration_handles_the_findings_on_probabilities(
     for version, now, is_tested in ((1, 2, True), (2, 3, False), (3, 4, True), (4, 5, False)):
         restore(version, now)
         probabilities = checks(client, model)["probabilities"]
-        assert (probabilities["evaluation_id"] == tested) is is_tested
-        assert (probabilities["passed"] is False) is is_tested
+        assert (based_on(probabilities) == tested) is is_tested
+        assert (probabilities["answer"] == "no") is is_tested
         drifted, live = overview()
         assert drifted == ([tested] if is_tested else [])
         assert live["next_step"] == ("recalibrate" if is_tested else "evaluate")
@@ -288,8 +305,8 @@ def test_few_new_rows_do_not_show_that_a_model_is_stable(
         evaluated(service, client, model, of_regions(24, 7, differ=differ))
         told = checks(client, model)
         for name in ("ranking_kept", "stable", "probabilities"):
-            assert told[name]["passed"] is not True
-        if told["ranking_kept"]["passed"] is None:
+            assert told[name]["answer"] != "yes"
+        if told["ranking_kept"]["answer"] == "unknown":
             more = told["ranking_kept"]["more_rows"]
             assert more is None or more > 24
 
@@ -306,7 +323,7 @@ def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(
     }.items():
         job = service.train(client, dataset, name=name, algorithm=algorithm, baselines=True)
         check = checks(client, job["output"]["id"])["beats_baselines"]
-        assert check["passed"] is False  # the classes differ by a linear score
+        assert check["answer"] == "no"  # the classes differ by a linear score
         words[name] = check["words"]
     assert [name for name, each in words.items() if "easier to explain" in each] == ["trees"]
     for each in words.values():
@@ -320,13 +337,13 @@ def test_a_recalibration_makes_earlier_evaluations_tell_nothing_of_probabilities
     model = service.train(client, service.upload(client, table(400)))["output"]["id"]
     first = evaluated(service, client, model, of_regions(600, 2, differ=True))
     told = checks(client, model)["probabilities"]
-    assert (told["passed"], told["evaluation_id"]) == (False, first)
+    assert (told["answer"], based_on(told)) == ("no", first)
     newer = service.upload(client, of_regions(6_000, 3, differ=True), name="for the calibration")
     answer = client.put(f"/v1/models/{model}/calibration", json={"dataset_id": newer})
     assert answer.status_code == 202, answer.text
     service.work()
     told = checks(client, model)["probabilities"]
-    assert (told["passed"], told["evaluation_id"]) == (True, None)
+    assert (told["answer"], based_on(told)) == ("yes", None)
     again = evaluated(service, client, model, of_regions(6_000, 4, differ=True))
     told = checks(client, model)["probabilities"]
-    assert (told["passed"], told["evaluation_id"]) == (True, again)
+    assert (told["answer"], based_on(told)) == ("yes", again)

@@ -192,8 +192,8 @@ def test_protected_columns_are_compared_by_themselves(bench: Workbench) -> None:
 
     model = bench.db.reading(models.find, OWNER, "fair")
     _, checked = bench.db.reading(check_model, OWNER, model.id)
-    (groups,) = (each for each in checked if each.name == "groups")
-    assert groups.passed is False
+    (groups,) = (each for each in checked if each.question == "groups")
+    assert groups.answer == "no"
     assert "Geschlecht: AUC differs" in groups.details[0]
     # Each column is named with its own metrics: the ages do not differ.
     assert "Geschlecht (AUC, partial AUC)." in groups.words

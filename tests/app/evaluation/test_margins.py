@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,11 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from app.evaluation.checks import (
-    ComparedGroups,
-    ModelCheck,
-    area_margin,
-    check_groups,
-    check_ranking_kept,
-    check_reliability,
-)
-from app.evaluation.drift import find_errors
+from app.evaluation.equal_groups import ComparedGroups, equal_groups
+from app.findings.finding import Finding
+from app.findings.probabilities import find_errors
+from app.findings.probabilities import probabilities as probabilities_right
+from app.findings.ranking import area_margin, ranking_kept
 from app.models.calibrations import reliability_record
 from app.models.groups import pack_steps
 from core.metrics import Interval, auc_interval, compare_groups, group_steps
@@ -29,11 +24,7 @@ from tests.long_form import rest
 from tests.raising import mentions
 
 
-def evaluation(**columns: Any) -> Any:
-    return SimpleNamespace(id="e", dataset_name="new", dataset_version=1, level=0.95, **columns)
-
-
-def kept(before: Interval, after: Interval, rows: int) -> ModelCheck:
+def kept(before: Interval, after: Interval, rows: int) -> Finding:
     found = change(before, after)
     area = {
         "of": "auc",
@@ -42,8 +33,7 @@ def kept(before: Interval, after: Interval, rows: int) -> ModelCheck:
         "change": {"value": found.value, "low": found.low, "high": found.high},
         "changed": found.p_value < 0.05,
     }
-    drift = {"level": 0.95, "areas": [area]}
-    return check_ranking_kept(evaluation(drift=drift, metrics={"positives": rows, "negatives": 0}))
+    return ranking_kept([area], 0.95, rows)
 
 
 def area(auc: float, rows: int, rng: np.random.Generator) -> Interval:
@@ -65,31 +55,31 @@ def test_how_often_a_ranking_is_called_kept(
     """Of 100 samples; before there were 61 with 30 rows, and 47 with 100."""
     rng = np.random.default_rng(rows)
     found = [kept(area(0.898, 1_500, rng), area(after, rows, rng), rows) for _ in range(100)]
-    assert least_yes <= sum(each.passed is True for each in found) <= most_yes
+    assert least_yes <= sum(each.answer == "yes" for each in found) <= most_yes
     for each in found:
         assert each.margin == pytest.approx(0.05)
         assert each.more_rows is None or each.more_rows > 0
-        assert (each.more_rows is None) or each.passed is None
+        assert (each.more_rows is None) or each.answer == "unknown"
 
 
 def test_the_rows_that_are_needed() -> None:
     before = Interval(0.9, 0.899, 0.901)
     found = kept(before, Interval(0.9, 0.8, 1.0), 100)
-    assert found.passed is None
+    assert found.answer == "unknown"
     # Its half-width is to fall to .035, which takes 8.2 times as many rows.
     assert found.more_rows is not None
     assert 700 < found.more_rows < 740
-    assert kept(before, Interval(0.9, 0.87, 0.93), 100).passed is True
+    assert kept(before, Interval(0.9, 0.87, 0.93), 100).answer == "yes"
     wide = kept(Interval(0.9, 0.8, 0.95), Interval(0.9, 0.8, 1.0), 100)
-    assert (wide.passed, wide.more_rows) == (None, None)
+    assert (wide.answer, wide.more_rows) == ("unknown", None)
 
 
 @pytest.mark.parametrize(("half", "is_known"), [(0.35, True), (2.0, False)])
 def test_a_number_of_rows_that_nobody_will_have_is_not_stated(half: float, is_known: bool) -> None:
     level = {"value": 0.0, "low": -half, "high": half}
     found = {"n": 100, "level": 0.95, "in_the_large": level, "slope": None, "shape": None}
-    told = check_reliability(found, [], "Here", "cross_fitted")
-    assert told.passed is None
+    told = probabilities_right(found, [])
+    assert told.answer == "unknown"
     assert (told.more_rows is not None) is is_known
 
 
@@ -98,7 +88,7 @@ def test_a_weak_model_has_a_smaller_margin() -> None:
     assert area_margin(0.6) == pytest.approx(0.025)
     assert area_margin(0.4) == 0.0
     found = kept(Interval(0.45, 0.40, 0.5), Interval(0.45, 0.40, 0.5), 1_000)
-    assert found.passed is None
+    assert found.answer == "unknown"
 
 
 AREA = {
@@ -116,12 +106,9 @@ FALLEN = AREA | {"change": {"value": -0.1, "low": -0.12, "high": -0.08}, "change
 
 def test_a_metric_without_an_interval_is_not_known_to_be_kept() -> None:
     for areas in ([], [NO_CHANGE], [HALF_CHANGE], [NO_BEFORE], [AREA, HALF_CHANGE]):
-        drift = {"level": 0.95, "areas": areas}
-        evaluated = evaluation(drift=drift, metrics={"positives": 9, "negatives": 9})
-        found = check_ranking_kept(evaluated)
-        assert (found.passed, found.more_rows) == (None, None)
-        evaluated.drift["areas"] = [*areas, FALLEN]
-        assert check_ranking_kept(evaluated).passed is False
+        found = ranking_kept(areas, 0.95, 18)
+        assert (found.answer, found.more_rows) == ("unknown", None)
+        assert ranking_kept([*areas, FALLEN], 0.95, 18).answer == "no"
 
 
 def test_probabilities_with_a_degenerate_interval_are_not_known_to_be_right() -> None:
@@ -132,29 +119,29 @@ def test_probabilities_with_a_degenerate_interval_are_not_known_to_be_right() ->
     ):
         slope = {"value": 1.0, "low": 0.99, "high": 1.01}
         stored = {"n": 50, "level": 0.95, "in_the_large": large, "slope": slope, "shape": shape}
-        found = check_reliability(stored, [], "Here", "evaluation")
-        assert (found.passed, found.more_rows) == (None, None)
+        found = probabilities_right(stored, [])
+        assert (found.answer, found.more_rows) == ("unknown", None)
 
 
-def probabilities(n: int, seed: int, *, off: float = 0.0, wave: float = 0.0) -> ModelCheck:
+def probabilities(n: int, seed: int, *, off: float = 0.0, wave: float = 0.0) -> Finding:
     rng = np.random.default_rng([seed, n])
     odds = rng.normal(0.0, 1.5, n)
     y = rng.random(n) < expit(odds + off + wave * np.sin(4.0 * np.pi * expit(odds)))
     found = reliability_record(reliability(y, expit(odds), n_bootstrap=20))
-    return check_reliability(found, find_errors(found), "Here", "evaluation")
+    return probabilities_right(found, find_errors(found))
 
 
 def test_probabilities() -> None:
-    assert [probabilities(20_000, seed).passed for seed in range(3)].count(True) >= 2
+    assert [probabilities(20_000, seed).answer for seed in range(3)].count("yes") >= 2
     few = [probabilities(100, seed) for seed in range(8)]
-    assert True not in [each.passed for each in few]
-    needed = [each.more_rows for each in few if each.passed is None]
+    assert "yes" not in [each.answer for each in few]
+    needed = [each.more_rows for each in few if each.answer == "unknown"]
     assert all(each is None or 500 < each <= 900 for each in needed)  # ten times at most
     for seed in range(2):
-        assert probabilities(20_000, seed, off=0.5).passed is False
-        assert probabilities(100, seed, off=0.5).passed is not True
+        assert probabilities(20_000, seed, off=0.5).answer == "no"
+        assert probabilities(100, seed, off=0.5).answer != "yes"
         waved = probabilities(20_000, seed, wave=0.8)
-        assert waved.passed is False
+        assert waved.answer == "no"
 
 
 REGIONS = np.array(["north", "south"])
@@ -169,7 +156,7 @@ def groups(
     squeeze: bool = False,
     threshold: tuple[float, str] | None = (GRADE, "alias live"),
     favourable: Side = "not_flagged",
-) -> ModelCheck:
+) -> Finding:
     """Check two regions of `rows` rows each. `shift` is added to the scores of the south; with `squeeze`, its negatives
     just below the threshold get one just above it, which leaves the order of its rows as it was.
     """
@@ -203,45 +190,45 @@ def groups(
     }
     steps = pack_steps([group_steps(y, scores, region)])
     found = ComparedGroups([grouping], 0.95, threshold, steps)
-    return check_groups(found, "Here", 2 * rows, None, favourable)
+    return equal_groups(found, 2 * rows, favourable)
 
 
 def test_groups_are_equal_only_in_what_was_compared() -> None:
     equal = groups(4_000)
-    assert (equal.passed, equal.used) == (True, ["auc", "tpr", "fpr", "four_fifths"])
+    assert (equal.answer, equal.used) == ("yes", ["auc", "tpr", "fpr", "four_fifths"])
     assert equal.missing == ["calibration"]
     assert "calibration" not in equal.words
     # Equal areas say nothing about a cutoff.
     differs = groups(4_000, squeeze=True)
-    assert differs.passed is False
+    assert differs.answer == "no"
     assert "FPR" in differs.words
-    assert groups(4_000, shift=1.0).passed is False
+    assert groups(4_000, shift=1.0).answer == "no"
 
 
 def test_without_a_cutoff_nothing_is_said_of_rates() -> None:
     for squeeze in (False, True):
         found = groups(4_000, squeeze=squeeze, threshold=None)
-        assert (found.passed, found.used) == (None, ["auc"])
+        assert (found.answer, found.used) == ("unknown", ["auc"])
         assert found.missing == ["tpr", "fpr", "calibration", "four_fifths"]
         assert all(mentions(found.words, rate) for rate in ("TPR", "FPR", "four-fifths"))
 
 
 def test_few_rows_of_groups_decide_nothing() -> None:
     wide = groups(150)
-    assert wide.passed is None
+    assert wide.answer == "unknown"
     assert wide.more_rows is not None
     assert 100 < wide.more_rows < 10_000
     lacking = groups(6)
-    assert (lacking.passed, lacking.more_rows) == (None, None)
+    assert (lacking.answer, lacking.more_rows) == ("unknown", None)
     assert "rows" in lacking.words
 
 
-def check_areas(**areas: dict[str, Any]) -> ModelCheck:
+def check_areas(**areas: dict[str, Any]) -> Finding:
     """Check groups by their AUC alone, and no test has found a difference."""
     others = dict.fromkeys(("tpr", "fpr", "calibration"))
     rows = [{"value": name or None, "auc": auc, **others} for name, auc in areas.items()]
     grouping = {"column": "region", "tests": [], "groups": rows}
-    return check_groups(ComparedGroups([grouping], 0.95, None, None), "Here", 1_000, None)
+    return equal_groups(ComparedGroups([grouping], 0.95, None, None), 1_000)
 
 
 def test_a_drop_is_as_far_as_a_rise() -> None:

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from sqlalchemy import delete, select
 
-from app.evaluation.checks import ModelCheck, check_model
+from app.evaluation.checks import check_model
 from app.feedback import alarms as alarm_service
 from app.feedback import monitor_results, monitoring, shadow
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.period_rows import PeriodRows
+from app.findings.finding import Finding
 from app.jobs import execution, queue
 from app.jobs import service as jobs
 from app.models import aliases
@@ -171,22 +172,26 @@ def test_a_fall_of_the_auc_raises_an_alarm_and_no_fall_raises_none(
     assert alarm.found["value"] < alarm.found["expected"] - 0.05
     assert ranking[2].found["alpha_spent"] == pytest.approx(0.02 * 3 / 52)
     # The open alarm contradicts the check of the model, and no other check; an acknowledged one does not.
-    contradicted = {each.name for each in checks(bench) if each.evidence == "monitor"}
-    kept = next(each for each in checks(bench) if each.name == "ranking_kept")
+    contradicted = {each.question for each in checks(bench) if is_of_alarm(each)}
+    kept = next(each for each in checks(bench) if each.question == "ranking_kept")
     assert contradicted == {
         {"ranking": "ranking_kept", "unlabelled": "stable", "calibration": "probabilities"}[
             each.family
         ]
         for each in alarms(bench.db)
     }
-    assert (kept.passed, kept.used[0], kept.evaluation_id) == (False, "ranking", None)
+    assert (kept.answer, kept.used[0], kept.rows and kept.rows.of) == ("no", "ranking", "monitor")
     assert f"{alarm.found['value']:.3f}" in kept.words
     for each in alarms(bench.db):
         acknowledge(bench, each, "keep")
-    assert {each.evidence for each in checks(bench)}.isdisjoint({"monitor"})
+    assert not any(map(is_of_alarm, checks(bench)))
 
 
-def checks(bench: Workbench) -> list[ModelCheck]:
+def is_of_alarm(finding: Finding) -> bool:
+    return finding.rows is not None and finding.rows.of == "monitor"
+
+
+def checks(bench: Workbench) -> list[Finding]:
     return bench.db.reading(check_model, OWNER, "m@live")[1]
 
 

@@ -144,17 +144,17 @@ def test_a_validation_dataset_has_its_own_groups(service: Service, client: httpx
 
 def test_the_check_of_groups_uses_the_validation(world: World) -> None:
     def check(**asked: str) -> dict[str, Any]:
-        checks = world.read("checks", **asked)["checks"]
-        return next(each for each in checks if each["name"] == "groups")
+        checks = world.read("checks", **asked)["findings"]
+        return next(each for each in checks if each["question"] == "groups")
 
     before = check()
-    assert before["evidence"] == "validation"
+    assert before["rows"]["of"] == "validation"
     found, name = world.read(), world.model["name"]
     body = {"model_id": world.model["id"], "guarantee": {"threshold": found["threshold"]}}
     answer = world.client.put(f"/v1/models/{name}/aliases/live", json=body)
     assert answer.status_code in (200, 201), answer.text
     after = check()
-    assert after["passed"] is False
+    assert after["answer"] == "no"
     assert "four_fifths" in before["missing"]
     assert "four_fifths" in after["used"]
     assert check(favourable="flagged")["details"] != after["details"]
@@ -186,9 +186,9 @@ def test_models_without_groups_say_why(service: Service, client: httpx.Client) -
     model_id = service.train(client, dataset)["output"]["id"]
     answer = client.get(f"/v1/models/{model_id}/groups")
     assert (answer.status_code, answer.json()["code"]) == (404, "no_groups")
-    checks = client.get(f"/v1/models/{model_id}/checks").json()["checks"]
-    (check,) = (each for each in checks if each["name"] == "groups")
-    assert check["passed"] is None
+    checks = client.get(f"/v1/models/{model_id}/checks").json()["findings"]
+    (check,) = (each for each in checks if each["question"] == "groups")
+    assert check["answer"] == "unknown"
 
 
 @long_form

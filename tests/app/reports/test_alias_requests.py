@@ -154,8 +154,8 @@ def test_the_evidence_is_of_the_cutoff_that_was_approved(service: Service) -> No
     # Its report has the check at this cutoff, as the model has it now.
     report = evidence(address, "report.json").json()
     assert report["decisions"][0]["cutoff"] == served
-    checks = ann.get(f"/v1/models/{model_id}/checks").json()["checks"]
-    assert report["checks"] == checks
+    checks = ann.get(f"/v1/models/{model_id}/checks").json()["findings"]
+    assert report["findings"] == checks
 
 
 def test_no_direct_change_of_a_protected_alias(service: Service) -> None:

@@ -138,7 +138,7 @@ def test_the_cut_that_was_chosen_comes_first_with_its_memo(small: Service) -> No
     ]
     assert found["operating_points"][0]["asked"] == "chosen@champion"
     assert found["operating_points"][0]["threshold"] == alias["cutoff"]["threshold"]
-    assert found["checks"] == client.get(f"/v1/models/{model}/checks").json()["checks"]
+    assert found["findings"] == client.get(f"/v1/models/{model}/checks").json()["findings"]
     words = " ".join(Page(client.get(f"/v1/models/{model}/report?format=html").text).words)
     first_pages = words[: words.index("Appendix")]
     for said in (memo["reason"], "20 of 100 rows", "by committee"):

@@ -63,7 +63,7 @@ def compared(service: Service, client: httpx.Client, text: str, **params: Any) -
     batch = client.get(f"{PATH}/{id_}").json()
     assert batch["status"] == "ready", batch["error"]
     found: dict[str, Any] = client.get(f"{PATH}/{id_}/drift").json()
-    assert batch["drift_verdict"] == found["verdict"]
+    assert batch["stable"] == found["finding"]["answer"]
     return found
 
 
@@ -71,7 +71,7 @@ def test_rows_as_at_validation_are_stable(
     service: Service, owner: httpx.Client, model: str
 ) -> None:
     found = compared(service, owner, rows(2000, 2), model=model)
-    assert found["verdict"] == "stable"
+    assert found["finding"]["answer"] == "yes"
     assert found["rows"] == found["sampled_rows"] == 2000
     assert found["scores"]["psi"]["value"] < 0.1
     assert not found["scores"]["changed"]
@@ -87,7 +87,7 @@ def test_rows_as_at_validation_are_stable(
 
 def test_shifted_rows_name_the_column(service: Service, owner: httpx.Client, model: str) -> None:
     found = compared(service, owner, rows(1000, 3, shift=1.5, far="abroad"), model=model)
-    assert found["verdict"] == "shifted"
+    assert found["finding"]["answer"] == "no"
     assert found["scores"]["changed"]
     assert found["flagged"]["change"]["low"] > 0.0
     first, *others = found["features"]
@@ -108,23 +108,23 @@ def test_the_rows_of_a_dataset_have_the_drift_of_the_same_file(
     service.work()
     of_dataset = owner.get(f"{PATH}/{answer.json()['id']}/drift").json()
     of_file = compared(service, owner, rows(500, 4, far="abroad"), model=model)
-    different = {"batch_score_id"}
+    different = {"batch_score_id", "finding"}
     assert {k: v for k, v in of_dataset.items() if k not in different} == {
         k: v for k, v in of_file.items() if k not in different
     }
 
 
 @pytest.mark.parametrize(
-    ("timed", "shift", "verdict"),
+    ("timed", "shift", "answer"),
     [
-        (False, 0.0, "stable"),
-        (False, 1.0, "shifted"),
-        (True, 0.0, "stable"),
-        (True, 1.0, "shifted"),
+        (False, 0.0, "yes"),
+        (False, 1.0, "no"),
+        (True, 0.0, "yes"),
+        (True, 1.0, "no"),
     ],
 )
 def test_an_evaluation_and_a_batch_of_the_same_rows_have_one_verdict(
-    service: Service, owner: httpx.Client, timed: bool, shift: float, verdict: str
+    service: Service, owner: httpx.Client, timed: bool, shift: float, answer: str
 ) -> None:
     """Also with days, and in a table that is sorted by region within each of them."""
 
@@ -141,7 +141,7 @@ def test_an_evaluation_and_a_batch_of_the_same_rows_have_one_verdict(
         ]
         return "\n".join([f"day,{head}", *dated, ""])
 
-    name = f"{'timed' if timed else 'untimed'}-{verdict}"
+    name = f"{'timed' if timed else 'untimed'}-{answer}"
     columns = {"categorical": "region"}
     old = service.upload(owner, table(4000, 1, 0.0, 0), name=f"{name}-old", **columns)
     trained = service.train(owner, old, name=name, baselines=False)["output"]["id"]
@@ -150,8 +150,10 @@ def test_an_evaluation_and_a_batch_of_the_same_rows_have_one_verdict(
     asked = owner.post("/v1/evaluations", json={"model": trained, "dataset_id": later})
     assert asked.status_code == 202, asked.text
     batch = compared(service, owner, new, model=trained, ignore="left")
-    evaluation = owner.get(f"/v1/evaluations/{asked.json()['id']}").json()["drift"]
-    assert evaluation["verdict"] == batch["verdict"] == verdict
+    evaluated = owner.get(f"/v1/evaluations/{asked.json()['id']}").json()
+    evaluation = evaluated["drift"]
+    (stable,) = [each for each in evaluated["findings"] if each["question"] == "stable"]
+    assert stable["answer"] == batch["finding"]["answer"] == answer
     (of_all,) = [each for each in evaluation["scores"] if each["of"] == "all"]
     of_columns = [{each["name"]: each for each in of["features"]} for of in (evaluation, batch)]
     assert of_columns[0] == of_columns[1]
@@ -159,11 +161,12 @@ def test_an_evaluation_and_a_batch_of_the_same_rows_have_one_verdict(
         assert of_all[member] == pytest.approx(batch["scores"][member]), member
     (check,) = [
         each
-        for each in owner.get(f"/v1/models/{trained}/checks").json()["checks"]
-        if each["name"] == "stable"
+        for each in owner.get(f"/v1/models/{trained}/checks").json()["findings"]
+        if each["question"] == "stable"
     ]
-    assert check["passed"] is {"stable": True, "shifted": False}[verdict]
-    assert batch["summary"] in check["words"]
+    assert check == stable
+    for member in ("words", "size", "margin", "reason", "used", "missing"):
+        assert check[member] == batch["finding"][member], member
 
 
 def test_absent_columns_are_missing(service: Service, owner: httpx.Client, model: str) -> None:
@@ -185,7 +188,7 @@ def test_cross_validated_scores_are_not_tested(service: Service, owner: httpx.Cl
     folds = {"method": "cross_validation", "folds": 3}
     job = service.train(owner, dataset_id, name="folded", validation=folds)
     found = compared(service, owner, rows(600, 7), model=job["output"]["id"])
-    assert found["verdict"] == "stable"
+    assert found["finding"]["answer"] == "yes"
     assert found["scores"]["psi"] is None
     assert found["scores"]["reason"] is not None
     assert found["scores"]["bins"]
@@ -195,7 +198,7 @@ def test_a_model_without_validation_compares_columns(service: Service, owner: ht
     dataset_id = service.upload(owner, rows(600, 8, label=True), name="all", categorical="region")
     job = service.train(owner, dataset_id, name="unvalidated", validation={"method": "none"})
     found = compared(service, owner, rows(600, 9, shift=2.0), model=job["output"]["id"])
-    assert found["verdict"] == "shifted"
+    assert found["finding"]["answer"] == "no"
     assert found["scores"] is None
     assert found["no_scores"] is not None
     assert found["flagged"] is None
@@ -206,7 +209,7 @@ def test_who_may_read_a_drift(service: Service, owner: httpx.Client, model: str)
     address = f"{PATH}/{id_}/drift"
     scorer = service.client(service.key(scopes=["score"]))
     refused(scorer.get(address), 403, "forbidden", "'read'")
-    assert scorer.get(f"{PATH}/{id_}").json()["drift_verdict"] == "insufficient"
+    assert scorer.get(f"{PATH}/{id_}").json()["stable"] == "unknown"
     assert service.client(service.key(scopes=["read"])).get(address).status_code == 200
     stranger = service.client(service.key(STRANGER))
     refused(stranger.get(address), 404, "not_found")

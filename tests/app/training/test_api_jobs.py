@@ -715,7 +715,7 @@ def test_what_a_random_split_would_have_said_stands_beside_the_newest_rows(
     if not dates:
         assert first["random_split"] is None
         return
-    checks = client.get(f"/v1/models/{job['output']['id']}/checks").json()["checks"]
+    checks = client.get(f"/v1/models/{job['output']['id']}/checks").json()["findings"]
     assert ("random_splits" in checks[0]["used"]) is drifts
     assert ("effect of time" in checks[0]["words"]) is drifts
     seems = first["random_split"]

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from core.errors import InvalidData
 from core.metrics.comparison import ScoreSample, score_shift
 from core.metrics.drift import bin_edges, population_stability
-from core.metrics.serial import order_matters, serial_dependence
+from core.metrics.serial import SerialDependence, order_matters, serial_dependence
 from tests.long_form import LONG_FORM
 
 Floats = NDArray[np.float64]
@@ -182,3 +182,18 @@ def test_a_series_is_checked() -> None:
     for series in ([[1.0]], [math.nan], ["a"]):
         with pytest.raises(InvalidData):
             score_shift(fine, fine, series=series)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_series_in_one_bin_has_a_test(moved: bool) -> None:
+    """Its fractions do not vary, so its covariance is 0; that of the earlier rows, of the same dependence, is not."""
+    rng = np.random.default_rng(1)
+    scores = np.full(300, 9.0 if moved else 0.0)
+    found = score_shift(sample_of(rng.normal(size=400)), sample_of(scores), series=scores)
+    assert found.psi is not None
+    assert 0.25 < found.psi.low <= found.psi.value <= found.psi.high < math.inf
+    constant = SerialDependence(np.zeros((2, 2)), 5.0)
+    before, after = np.array([400.0, 0.0]), np.array([300.0, 0.0])[:: -1 if moved else 1]
+    tested = population_stability(before, after, (400.0, 300.0), dependence=(constant, constant))
+    assert tested.p_value == (0.0 if moved else 1.0)
+    assert np.isfinite(tested.psi).all()
