@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 Json = Mapping[str, Any]
@@ -57,57 +57,6 @@ QUESTIONS = {
     "groups": "Equal across groups?",
 }
 """The question of each finding about a model, for people."""
-
-
-def better_baselines(windows: Sequence[Json], decided_on: Json, level: float) -> list[str]:
-    """Return the names of the baselines that are significantly better than the model, by its objective."""
-    return _significant(windows, decided_on, level, -1.0)
-
-
-def beaten_baselines(windows: Sequence[Json], decided_on: Json, level: float) -> list[str]:
-    """Return the names of the baselines than which the model is significantly better, by its objective."""
-    return _significant(windows, decided_on, level, 1.0)
-
-
-def _significant(windows: Sequence[Json], decided_on: Json, level: float, sign: float) -> list[str]:
-    """Return the baselines whose difference from the model is significant, and has this sign."""
-    deciding = [each for each in windows if "metric" in each] or [
-        each
-        for each in windows
-        if (each["fpr_min"], each["fpr_max"]) == (decided_on["fpr_min"], decided_on["fpr_max"])
-    ]
-    return [
-        each["algorithm"]
-        for window in deciding
-        for each in window["baselines"]
-        if (p_value := each["difference"]["adjusted_p_value"]) is not None
-        and p_value <= 1.0 - level
-        and sign * each["difference"]["value"] > 0.0
-    ]
-
-
-def no_improvement(
-    fitted: Sequence[str], better: Sequence[str] = (), beaten: Sequence[str] = ()
-) -> str:
-    """Say over which of the `fitted` baselines a model is not significantly better, or which are `better` than it.
-    `beaten` are those than which it is.
-    """
-    if better:
-        return rank_better([baseline(name) for name in better])
-    equal = [baseline(name) for name in fitted if name not in beaten]
-    said = f"No significant improvement over the baseline{'s' if len(equal) > 1 else ''} {' or '.join(equal)}."
-    if beaten:
-        said += f" The model is significantly better than {' and '.join(map(baseline, beaten))}."
-    return said
-
-
-def rank_better(names: Sequence[str]) -> str:
-    """Say that the named baselines rank significantly better than the model."""
-    several = len(names) > 1
-    return (
-        f"The baseline{'s' if several else ''} {' and '.join(names)} rank{'' if several else 's'} significantly better "
-        "than the model."
-    )
 
 
 MAX_ROWS_FACTOR = 10.0

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.types import (
     AliasSummary,
-    Baselines,
     MetricBaselines,
     Model,
     ScorecardAttribute,
@@ -29,12 +28,7 @@ from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.words import PARAMETERS
 from app.http.forms import number_or_text
 from app.measures import (
-    area,
     baseline,
-    beaten_baselines,
-    better_baselines,
-    metric,
-    no_improvement,
     time_effect,
 )
 from app.platform.errors import shown
@@ -352,51 +346,9 @@ async def read_baselines(page: PageDep, model: ModelDep) -> Response:
         found=found,
         words=words,
         windows=drawn,
-        verdict=None if found is None else _verdict(found, [each.to_json() for each in compared]),
         of_time=of_time,
         words_of=baseline,
     )
-
-
-class BaselineVerdict(NamedTuple):
-    """The class of a badge, its word, and a sentence."""
-
-    kind: str
-    word: str
-    words: str
-
-
-def _verdict(found: Baselines, windows: Sequence[Json]) -> BaselineVerdict:
-    """Say what the comparison means for the model, by the metric or the area that is its objective."""
-    decided_on = found.decided_on
-    of = area(decided_on.fpr_min, decided_on.fpr_max)
-    if found.metric is not None:
-        of = metric(found.metric.metric)
-    if found.beats:
-        words = f"{of}: significantly higher than that of every baseline."
-        return BaselineVerdict("ok", "better", words)
-    if found.is_baseline:
-        words = (
-            "The model is itself a simple model, of the same kind as a baseline. The differences show only the effect "
-            "of its parameters and of the transformation of the columns."
-        )
-        return BaselineVerdict("", "not applicable", words)
-    why = "" if found.skipped is None else f": {found.skipped}"
-    if found.beats is None and windows:
-        return BaselineVerdict(
-            "", "no verdict", f"The differences are shown without a verdict{why}."
-        )
-    if found.beats is None:
-        return BaselineVerdict(
-            "", "not compared", f"The model was not compared with baselines{why}."
-        )
-    compared = windows, decided_on.to_json(), found.level
-    better = better_baselines(*compared)
-    fitted = [each.algorithm for each in found.baselines if not each.failed]
-    words = f"{of}: {no_improvement(fitted, better, beaten_baselines(*compared))}"
-    if better:
-        return BaselineVerdict("failed", "worse", f"{words} A baseline may be enough here.")
-    return BaselineVerdict("", "not significant", words)
 
 
 @router.get("/{ref}/leaderboard")

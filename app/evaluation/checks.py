@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from app.evaluation import repository
 from app.evaluation.drift import validation_areas
@@ -44,18 +43,11 @@ from app.findings.finding import (
 )
 from app.findings.probabilities import find_errors, probabilities
 from app.findings.ranking import ranks
-from app.measures import (
-    TIME_ALPHA,
-    baseline,
-    beaten_baselines,
-    better_baselines,
-    no_improvement,
-    time_effect,
-)
+from app.measures import TIME_ALPHA, time_effect
 from app.models import calibrations, threshold_groups
 from app.models import repository as model_rows
 from app.models import service as models
-from app.models.simple import is_additive, is_baseline, linear_model
+from app.models.simple import say_beats_baselines
 from app.platform.sql import Session
 from app.platform.tables import (
     Alarm,
@@ -134,7 +126,7 @@ def check_model(
     ]
     found = [
         ranks(validation_areas(session, model)[1], _effect_of_time(session, model)),
-        _beats_baselines(session, model),
+        say_beats_baselines(model, session.get(ModelBaselines, model.id)),
         _probabilities(model, calibrations.find_served(session, model), on_new_rows),
         current("ranking_kept", on_new_rows) or _not_evaluated("ranking_kept", "auc"),
         current("stable", on_new_rows) or _not_evaluated("stable", "scores", "features"),
@@ -179,56 +171,6 @@ def _effect_of_time(session: Session, model: Model) -> str:
         if found is not None and found.get("p_value", 1.0) <= TIME_ALPHA:
             return time_effect(each["algorithm"], dict(found))
     return ""
-
-
-def _beats_baselines(session: Session, model: Model) -> Finding:
-    """Check that the model is significantly better than its baselines.
-
-    This does not apply to a model of the same kind as a baseline, nor to another linear model that is not better.
-    """
-    what = linear_model(model)
-    if is_baseline(model) or (what is not None and not model.beats_baselines):
-        words = f"The model is itself a simple model: {what}."
-        return Finding("beats_baselines", "not_applicable", words, reason="is_baseline")
-    found, compared = model.beats_baselines, session.get(ModelBaselines, model.id)
-    every = () if compared is None else compared.baselines
-    if found is None or compared is None:
-        words = "The model was not compared with baselines."
-        if compared is not None and compared.windows:
-            words = f"No verdict: {compared.skipped}."
-    elif found:
-        words = f"The model ranks significantly better than {_baselines_in_words(compared)}."
-    else:
-        tests = compared.windows, compared.decided_on, compared.level
-        fitted = [each["algorithm"] for each in every if not each["failed"]]
-        words = no_improvement(fitted, better_baselines(*tests), beaten_baselines(*tests))
-        if not is_additive(model):
-            words += " A baseline is easier to explain."
-    return Finding(
-        "beats_baselines",
-        "unknown" if found is None else "yes" if found else "no",
-        words,
-        rows=None if compared is None else FindingRows("validation", "the validation rows"),
-        reason="not_measured" if found is None else None,
-        used=[each["algorithm"] for each in every if not each["failed"]],
-        missing=[each["algorithm"] for each in every if each["failed"]],
-    )
-
-
-def _baseline_in_words(each: Mapping[str, Any]) -> str:
-    rows, of_rows = each.get("rows"), each.get("of_rows")
-    is_sample = rows is not None and of_rows is not None and rows < of_rows
-    return baseline(each["algorithm"]) + (
-        f" (on {rows:,} of {of_rows:,} rows)" if is_sample else ""
-    )
-
-
-def _baselines_in_words(compared: ModelBaselines) -> str:
-    """Say which baselines were compared, and which of them had fewer rows or failed."""
-    names = [_baseline_in_words(each) for each in compared.baselines if not each["failed"]]
-    failed = [baseline(each["algorithm"]) for each in compared.baselines if each["failed"]]
-    listed = f"the baseline{'s' if len(names) > 1 else ''} {' and '.join(names)}"
-    return listed + (f"; {' and '.join(failed)} could not be trained" if failed else "")
 
 
 def _probabilities(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from app.findings.finding import Finding, FindingSize, rows_needed, say_needed
+from app.findings.finding import Finding, FindingSize, Measured, rows_needed, say_needed
 from app.findings.shift import MODERATE, percent, with_ends
 from core import metrics
 
@@ -22,7 +22,7 @@ square of the shape. docs/statistics-evidence.md has how often that is wrong.
 """
 RIGHT = {"in_the_large": 0.0, "slope": 1.0, "shape": 0.0, "periods": 0.0}
 """What the metrics of calibration are where probabilities are right."""
-_MEASURED = ("in_the_large", "slope", "shape")
+_MEASURED: tuple[Measured, ...] = ("in_the_large", "slope", "shape")
 
 
 def probabilities(found: Reliability, errors: Sequence[Test]) -> Finding:
@@ -43,9 +43,9 @@ def probabilities(found: Reliability, errors: Sequence[Test]) -> Finding:
     if any(found[of][end] is None for of in used for end in ("value", "low", "high")):
         words = "A calibration metric has no confidence interval."
         return Finding("probabilities", "unknown", words, reason="no_interval", **about)
-    bounds = {
+    bounds: dict[Measured, float] = {
         of: max(abs(found[of]["low"] - RIGHT[of]), abs(found[of]["high"] - RIGHT[of]))
-        for of in ("in_the_large", "slope")
+        for of in _MEASURED[:2]
         if found[of] is not None
     }
     if found["slope"] is not None:

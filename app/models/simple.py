@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.platform.tables import Model
+from app.findings import baselines
+from app.findings.finding import Finding
+from app.platform.tables import Model, ModelBaselines
 
 LOGISTIC, SVM = "logistic", "auc_svm"
 BASELINES = (LOGISTIC, SVM)
@@ -55,6 +57,27 @@ def is_additive(model: Model) -> bool:
 def beats_baselines(model: Model) -> bool | None:
     """Return None without baselines, and for a model of the same kind as one."""
     return None if is_baseline(model) else model.beats_baselines
+
+
+def say_beats_baselines(model: Model, compared: ModelBaselines | None) -> Finding:
+    """Return the finding on the comparison with baselines; it does not apply to a model of the same kind as one, nor to
+    another linear model that is not better.
+    """
+    what = linear_model(model)
+    if is_baseline(model) or (what is not None and not model.beats_baselines):
+        words = f"The model is itself a simple model: {what}."
+        return Finding("beats_baselines", "not_applicable", words, reason="is_baseline")
+    if compared is None:
+        return baselines.beats_baselines(None, (), {}, (), 0.0, None, is_easy=False)
+    return baselines.beats_baselines(
+        model.beats_baselines,
+        compared.windows,
+        compared.decided_on,
+        compared.baselines,
+        compared.level,
+        compared.skipped,
+        is_easy=is_additive(model),
+    )
 
 
 def exported_as(model: Model) -> tuple[str, Mapping[str, Any]]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.evaluation.equal_groups import ComparedGroups
-from app.findings.finding import located
 from app.measures import QUESTIONS, positives_over_time, rows_used, time_effect
 from app.models import threshold_groups
 from app.models.imported import dataset_of, imported_from
@@ -34,13 +33,16 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
             QUESTIONS[each.question],
             each.answer.replace("_", " "),
             "" if each.margin is None else f"{each.margin:g}",
-            " ".join([located(each), *each.details]),
+            "" if each.rows is None else each.rows.name,
+            " ".join([each.words, *each.details]),
         ]
         for each in facts.findings
     ]
     sections = [
         Section("Purpose", [*purpose, _data(facts)]),
-        Section("Ready for use?", [Table(("question", "answer", "margin", "explanation"), rows)]),
+        Section(
+            "Ready for use?", [Table(("question", "answer", "margin", "rows", "explanation"), rows)]
+        ),
     ]
     if facts.curve_part is not None:
         sections.append(Section("Cutoff", list(_cutoffs(facts))))

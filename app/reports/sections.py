@@ -11,18 +11,15 @@ from app import __version__
 from app.datasets.leaks import leak_in_words
 from app.measures import (
     area,
-    beaten_baselines,
-    better_baselines,
     measures,
     metric,
-    no_improvement,
     rows_used,
 )
 from app.measures import baseline as words_of_baseline
 from app.models import threshold_groups
 from app.models.curves import PartCurve
 from app.models.imported import dataset_of, imported_from
-from app.models.simple import is_baseline, linear_model
+from app.models.simple import say_beats_baselines
 from app.models.threshold_groups import GroupsAtThreshold, members_of
 from app.platform.documents import Baseline, LeaderboardRow
 from app.platform.tables import (
@@ -313,7 +310,7 @@ Json = dict[str, Any]
 
 def baselines(found: ModelBaselines, model: Model) -> list[Block]:
     """Show each baseline by window, and whether the model is significantly better."""
-    blocks: list[Block] = [Paragraph(" ".join(_baselines_in_words(found, model)))]
+    blocks: list[Block] = [Paragraph(say_beats_baselines(model, found).words)]
     if found.windows:
         head = ["measure", "ranker", "value", "difference", "p", "p, adjusted"]
         blocks.append(Table(head, list(_baseline_rows(found))))
@@ -332,29 +329,6 @@ def _baseline_note(baseline: Baseline) -> str | None:
     if rows is not None and of_rows is not None and rows < of_rows:
         return f"{words_of_baseline(baseline['algorithm'])} was trained on a sample ({rows:,} of {of_rows:,} rows)"
     return None
-
-
-def _baselines_in_words(found: ModelBaselines, model: Model) -> Iterator[str]:
-    if found.skipped is not None:
-        yield f"{'No verdict' if found.windows else 'No baselines'}: {found.skipped}."
-    if model.beats_baselines is None:
-        return
-    yield "Baselines were trained and compared with the model on the same splits. Differences are model minus baseline."
-    if is_baseline(model):
-        yield f"The model is itself a simple model, {linear_model(model)}, so it is not expected to be better."
-        return
-    decided_on = next((each for each in found.windows if "metric" in each), found.decided_on)
-    measure, level = _measure(decided_on), 1.0 - found.level
-    if model.beats_baselines:
-        yield f"By {measure}, the model is significantly better than every baseline (adjusted p below {level:.2g})."
-    else:
-        yield f"{_no_improvement(found)} By {measure}, a baseline may be enough."
-
-
-def _no_improvement(found: ModelBaselines) -> str:
-    compared = found.windows, found.decided_on, found.level
-    fitted = [each["algorithm"] for each in found.baselines if not each["failed"]]
-    return no_improvement(fitted, better_baselines(*compared), beaten_baselines(*compared))
 
 
 def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
@@ -655,10 +629,11 @@ def _cautions(facts: Facts) -> Iterator[str]:
                 f"The model was validated on only {metrics[name]} {name}, so the intervals are wide. Rely on the "
                 "intervals, not on the values."
             )
-    if facts.model.beats_baselines is False and linear_model(facts.model) is None:
-        found = facts.baselines
-        assert found is not None
-        yield _no_improvement(found)
+    yield from (
+        each.words
+        for each in facts.findings
+        if each.question == "beats_baselines" and each.answer == "no"
+    )
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:
         gap = train["auc"]["value"] - metrics["auc"]["value"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_validator
 
 from app.datasets.schemas import Duplicates
+from app.findings.finding import Finding
 from app.http.schemas import (
     NULL_IF_TOO_FEW,
     Body,
@@ -25,7 +26,7 @@ from app.http.schemas import (
 )
 from app.jobs import parameters
 from app.jobs.objectives import OBJECTIVES, Auc, ObjectiveBody
-from app.models.simple import beats_baselines, is_baseline
+from app.models.simple import beats_baselines, is_baseline, say_beats_baselines
 from app.platform.documents import Baseline, FoldAuc, FoldMembers, LeaderboardRow, Member
 from app.platform.errors import NAME_PATTERN, invalid, shown
 from app.platform.tables import Model, ModelBaselines
@@ -403,6 +404,8 @@ class Baselines(Resource):
     objectives."""
     skipped: str | None
     """Why no baselines were trained; otherwise null."""
+    finding: Finding
+    """The answer in words, as in `GET /v1/models/{ref}/checks`."""
 
 
 class Leaderboard(Resource):
@@ -438,6 +441,7 @@ def baselines_of(model: Model, found: ModelBaselines) -> Baselines:
         found,
         model_id=model.id,
         beats=beats_baselines(model),
+        finding=say_beats_baselines(model, found),
         is_baseline=is_baseline(model),
         windows=[each for each in found.windows if "metric" not in each],
         metric=next((each for each in found.windows if "metric" in each), None),

@@ -552,6 +552,8 @@ class Baselines(Record):
     """
     skipped: str | None
     """Why no baselines were trained; otherwise null."""
+    finding: Finding
+    """The answer in words, as in `GET /v1/models/{ref}/checks`."""
 
 class BatchDrift(Record):
     """Changes of the scores and the columns since the model's validation and training, without labels. A

@@ -383,7 +383,7 @@ def _evaluation(evaluation: Evaluation) -> str:
         *drift.scores,
     ]
     lines = [f"  {'!' if test.changed else ' '} {test.words}" for test in tests]
-    answers = [f"{each.question}: {each.answer}. {each.words}" for each in found.findings or []]
+    answers = [f"{each.question}: {each.answer}. {each.words}" for each in found.findings or ()]
     return "\n".join([shown, "", *answers, *lines])
 
 

@@ -345,14 +345,12 @@ def checks(client: Service, model: Model) -> None:
     found = client.models[model].checks()
     if client.prints_json(found.to_json()):
         return
-    table = new_table("question", "answer", "margin", "more rows", "on", "why")
     for each in found.findings:
-        margin = "" if each.margin is None else f"{each.margin:g}"
-        more = "" if each.more_rows is None else f"{each.more_rows:,}"
-        rows = "" if each.rows is None else each.rows.name
+        where = "" if each.rows is None else f", on {each.rows.name}"
         answer = each.answer.replace("_", " ")
-        table.add_row(each.question, answer, margin, more, rows, each.words)
-    out.print(table, markup=False, soft_wrap=False)
+        out.print(f"{each.question}: {answer}{where}. {each.words}", markup=False)
+        for one in each.details or []:
+            out.print(f"  {one}", markup=False)
 
 
 @asks()
