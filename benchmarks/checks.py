@@ -14,9 +14,11 @@ from app.evaluation.equal_groups import ComparedGroups, equal_groups
 from app.findings.finding import Finding
 from app.findings.probabilities import find_errors, probabilities
 from app.findings.ranking import ranking_kept
+from app.findings.shift import MODERATE, adjust, odds_change, positives_kept, rates_kept
 from app.models.calibrations import reliability_record
 from app.models.groups import pack_steps
-from core.metrics import Interval, auc_interval, group_steps, operating_point
+from app.models.score_drift import compare_scores, sample_of
+from core.metrics import Interval, auc_interval, group_steps, operating_point, wilson_interval
 from core.metrics.comparison import change
 from core.metrics.fairness import compare_groups
 from core.metrics.groups import check_rows
@@ -31,8 +33,10 @@ NO_INTERVAL = dict.fromkeys(Interval._fields)
 
 
 def print_tables(n_trials: int) -> None:
-    """Print the four tables."""
+    """Print the tables."""
     print_ranking_kept(n_trials)
+    print_positives_kept(n_trials)
+    print_rates_kept(n_trials)
     print_probabilities(n_trials)
     print_groups(n_trials)
     print_shape(n_trials)
@@ -95,6 +99,70 @@ def print_ranking_kept(n_trials: int) -> None:
             checks.append(ranking_kept([area], LEVEL, n))
             before.append(not changed)
         print(f"| {old}, {new}, {n:,} | {_verdicts(checks, before)} |", flush=True)
+
+
+SHARES = (
+    (0.05, 0.0, 300),
+    (0.05, 0.0, 3_000),
+    (0.05, 0.0, 30_000),
+    (0.3, 0.0, 300),
+    (0.3, 0.0, 3_000),
+    (0.05, 0.25, 3_000),
+    (0.3, 0.25, 3_000),
+    (0.3, 0.25, 30_000),
+    (0.3, 0.5, 300),
+    (0.3, 0.5, 3_000),
+)
+"""Fraction of positives at validation (1,500 rows), its change in log odds, and the number of new rows."""
+
+
+def print_positives_kept(n_trials: int) -> None:
+    """Print how often `positives_kept` gives each answer."""
+    print(
+        f"\n| positives, change in log odds, new rows | {_HEAD} |\n|---|---:|---:|---:|---:|---:|"
+    )
+    for share, moved, n in SHARES:
+        rng = np.random.default_rng([int(1e3 * share), int(1e3 * moved), n])
+        checks, before = [], []
+        for _ in range(n_trials):
+            first, second = (
+                wilson_interval(rng.binomial(rows, of) / rows, rows, LEVEL)
+                for rows, of in ((1_500, share), (n, expit(logit(share) + moved)))
+            )
+            found = change(first, second, LEVEL)
+            test = {
+                "of": "prevalence",
+                "before": first._asdict(),
+                "after": second._asdict(),
+                "change": {"value": found.value, "low": found.low, "high": found.high},
+            }
+            significant = found.p_value < 1.0 - LEVEL
+            test["changed"] = significant and abs(odds_change(test)) >= MODERATE
+            checks.append(positives_kept(test))
+            before.append(not significant)
+        print(f"| {share}, {moved}, {n:,} | {_verdicts(checks, before)} |", flush=True)
+
+
+RATES = ((0.0, 300), (0.0, 1_000), (0.0, 10_000), (0.3, 1_000), (0.5, 1_000), (0.5, 10_000))
+"""By how many standard deviations the scores of each class are moved, and the new rows, a fifth of them positive."""
+
+
+def print_rates_kept(n_trials: int) -> None:
+    """Print how often `rates_kept` gives each answer, with 1,500 rows at validation."""
+    print(f"\n| scores moved by, new rows | {_HEAD} |\n|---|---:|---:|---:|---:|---:|")
+    for moved, n in RATES:
+        rng = np.random.default_rng([int(1e3 * moved), n])
+        checks, before = [], []
+        for _ in range(n_trials):
+            tests = []
+            for name, part in (("positives", 0.2), ("negatives", 0.8)):
+                old, new = rng.normal(size=int(1_500 * part)), rng.normal(moved, size=int(n * part))
+                samples = sample_of(old), sample_of(new)
+                tests.append(compare_scores(name, samples, new, LEVEL, grouped=True))
+            adjust(tests, 1.0 - LEVEL)
+            checks.append(rates_kept(tests))
+            before.append(all(test["adjusted_p_value"] >= 1.0 - LEVEL for test in tests))
+        print(f"| {moved}, {n:,} | {_verdicts(checks, before)} |", flush=True)
 
 
 def wave(odds: Floats) -> Floats:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from app.findings.finding import Answer, Finding, FindingSize, Reason
+from core import metrics
 
 Test = dict[str, Any]
 """A test of the scores or of a column, as `models.column_drift` and `models.score_drift` make them."""
@@ -129,20 +130,37 @@ def positives_kept(test: Test) -> Finding:
         words = f"{more} rows are positive: {here} here, {before} at validation."
         return Finding("positives_kept", "no", words, **about)
     said = f"{here} of the rows are positive, {before} at validation."
-    if all(abs(odds_change(test, end)) < POSITIVES_MARGIN for end in ("low", "high")):
+    if _farthest(test) < POSITIVES_MARGIN:
         words = f"{said} A change of more than {POSITIVES_MARGIN:g} in log odds is ruled out."
         return Finding("positives_kept", "yes", words, **about)
     words = f"{said} The rows are too few to rule out a change of more than {POSITIVES_MARGIN:g} in log odds."
     return Finding("positives_kept", "unknown", words, reason="too_few_rows", **about)
 
 
-def odds_change(test: Test, end: str = "value") -> float:
-    """Return the change of a fraction in log odds, for the value or an end of the interval of the change."""
-    before = test["before"]["value"]
-    share = min(max(before + test["change"][end], 0.0), 1.0)
-    if share in (0.0, 1.0) or before in (0.0, 1.0):
+def odds_change(test: Test) -> float:
+    """Return the change of a fraction since validation, in log odds."""
+    return _log_odds(test["after"]["value"]) - _log_odds(test["before"]["value"])
+
+
+def _farthest(test: Test) -> float:
+    """Return the greatest change in log odds that the intervals of both fractions do not exclude."""
+    from core.metrics.comparison import change
+
+    ends = ("value", "low", "high")
+    before, after = (
+        metrics.Interval(*(_log_odds(test[side][end]) for end in ends))
+        for side in ("before", "after")
+    )
+    if not np.isfinite([*before, *after]).all():
         return math.inf
-    return math.log(share / (1.0 - share)) - math.log(before / (1.0 - before))
+    found = change(before, after)
+    return max(abs(found.low), abs(found.high))
+
+
+def _log_odds(share: float) -> float:
+    if share <= 0.0 or share >= 1.0:
+        return math.inf if share >= 1.0 else -math.inf
+    return math.log(share / (1.0 - share))
 
 
 def adjust(tests: Sequence[Test], alpha: float) -> None:

@@ -115,7 +115,8 @@ def test_the_rates_at_a_cutoff(positives: Any, negatives: Any, answer: str, reas
 def test_the_fraction_of_positives(half: float, changed: bool, answer: str) -> None:
     value = 0.1 if changed else 0.001
     change = {"value": value, "low": value - half, "high": value + half}
-    before, after = {"value": 0.2}, {"value": 0.2 + value}
+    before = {"value": 0.2, "low": 0.2 - half / 2.0, "high": 0.2 + half / 2.0}
+    after = {name: each + value for name, each in before.items()}
     found = positives_kept(
         {"of": "prevalence", "before": before, "after": after, "change": change, "changed": changed}
     )
