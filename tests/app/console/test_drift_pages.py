@@ -85,14 +85,14 @@ def test_a_batch_says_whether_its_rows_have_shifted(
 ) -> None:
     service, secret, ids = lent
     ours = PlainBrowser(service, secret=secret)
-    for name in ("shifted", "stable"):
+    for name, answer in (("shifted", "no"), ("stable", "yes")):
         page = ours.read(f"/console/batch-scores/{ids[name]}")
-        section = page.partition("Change since validation")[2]
+        section = page.partition("Same scores and columns as at validation?")[2]
         badges = re.findall(r'class="badge[^"]*">([^<]*)<', section)
-        assert badges[0].strip() == name
+        assert badges[0].strip() == answer
         if name == "shifted":
             assert "income" in section.partition("<tbody>")[2].partition("</tr>")[0]
-        assert ours.read("/console/batch-scores").count(f">{name}<") == 1
+        assert ours.read("/console/batch-scores").count(f">{answer}<") == 1
 
 
 def test_the_area_over_time_is_that_of_the_rows(
