@@ -91,8 +91,9 @@ def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Famil
             raise InvalidParameter(
                 f"tests must be of the families {', '.join(SHARES)}, got {str(family)[:100]!r}"
             )
-        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-            raise InvalidParameter(f"tests of {family} must be a whole number >= 0, got {number!r}")
+        numbers[family] = check_value(f"tests of {family}", int, number)
+        if numbers[family] < 0:
+            raise InvalidParameter(f"tests of {family} must be at least 0, got {number!r}")
     tested = {family: number for family, number in numbers.items() if number}
     if not tested:
         raise InvalidParameter("tests must have at least one test, got none")

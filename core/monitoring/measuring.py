@@ -37,7 +37,7 @@ from core.metrics.groups import (
 )
 from core.metrics.measuring import estimate_metrics, variance_of
 from core.metrics.window import check_rate
-from core.monitoring.recurrence import sketch_of
+from core.monitoring.recurrence import check_sketch, sketch_of
 
 MIN_POSITIVES = 50
 """Minimum number of positives, and of negatives, in an interim test: fewer would make its variance too uncertain."""
@@ -88,6 +88,7 @@ class Measurement:
             raise InvalidParameter(
                 f"first and last must be periods with 0 <= first <= last, got {self.first} and {self.last}"
             )
+        check_sketch("by_entity", check_value("by_entity", bytes, self.by_entity))
 
     @property
     def weight(self) -> float:

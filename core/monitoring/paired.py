@@ -38,6 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Real
 from typing import Literal
 
@@ -64,7 +65,7 @@ from core.monitoring.measuring import (
     entity_numbers,
     rows_by_test,
 )
-from core.monitoring.recurrence import covariance_factor, sketch_of
+from core.monitoring.recurrence import check_sketch, covariance_factor, sketch_of
 
 _MOST = 1e15  # further rows: more is "never"
 
@@ -195,6 +196,19 @@ class PairedMeasurement:
     by_entity: bytes = b""
     """The sketch of the influences by entity; see `Measurement`."""
 
+    def __post_init__(self) -> None:
+        check_value("difference", float, self.difference)
+        for name, least in (("last", 1), ("rows", 1), ("positives", 0)):
+            if check_value(name, int, getattr(self, name)) < least:
+                raise InvalidParameter(
+                    f"{name} must be at least {least}, got {getattr(self, name)}"
+                )
+        if not 0.0 <= check_value("variance", Real, self.variance) < math.inf:
+            raise InvalidParameter(f"variance must be finite and not negative, got {self.variance}")
+        if not 0.0 < check_value("trials", Real, self.trials) < math.inf:
+            raise InvalidParameter(f"trials must be positive and finite, got {self.trials}")
+        check_sketch("by_entity", check_value("by_entity", bytes, self.by_entity))
+
 
 def measure_pair(
     y: ArrayLike,
@@ -281,7 +295,12 @@ def compare_measurements(
     >>> compare_measurements([])
     []
     """
-    check_items("tests", tests, PairedMeasurement)
+    tests = check_items("tests", tests, PairedMeasurement)
+    for one, other in pairwise(tests):
+        if other.last <= one.last:
+            raise InvalidParameter(
+                f"tests must be in the order of time, got last {other.last} after {one.last}"
+            )
     check_value("tolerance", Real, tolerance)
     check_alpha(alpha)
     if not 0.0 < tolerance < math.inf:

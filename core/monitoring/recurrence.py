@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from core.base.parameters import check_items
+from core.errors import InvalidParameter
 from core.metrics.groups import FloatArray
 
 N_CELLS = 2048
@@ -84,9 +85,18 @@ def recurrence_of(sketches: Sequence[bytes]) -> float:
     1.0
     """
     given: list[bytes] = check_items("sketches", sketches, bytes)
+    for each in given:
+        check_sketch("an item of sketches", each)
     known = [np.frombuffer(each, "<f2").astype(np.float64) for each in given if each]
     pairs = [float(a @ b) for a, b in pairwise(known)]
     return min(max(float(np.mean(pairs)), 0.0), 1.0 - _LEAST) if pairs else 0.0
+
+
+def check_sketch(name: str, sketch: bytes) -> None:
+    """Raise InvalidParameter unless the bytes are a sketch, or empty."""
+    size = 2 * N_CELLS  # float16
+    if len(sketch) not in (0, size):
+        raise InvalidParameter(f"{name} must be empty or have {size} bytes, got {len(sketch)}")
 
 
 def covariance_factor(sketches: Sequence[bytes], variances: FloatArray) -> FloatArray | None:

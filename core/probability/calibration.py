@@ -399,6 +399,8 @@ def choose_calibration(
     if period is None:
         rows = check_rows(y, {"scores": scores}, sample_weight, group)
         return _choose(rows, seed, masses)
+    if masses is not None:
+        raise InvalidParameter("masses must be None with period: they do not have the periods")
     every = check_rows(y, {"scores": scores, "period": period}, sample_weight, group)
     rows = every._replace(scores=every.scores[:1])
     number = number_periods(every.scores[1])

@@ -200,6 +200,7 @@ class CandidateSearch:
     """
 
     def __init__(self, space: Space, candidates: list[dict[str, Any]], n_splits: int) -> None:
+        n_splits = check_value("n_splits", int, n_splits)
         if not 1 <= n_splits <= MAX_SPLITS:
             raise InvalidParameter(f"n_splits must be from 1 to {MAX_SPLITS}, got {n_splits}")
         self.space = space
@@ -346,7 +347,7 @@ class RandomSearch(CandidateSearch):
         n_splits: int = 1,
         random_state: int = 0,
     ) -> None:
-        check_n_candidates(n_candidates)
+        n_candidates = check_n_candidates(n_candidates)
         read = read_space(algorithm, parameters or {}, space)
         super().__init__(read, read.draw(n_candidates, random_state), n_splits)
 
@@ -414,10 +415,12 @@ class SuccessiveHalving(CandidateSearch):
         n_splits: int = 1,
         random_state: int = 0,
     ) -> None:
-        check_n_candidates(n_candidates)
+        n_candidates = check_n_candidates(n_candidates)
+        check_value("resource", Literal["rows", "rounds"], resource)
+        eta = check_value("eta", int, eta)
         if not 2 <= eta <= 10:
             raise InvalidParameter(f"eta must be from 2 to 10, got {eta}")
-        if not 0.0 < least_share <= 1.0:
+        if not 0.0 < check_value("least_share", float, least_share) <= 1.0:
             raise InvalidParameter(
                 f"least_share must be greater than 0 and at most 1, got {least_share}"
             )
@@ -607,11 +610,13 @@ def in_splits(tried: Sequence[TrialResult], n_splits: int) -> list[Sequence[Tria
     return [tried[k : k + n_splits] for k in range(0, len(tried), n_splits)]
 
 
-def check_n_candidates(n_candidates: int) -> None:
+def check_n_candidates(n_candidates: int) -> int:
+    n_candidates = check_value("n_candidates", int, n_candidates)
     if not 1 <= n_candidates <= MAX_CANDIDATES:
         raise InvalidParameter(
             f"n_candidates must be from 1 to {MAX_CANDIDATES}, got {n_candidates}"
         )
+    return n_candidates
 
 
 def _most_rounds(algorithm: str, path: Sequence[Any], parameters: Mapping[str, Any]) -> int:

@@ -47,8 +47,8 @@ def test_shares_of_the_default_budget() -> None:
         (0.05, {}, "at least one test"),
         (0.05, {"ranking": 0}, "at least one test"),
         (0.05, {"speed": 1}, "of the families"),
-        (0.05, {"ranking": 1.5}, "whole number"),
-        (0.05, {"ranking": -1}, "whole number"),
+        (0.05, {"ranking": 1.5}, "an integer"),
+        (0.05, {"ranking": -1}, "at least 0"),
     ],
 )
 def test_bad_budgets(alpha: float, tests: Any, message: str, sentences: Sentences) -> None:
