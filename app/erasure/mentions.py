@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
@@ -18,6 +18,30 @@ def mentions(document: Any, text: str | None) -> bool:
     if isinstance(document, list | tuple):
         return any(mentions(each, text) for each in document)
     return document is not None and not isinstance(document, bool) and str(document) == text
+
+
+Words = Mapping[str, Collection[str]]
+"""By column, the categories that only the entity had."""
+
+
+def mentions_words(document: Any, words: Words) -> bool:
+    """Return True if what a document says about a column has one of its words."""
+    if isinstance(document, Mapping):
+        own = words.get(document.get("column", ""), ())
+        return _has_text(document, own) or any(
+            mentions_words(value, words) for value in document.values()
+        )
+    return isinstance(document, list | tuple) and any(
+        mentions_words(each, words) for each in document
+    )
+
+
+def _has_text(document: Any, words: Collection[str]) -> bool:
+    if isinstance(document, Mapping):
+        document = list(document.values())
+    if isinstance(document, list | tuple):
+        return any(_has_text(each, words) for each in document)
+    return isinstance(document, str) and document in words
 
 
 def names(text: str, entity: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import selectinload
 
-from app.erasure.mentions import document_names, mentions
+from app.erasure.mentions import document_names
 from app.erasure.places import SEARCHED, TABLES
 from app.platform import events
 from app.platform.ids import is_id
@@ -335,18 +335,22 @@ def drop_reference_rows(session: Session, model_id: str) -> None:
     session.execute(delete(ModelReferenceRows).where(ModelReferenceRows.model_id == model_id))
 
 
-def drop_groups(session: Session, model_id: str, entity_id: str) -> None:
-    """Delete metrics by group, proxy tests and weak segments, of which the entity is a group."""
+def drop_groups(session: Session, model_id: str, is_of: Callable[[Any], bool]) -> None:
+    """Delete metrics by group, and proxy tests and weak segments of a group; `is_of` finds it in documents."""
     found = session.get(ModelGroups, model_id)
-    if found is not None and mentions(found.columns, entity_id):
+    if found is not None and is_of(found.columns):
         session.delete(found)
     model = session.get_one(Model, model_id)
-    if mentions(model.proxies, entity_id):
-        model.proxies = [each for each in model.proxies or () if each["value"] != entity_id]
+    if is_of(model.proxies):
+        model.proxies = [
+            each
+            for each in model.proxies or ()
+            if not is_of({"column": each["column"], "value": each["value"]})
+        ]
     for row in session.scalars(select(Measurement).where(Measurement.model_id == model_id)):
         weak = row.metrics.get("weak_segments")
-        if weak is not None and mentions(weak, entity_id):
-            kept = [each for each in weak["found"] if not mentions(each["conditions"], entity_id)]
+        if weak is not None and is_of(weak["found"]):
+            kept = [each for each in weak["found"] if not is_of(each["conditions"])]
             row.metrics = {**row.metrics, "weak_segments": {**weak, "found": kept}}
 
 

@@ -27,7 +27,13 @@ from app.ingest.pairs import BETTER, WORSE, ingest_pairs
 from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
 from app.ingest.stream import TableBytes
-from app.ingest.value_columns import NAMES, MissingTokens, as_text, encode_names
+from app.ingest.value_columns import (
+    NAMES,
+    MissingTokens,
+    as_categories,
+    as_text,
+    encode_names,
+)
 
 Json = dict[str, Any]
 Mask = npt.NDArray[np.bool_]
@@ -143,13 +149,17 @@ class Rewriting:
         self._entity: str = payload["entity"]
         self._report = report
         self._items: dict[str, frozenset[str]] = {}
+        self._words: dict[str, dict[str, set[str]]] = {}
+        """By version and column, the categories of the rows that are gone."""
         self._tables: dict[str, Json] = {}
         """What a new version says to those that continue it, by the id of the version that it replaces."""
         self.searched = Searched(0, 0)
         self.written = 0
 
     def run(self) -> list[Json]:
-        """Return by version: `id`, `rows`, and `files` and `found` of the new version, unless its table is invalid."""
+        """Return by version: `id`, `rows`, `words` that it no longer has, by column, and `new`, unless its new table is
+        invalid.
+        """
         changed = []
         versions = self._payload["versions"]
         for number, version in enumerate(versions):
@@ -179,12 +189,16 @@ class Rewriting:
     def _rewrite(self, version: Mapping[str, Any], number: int, found: Rewritten) -> Json:
         folder = Path(self._payload["workdir"]) / str(number)
         folder.mkdir()
-        made: Json = {"id": version["id"], "rows": found.found, "new": None}
         parent = version["append_to"]
+        earlier = self._words.get(parent, {})
+        words = {name: {*earlier.get(name, ())} for name in version["categorical"]}
+        self._words[version["id"]] = words
+        made: Json = {"id": version["id"], "rows": found.found, "words": {}, "new": None}
         if parent is not None and parent in self._items and parent not in self._tables:
             return made  # there is nothing to continue
         try:
             new = self._write(version, folder)
+            made["words"] = _absent(words, folder / new["found"]["file"])
             if version["pairs"] is not None:
                 new["pairs"] = self._write_pairs(version, new, folder)
         except BadTable as error:
@@ -269,6 +283,7 @@ class Rewriting:
         with path.open("wb") as file, ExitStack() as stack:
             for rows in files.read(errors):
                 mask = find_rows(rows, version["keys"], self._entity)
+                self._note_words(version, rows.batch.filter(pa.array(mask)))
                 batch = rows.batch.filter(pa.array(~mask))
                 names = batch.schema.names
                 if writer is None:
@@ -293,6 +308,12 @@ class Rewriting:
         if errors.total or writer is None:
             raise errors.summarise() if errors.total else BadTable("no rows", code="no_rows")
         return content_type, names, [name for name in names if name in unnamed]
+
+    def _note_words(self, version: Mapping[str, Any], gone: pa.RecordBatch) -> None:
+        missing = MissingTokens(version["reading"]["missing"])
+        for name, words in self._words[version["id"]].items():
+            if name in gone.schema.names:
+                words |= {*as_categories(gone.column(name), missing).drop_null().to_pylist()}
 
     def _write_pairs(self, version: Mapping[str, Any], new: Json, folder: Path) -> Json | None:
         """Keep pairs of remaining items; None if there are none."""
@@ -346,6 +367,17 @@ class Rewriting:
             },
             "bytes": upload.stat().st_size,
         }
+
+
+def _absent(words: Mapping[str, set[str]], table: Path) -> dict[str, list[str]]:
+    """Return the words that a table does not have."""
+    left = {name: {*of} for name, of in words.items() if of}
+    with pq.ParquetFile(table, pre_buffer=False) as file:
+        names = [name for name in left if name in file.schema_arrow.names]
+        for batch in file.iter_batches(columns=names) if names else ():
+            for name in names:
+                left[name] -= {*pc.unique(batch.column(name)).to_pylist()}
+    return {name: sorted(of) for name, of in left.items() if of}
 
 
 _OF_LABEL = {"name": "label", "negative": "negative", "positive": "positive"}

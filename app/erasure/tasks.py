@@ -7,7 +7,7 @@ removed something queues the job again; nothing of it depends on an earlier roun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,8 +18,9 @@ from app.datasets.files_tasks import path_of
 from app.datasets.repository import profile_of
 from app.datasets.tasks import TABLES, describe_columns, limits, parent_of
 from app.erasure import repository
-from app.erasure.mentions import mentions
+from app.erasure.mentions import Words, mentions, mentions_words
 from app.feedback.file_repository import BACKFILL
+from app.ingest.values import CATEGORICAL
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
 from app.jobs.progress import Callback
@@ -196,6 +197,9 @@ def _version(
         "id": dataset.id,
         "keys": keys,
         "item": dataset.item,
+        "categorical": [
+            column["name"] for column in dataset.columns if column["type"] == CATEGORICAL
+        ],
         "dialect": dataset.dialect,
         "reading": reading,
         "files": [_part_file(settings, owner, part) for part in parts]
@@ -386,7 +390,7 @@ class _Round:
             return  # deleted meanwhile
         holds.check(self._session, self._owner, dataset_id=dataset.id)
         self._cancel_jobs(dataset)
-        self._forget(dataset)
+        self._forget(dataset, version["words"])
         values = _values_of(dataset)
         pairs = None if dataset.pairs is None else _values_of(dataset.pairs)
         parts = repository.parts_of_datasets(self._session, self._owner, dataset.id).get(
@@ -475,21 +479,28 @@ class _Round:
             queue.end_locked(self._session, job, JobState.CANCELLED, error)
             self._report["cancelled_jobs"].append(job.id)
 
-    def _forget(self, dataset: Dataset) -> None:
+    def _forget(self, dataset: Dataset, words: Words) -> None:
         """Remove what was derived from rows and does not go with the dataset."""
         session, owner = self._session, self._owner
+        entity = self._erasure.entity_id
+
+        def is_of(document: Any) -> bool:
+            return mentions(document, entity) or mentions_words(document, words)
+
         calibrated = self._calibrated.get(dataset.id, ())
         for model in repository.models_of(session, owner, dataset.id, calibrated):
-            self._forget_in_model(model, dataset)
+            self._forget_in_model(model, dataset, is_of)
         for table, id_, documents in repository.outputs_of(session, owner, dataset.id):
-            if any(mentions(each, self._erasure.entity_id) for each in documents):
+            if is_of(documents):
                 repository.delete_output(session, table, owner, id_)
                 self._report["evaluations"].append(id_)
         self.delete_results(repository.batch_scores_of(session, owner, dataset.id))
         repository.forget_errors(session, owner, dataset.id, _FORGOTTEN)
         repository.forget_responses(session, owner, [dataset.id])
 
-    def _forget_in_model(self, model: Model, dataset: Dataset) -> None:
+    def _forget_in_model(
+        self, model: Model, dataset: Dataset, is_of: Callable[[Any], bool]
+    ) -> None:
         known = self._models
         if model.id in known and known[model.id]["retired"]:
             return
@@ -516,7 +527,7 @@ class _Round:
             models.forget_name(self._session, self._owner, name)
         else:
             repository.drop_reference_rows(self._session, model.id)
-            repository.drop_groups(self._session, model.id, self._erasure.entity_id or "")
+            repository.drop_groups(self._session, model.id, is_of)
 
     def _check_may_retire(self, model: Model) -> None:
         which = f"{model.name} v{model.version} ({model.id})"

@@ -19,6 +19,7 @@ from tests.app.feedback.recording import record as record_decisions
 from tests.app.feedback.test_upkeep import keeper, settle
 from tests.app.live_service import Service
 from tests.app.reports.alias_request_steps import REQUESTS, tag
+from tests.app.training.test_weak_segments import table as branches
 from tests.long_form import DATABASES
 
 
@@ -204,3 +205,52 @@ def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
         assert (shown["status"], shown["seen"], shown["drift"]) == ("ready", "trained", None)
         refused = client.put(f"/v1/models/{model}/calibration", json={"dataset_id": dataset_id})
         assert (refused.status_code, refused.json()["code"]) == (409, "rows_seen")
+
+
+def test_a_category_that_only_the_entity_had_is_in_no_metrics(service: Service) -> None:
+    """All rows of the branch N are those of one customer, and the model ranks them at random."""
+    client = service.client(service.key())
+    header, *rows = branches(weak=True).splitlines()
+    owners = (MARK if row.split(",")[1] == "N" else f"c{i}" for i, row in enumerate(rows))
+    lines = [f"customer,{header}", *map(",".join, zip(owners, rows, strict=True)), ""]
+    dataset = service.upload(
+        client, "\n".join(lines), label="y", positive="1", drop="customer,paid"
+    )
+    trained = {"algorithm": {"name": "logistic"}, "validation": {"method": "holdout"}}
+    model = service.train(client, dataset, **trained)["output"]["id"]
+    address = f"/v1/models/{model}/metrics"
+    before = client.get(address).json()["weak_segments"]
+    assert [each["conditions"][0]["value"] for each in before["found"]] == ["N"]
+    evaluations = []
+    for more in {}, {"group_by": "branch"}:
+        asked = {"model": model, "dataset_id": dataset, **more}
+        evaluations.append(client.post("/v1/evaluations", json=asked).json()["id"])
+    service.work()
+    assert all(client.get(f"/v1/evaluations/{each}").is_success for each in evaluations)
+
+    asked_for = client.post("/v1/erasures", json={"id": MARK, "key_columns": ["customer"]})
+    settle(service)
+    report = client.get(asked_for.headers["Location"]).json()["report"]
+    assert set(report["evaluations"]) == set(evaluations)
+    assert [client.get(f"/v1/evaluations/{each}").status_code for each in evaluations] == [404] * 2
+    assert client.get(address).json()["weak_segments"] == {**before, "found": []}
+    (new,) = (each["replaced_by"] for each in report["datasets"])
+    profile = client.get(f"/v1/datasets/{new}/profile")
+    assert (profile.is_success, '"N"' in profile.text) == (True, False)
+    assert ("values_in_models", model) in [
+        (each["what"], each["resource"]) for each in report["remains"]
+    ]
+
+
+def test_metrics_of_categories_that_others_have_are_kept(service: Service) -> None:
+    client = service.client(service.key())
+    content = [row if i != 3 else [MARK, *row[1:]] for i, row in enumerate(rows_of(300))]
+    dataset = service.upload(client, as_csv(content), label="left", positive="yes", drop="customer")
+    model = service.train(client, dataset)["output"]["id"]
+    asked = {"model": model, "dataset_id": dataset, "group_by": "word"}
+    evaluation = client.post("/v1/evaluations", json=asked).headers["Location"]
+    service.work()
+    client.post("/v1/erasures", json={"id": MARK, "key_columns": ["customer"]})
+    settle(service)
+    found = client.get(evaluation).json()["groups"]
+    assert (found["column"], len(found["groups"])) == ("word", 3)
