@@ -393,11 +393,7 @@ class _Reading:
             return np.full(n, np.nan)
         column = self.rows.batch.column(self.places[name])
         found, bad = read_column(column, kind, self.missing, self.notation, numbers=True)
-        rule = {
-            BOOLEAN: "true, false, 1 or 0",
-            DATETIME: self.notation.date_rule,
-            NUMERIC: self.notation.number_rule,
-        }[kind]
+        rule = self.notation.rule(kind)
         plain = name.removeprefix(FEATURE)
         bad = bad | np.isinf(found)
         self.report(name, bad, lambda row: f"{plain} must be {rule}")

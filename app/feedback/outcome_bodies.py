@@ -13,7 +13,7 @@ from app.feedback.outcomes import COLUMNS, MAX_ROWS, STORED, TIMES, Outcomes, Re
 from app.ingest import json_text
 from app.ingest.delimiters import has_more_delimiters
 from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, too_many_rows
-from app.ingest.formats import ARROW, ARROW_FILE, Dialect
+from app.ingest.formats import Dialect
 from app.ingest.values import Notation
 from app.platform.errors import (
     MAX_ERRORS,
@@ -246,25 +246,13 @@ def _check_columns(names: Sequence[str], pointer: str | None = None) -> None:
 
 def _source_of(body: bytes, table: Format, dialect: Dialect, bounds: Bounds) -> Source:
     """Raises BadTable for a table that is, or claims to be, too large."""
-    from app.ingest.arrow import ArrowTable, read_claims, stream_of
-    from app.ingest.readers import streamed_source
-    from app.ingest.stream import TableBytes, plain_bytes, too_long
+    from app.ingest.readers import source_in_memory
+    from app.ingest.stream import TableBytes
     from app.ingest.value_columns import MissingTokens
 
-    if table.content_type in (ARROW, ARROW_FILE):
-        plain = plain_bytes(body, table.content_encoding, bounds.bytes)
-        stream = plain if table.content_type == ARROW else stream_of(plain)
-        claims = read_claims(stream)
-        if claims.rows > MAX_ROWS:
-            raise too_many_rows(MAX_ROWS, claims.rows)
-        if max(claims.bytes, claims.values * 8) > bounds.bytes:
-            raise too_long(bounds.bytes)
-        source: Source = ArrowTable(TableBytes(stream, None, bounds.bytes), bounds.columns)
-        source.notation = dialect.notation.or_point
-        return source
     upload = TableBytes(body, table.content_encoding, bounds.bytes)
     most = (bounds.columns, min(bounds.rows, MAX_ROWS), None)
-    return streamed_source(upload, table.content_type, dialect, most, MissingTokens())
+    return source_in_memory(upload, table.content_type, dialect, most, MissingTokens())
 
 
 def _check_types(names: Sequence[str], schema: pa.Schema) -> None:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from app.feedback.segments import hash_ids
-from app.ingest.values import USUAL, Notation, category, spell, spell_date
+from app.ingest.values import (
+    DATETIME,
+    NUMERIC,
+    USUAL,
+    Notation,
+    category,
+    read_json,
+    spell,
+    spell_date,
+)
 from app.platform.errors import is_plain, shown
 
 if TYPE_CHECKING:
@@ -187,26 +196,15 @@ def _text(
 
 
 def _time(value: Any, notation: Notation) -> float | None:
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    if not isinstance(value, str):
-        raise ValueError(f"must be {notation.date_rule}")
-    return notation.read_date(value.strip())
+    return _known(read_json(DATETIME, value, notation=notation))
 
 
 def _number(value: Any, notation: Notation) -> float | None:
-    if isinstance(value, str):
-        text = value.strip()
-        if not text:
-            return None
-        number = notation.or_point.read_number(text)
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        number = None
-    else:
-        number = float(value) if abs(value) < 1e308 else math.inf
-    if number is None or not math.isfinite(number):
-        raise ValueError(f"must be {notation.number_rule}")
-    return number
+    return _known(read_json(NUMERIC, value, notation=notation))
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
 
 
 def _weight(value: Any, notation: Notation) -> float | None:

@@ -22,7 +22,7 @@ from app.datasets.description import CONTENT_ENCODINGS
 from app.ingest import json_text
 from app.ingest.errors import BadTable, Errors, too_many_rows
 from app.ingest.rows import Rows, Source
-from app.ingest.values import NUMERIC
+from app.ingest.values import NUMERIC, spell
 from app.platform.errors import (
     Invalid,
     Malformed,
@@ -537,10 +537,8 @@ def _text(value: Any) -> str | None:
         return value.decode()
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return None if isinstance(value, float) and math.isnan(value) else repr(value)
+    if isinstance(value, (bool, int, float)):
+        return None if math.isnan(value) else spell(value)
     raise TypeError(f"an element must be a string, got {type(value).__name__}")
 
 

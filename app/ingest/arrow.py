@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from app.ingest.errors import BadTable, Errors, brief, show
-from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source, check_names
+from app.ingest.errors import BadTable, Errors, brief, show, too_many_rows
+from app.ingest.rows import CELL_BYTES, MAX_NAME_LENGTH, Rows, Source, check_names
 from app.ingest.stream import DAMAGE, TableBytes, find_compression, too_long
 from app.ingest.value_columns import is_text
 
@@ -559,6 +559,22 @@ def read_claims(stream: bytes | pa.Buffer, max_messages: int = MAX_MESSAGES) -> 
     except (pa.ArrowException, OSError, struct.error) as error:
         raise BadTable(f"the body cannot be read as an Arrow stream: {error}") from error
     return Claims(rows, size, values, held)
+
+
+def check_claims(
+    stream: bytes | pa.Buffer,
+    max_rows: int,
+    max_bytes: int,
+    max_messages: int = MAX_MESSAGES,
+    setting: str = "",
+) -> Claims:
+    """Raise BadTable for a stream that claims more rows, or more bytes, received or as doubles."""
+    claims = read_claims(stream, max_messages)
+    if claims.rows > max_rows:
+        raise too_many_rows(max_rows, claims.rows)
+    if max(claims.bytes, claims.values * CELL_BYTES) > max_bytes:
+        raise too_long(max_bytes, setting)
+    return claims
 
 
 def _natural(length: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.ingest.errors import show
-from app.ingest.values import BOOLEAN, DATETIME, spell_date
+from app.ingest.values import DATETIME, spell_as
 from core.metrics.leaks import (
     may_number_rows,
     order_area,
@@ -125,7 +125,7 @@ class LeakFinder:
             has = known & (sign * values >= found.threshold)
             side = "at least" if sign > 0.0 else "at most"
             yield {
-                "pattern": f"is {side} {_number(sign * found.threshold, type_)}",
+                "pattern": f"is {side} {spell_as(type_, sign * found.threshold)}",
                 "positive": True,
                 "rows": int(np.count_nonzero(has & self._positive)),
                 "of_rows": int(np.count_nonzero(self._positive)),
@@ -137,16 +137,8 @@ class LeakFinder:
 def _place(place: str, value: float, type_: str | None) -> str:
     if place in ("known", "missing"):
         return f"is {place}"
-    number = _number(value, type_)
+    number = spell_as(type_, value)
     return f"is {number}" if place == "at" else f"is {place} {number}"
-
-
-def _number(value: float, type_: str | None) -> str:
-    if type_ == DATETIME:
-        return spell_date(value)
-    if type_ == BOOLEAN:
-        return "true" if value else "false"
-    return f"{value:.6g}"
 
 
 def _joined(names: Sequence[str]) -> str:

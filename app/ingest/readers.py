@@ -7,10 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from app.ingest.archives import ZIP
-from app.ingest.arrow import ArrowFile, ArrowTable, ParquetTable, read_claims, stream_of
+from app.ingest.arrow import ArrowFile, ArrowTable, ParquetTable, check_claims, stream_of
 from app.ingest.csv import CsvTable, UnnamedColumns, complete, find_codec, read_layout
-from app.ingest.errors import BadTable, too_many_rows
+from app.ingest.errors import BadTable
 from app.ingest.formats import (
     ARROW,
     ARROW_FILE,
@@ -23,7 +25,7 @@ from app.ingest.formats import (
     Dialect,
 )
 from app.ingest.ndjson import NdjsonTable
-from app.ingest.rows import Source, most_rows
+from app.ingest.rows import CELL_BYTES, Source, most_rows
 from app.ingest.stream import PLAIN, TableBytes, find_compression, plain_bytes, plain_file, too_long
 from app.ingest.value_columns import MissingTokens
 from app.ingest.workbook import open_sheet
@@ -94,7 +96,31 @@ def streamed_source(
     )
 
 
-_CELL_BYTES = 8
+def source_in_memory(
+    upload: TableBytes,
+    content_type: str,
+    dialect: Dialect,
+    bounds: tuple[int, int, int | None],
+    missing: MissingTokens,
+    inherited: Mapping[str, str] | None = None,
+    unnamed: UnnamedColumns | None = None,
+) -> Source:
+    """Return the `streamed_source` of bytes in memory. Raises BadTable for Arrow that claims to be too large."""
+    if content_type in (ARROW, ARROW_FILE):
+        assert not isinstance(upload.stored, Path)
+        stream = _stream(upload.stored, content_type, upload.encoding, upload.max_bytes)
+        check_claims(stream, bounds[1], upload.max_bytes)
+        upload, content_type = TableBytes(stream, None, upload.max_bytes), ARROW
+    return streamed_source(upload, content_type, dialect, bounds, missing, inherited, unnamed)
+
+
+def _stream(
+    stored: bytes | pa.Buffer, content_type: str, encoding: str | None, max_bytes: int
+) -> bytes | pa.Buffer:
+    plain = plain_bytes(stored, encoding, max_bytes)
+    return plain if content_type == ARROW else stream_of(plain)
+
+
 _SHEET_CELL_BYTES = 128
 """Bytes of memory that a cell of a sheet may take."""
 SCORE_BYTES = "RANKWRIGHT_MAX_SCORE_BYTES"
@@ -121,14 +147,10 @@ def bounded(
         )
     max_rows = min(limits["rows"], most_rows(upload.stat().st_size))
     if content_type in (ARROW, ARROW_FILE):
-        plain = plain_bytes(upload.read_bytes(), content_encoding, most_bytes)
-        stream = plain if content_type == ARROW else stream_of(plain)
-        claims = read_claims(stream)
+        stream = _stream(upload.read_bytes(), content_type, content_encoding, most_bytes)
+        claims = check_claims(stream, max_rows, most_bytes, setting=SCORE_BYTES)
         columns = ArrowTable(TableBytes(stream, None, most_bytes), limits["columns"]).names
-        if claims.rows > max_rows:
-            raise too_many_rows(max_rows)
-        cells = max(claims.values, claims.rows * len(columns))
-        if max(claims.bytes, cells * _CELL_BYTES) > most_bytes:
+        if claims.rows * len(columns) * CELL_BYTES > most_bytes:
             raise too_long(most_bytes, SCORE_BYTES)
         upload, content_type, content_encoding = workdir / _STREAM, ARROW, None
         upload.write_bytes(stream)
@@ -140,7 +162,7 @@ def bounded(
         "limits": {
             **limits,
             "bytes": most_bytes,
-            "cells": most_bytes // (_SHEET_CELL_BYTES if content_type == XLSX else _CELL_BYTES),
+            "cells": most_bytes // (_SHEET_CELL_BYTES if content_type == XLSX else CELL_BYTES),
             "rows": max_rows,
         },
     }

@@ -33,6 +33,10 @@ ROWS_PER_BYTE = 8
 Numbers = npt.NDArray[np.int64]
 
 
+CELL_BYTES = 8
+"""Bytes of a value as a double."""
+
+
 def most_rows(sent: int) -> int:
     """Return the maximum number of rows of a body of `sent` bytes that is read while the caller waits.
 

@@ -86,6 +86,7 @@ DATE_WITH_SLASHES: Mapping[str, str] = {
 """What comes first -> dates such as 31/01/2026 or 31-01-2026."""
 
 _BOOLEANS = {TRUE: 1.0, FALSE: 0.0}
+_TRUTH_RULE = "true, false, 1 or 0"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY, _MICROSECONDS = 86_400, 10**6
 _LARGEST = sys.float_info.max
@@ -192,6 +193,11 @@ class Notation:
         """
         return replace(self, point_too=True)
 
+    def rule(self, kind: str) -> str:
+        """Return what a text of a number, boolean or date must be."""
+        rules = {NUMERIC: self.number_rule, BOOLEAN: _TRUTH_RULE, DATETIME: self.date_rule}
+        return rules[kind]
+
     @cached_property
     def number_rule(self) -> str:
         if self.decimal == "." and not self.thousands:
@@ -296,6 +302,13 @@ def spell_date(seconds: float) -> str:
     return written.removesuffix("T00:00:00") if at.time() == time.min else f"{written}Z"
 
 
+def spell_as(kind: str | None, number: float) -> str:
+    """Return a value of a number, boolean or date as text; of other numbers, six digits."""
+    if kind == DATETIME:
+        return spell_date(number)
+    return spell(bool(number)) if kind == BOOLEAN else f"{number:.6g}"
+
+
 def is_category(value: object) -> bool:
     """Return True if a JSON value is a category or null."""
     return type(value) in _CELLS[CATEGORICAL]
@@ -348,7 +361,7 @@ def read_text(
         return read_json(kind, text.lower() == TRUE, codes, notation)
     number = notation.or_point.read_number(text)
     if number is None:
-        raise ValueError(f"is not a {kind} value")
+        raise ValueError(f"must be {notation.rule(kind)}")
     return read_json(kind, number, codes, notation)
 
 
@@ -364,13 +377,13 @@ def read_json(
     if value is None:
         return MISSING
     if kind == DATETIME:
-        raise ValueError(f"must be {notation.date_rule}")
+        raise ValueError(f"must be {notation.rule(kind)}")
     if type(value) not in _CELLS[kind] or abs(value) > _LARGEST:
-        raise ValueError("must be a finite number")
+        raise ValueError(f"must be {notation.rule(kind)}")
     if value is not True and value is not False and codes.has_number(value):
         return MISSING
     if kind == BOOLEAN and value not in (0, 1):
-        raise ValueError("must be true or false")
+        raise ValueError(f"must be {notation.rule(kind)}")
     return float(value)
 
 

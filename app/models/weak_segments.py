@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.datasets.matrices import Table
-from app.ingest.values import BOOLEAN, DATETIME, spell_date
+from app.ingest.values import spell_as
 from app.platform.documents import SegmentCondition, WeakSegment, WeakSegments
 
 if TYPE_CHECKING:
@@ -100,13 +100,5 @@ def _condition(
         return {"column": column, "value": None}
     if categories is not None:
         return {"column": column, "value": categories[int(level.low)]}
-    low, high = (_spelled(end, type_) for end in (level.low, level.high))
+    low, high = (spell_as(type_, end) for end in (level.low, level.high))
     return {"column": column, "value": low if low == high else f"{low} to {high}"}
-
-
-def _spelled(number: float, type_: str | None) -> str:
-    if type_ == DATETIME:
-        return spell_date(number)
-    if type_ == BOOLEAN:
-        return "true" if number else "false"
-    return f"{number:.6g}"

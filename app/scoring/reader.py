@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from app.ingest.values import (
-    BOOLEAN,
-    DATETIME,
     MISSING,
     NUMERIC,
     USUAL,
@@ -144,12 +142,9 @@ class FeatureReader:
     def wrong_type(self, value: object, notation: Notation | None = None) -> str:
         """Return the message for a value of the wrong type, in the notation of a table or of the model."""
         notation = notation or self.notation
-        rules = {
-            NUMERIC: notation.number_rule if isinstance(value, str) else USUAL.number_rule,
-            BOOLEAN: "true or false",
-            DATETIME: notation.date_rule,
-        }
-        rule = "text in UTF-8" if self.categories is not None else rules[self.kind]
+        if self.kind == NUMERIC and not isinstance(value, str):
+            notation = USUAL
+        rule = "text in UTF-8" if self.categories is not None else notation.rule(self.kind)
         detail = f"feature {shown(self.name)} must be {rule}, got {shown(value)}"
         if rule == USUAL.number_rule and isinstance(value, str):
             return advise_on_number(detail, value)

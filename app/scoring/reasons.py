@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 
 from app.datasets.protected import is_protected, protected_features_of
 from app.ingest.fields import ChoiceField, FlagField, NumberField, QueryFields, WholeField
-from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell_date
+from app.ingest.values import CATEGORICAL, NUMERIC, spell_as
 from app.models import reason_codes, repository
 from app.platform.documents import StoredReasonEntry
 from app.platform.errors import Invalid, NotFound, refuse_all, shown
@@ -917,6 +917,4 @@ def spell_value(name: str, categories: Sequence[str] | None, kind: str, value: f
         return None
     if categories is not None:
         return categories[int(value)]
-    if kind == BOOLEAN:
-        return "true" if value else "false"
-    return spell_date(value) if kind == DATETIME else spell_number(name, value)
+    return spell_number(name, value) if kind == NUMERIC else spell_as(kind, value)

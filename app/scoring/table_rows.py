@@ -41,7 +41,7 @@ from app.ingest.formats import (
     notation_fields,
     passed_on,
 )
-from app.ingest.rows import Rows, Source, errors_of_cells, most_rows
+from app.ingest.rows import CELL_BYTES, Rows, Source, errors_of_cells, most_rows
 from app.ingest.values import BOOLEAN, NUMERIC
 from app.models.reading import codes_of
 from app.platform.documents import ModelFeature, TableDialect
@@ -53,7 +53,6 @@ from app.scoring.features import FeatureIndex
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from app.ingest.arrow import Claims
     from app.ingest.csv import UnnamedColumns
     from app.ingest.stream import Look
     from app.ingest.value_columns import MissingTokens
@@ -75,7 +74,6 @@ READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 
 _BLOCK_CELLS = 1 << 16
 _TIMES_MESSAGES = 16  # a file may have so many times the messages of a stream in memory
-_CELL_BYTES = 8
 
 
 class IdFields(QueryFields):
@@ -271,7 +269,7 @@ class Bounds:
     rows: int
 
     def max_rows(self, n_features: int) -> int:
-        return min(self.rows, self.bytes // (_CELL_BYTES * n_features))
+        return min(self.rows, self.bytes // (CELL_BYTES * n_features))
 
 
 def bounds_of(settings: Settings, sent: int) -> Bounds:
@@ -506,29 +504,20 @@ def read_body(
     Columns of `unread` are allowed, and not read. With `may_lack_header`, the first line of a CSV decides whether it is
     a header, unless the format says so.
     """
-    from app.ingest.arrow import ArrowTable, read_claims, stream_of
-    from app.ingest.readers import streamed_source
-    from app.ingest.stream import TableBytes, plain_bytes
+    from app.ingest.readers import source_in_memory
+    from app.ingest.stream import TableBytes
 
     refuse_for_workers(table)
     dialect = options.dialect_of(table_dialect)
     missing = options.missing_of(features)
     max_rows = bounds.max_rows(len(features.names))
     reader = RowReader(features, options, missing, max_rows, unread)
-    if table.content_type in (ARROW, ARROW_FILE):
-        plain = plain_bytes(body, table.content_encoding, bounds.bytes)
-        stream = plain if table.content_type == ARROW else stream_of(plain)
-        claims = read_claims(stream)
-        _check_claims(claims, max_rows, bounds)
-        source = ArrowTable(TableBytes(stream, None, bounds.bytes), bounds.columns)
-        source.notation = dialect.notation.or_point
-        return reader, source
     upload = TableBytes(body, table.content_encoding, bounds.bytes)
     most = (bounds.columns, max_rows, None)
     inherited = options.inherited_of(table_dialect)
     unnamed = _unnamed_columns(table, features, may_lack_header=may_lack_header)
     how = (upload, table.content_type, dialect, most, missing, inherited, unnamed)
-    return reader, streamed_source(*how)
+    return reader, source_in_memory(*how)
 
 
 def _unnamed_columns(
@@ -584,17 +573,6 @@ def refuse_for_workers(table: Format) -> None:
         )
 
 
-def _check_claims(claims: Claims, max_rows: int, bounds: Bounds) -> None:
-    """Raise an error if the messages state too many rows or bytes."""
-    if claims.rows > max_rows:
-        raise too_many_rows(max_rows)
-    if max(claims.bytes, claims.values * _CELL_BYTES) > bounds.bytes:
-        raise BadTable(
-            f"a table can have at most {bounds.bytes} bytes after decompression; this one has more",
-            code="too_large",
-        )
-
-
 def read_file(
     path: Path,
     table: Format,
@@ -606,7 +584,7 @@ def read_file(
     look: Look,
 ) -> tuple[RowReader, Source]:
     """Read a file of any size. A decompressed copy of an Arrow table is written to the file's folder."""
-    from app.ingest.arrow import MAX_MESSAGES, ArrowTable, read_claims, stream_of
+    from app.ingest.arrow import MAX_MESSAGES, ArrowTable, check_claims, stream_of
     from app.ingest.readers import streamed_source
     from app.ingest.stream import TableBytes, map_file, plain_file
 
@@ -622,8 +600,7 @@ def read_file(
         source.notation = dialect.notation.or_point
         # Each message costs a visit to every column, and a constant time.
         times = min(_TIMES_MESSAGES, bounds.columns // max(1, len(source.names)))
-        claims = read_claims(stream, MAX_MESSAGES * max(1, times))
-        _check_claims(claims, max_rows, bounds)
+        claims = check_claims(stream, max_rows, bounds.bytes, MAX_MESSAGES * max(1, times))
         if claims.held > bounds.held:
             raise BadTable(
                 f"a batch of an Arrow stream can have at most {bounds.held} bytes after decompression, "

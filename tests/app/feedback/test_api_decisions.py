@@ -109,6 +109,23 @@ def test_one_row_has_a_decision_that_is_recorded_with_its_features(
     )
 
 
+def test_a_number_as_an_id_is_one_text_in_all_protocols(
+    shared: Service, client: httpx.Client, before: int
+) -> None:
+    row = {"age": 41.5, "balance": 1.0, "plan": "x", "member": True, "since": "2024-02-15"}
+    given = {"id": "cid", "rows": [row | {"cid": 7.0}]}
+    assert client.post(f"{UNDER}/score", json=given).is_success
+    types = {"plan": "BYTES", "since": "BYTES", "member": "BOOL"}
+    inputs = [
+        {"name": name, "shape": [1, 1], "datatype": types.get(name, "FP64"), "data": [value]}
+        for name, value in {**row, "cid": 7.0}.items()
+    ]
+    asked = {"inputs": inputs, "parameters": {"id": "cid"}}
+    answer = client.post("/oip/v2/models/churn@live/infer", json=asked)
+    assert answer.is_success, answer.text
+    assert [found["id"] for found in recorded(shared, before)] == ["7", "7"]
+
+
 def test_an_unusual_word_is_recorded_as_missing(
     shared: Service, client: httpx.Client, before: int
 ) -> None:

@@ -429,6 +429,36 @@ def test_a_dialect_is_for_tables(service: Service) -> None:
     assert stored(service)[0]["amount"] == 1.5
 
 
+@pytest.mark.parametrize("content_type", [CSV, JSON])
+def test_values_are_read_as_those_of_every_table(service: Service, content_type: str) -> None:
+    rows = [
+        ("2026-01-02T10:00:00.1234567Z", "$1,50", "2"),
+        ("02.01.2026 10:00", "\u22121.5", ""),
+        ("2026-01-02 10:00:00 UTC", "NA", "-"),
+        ("2026-01-02", "1e2", "0.5"),
+    ]
+    names = ["event_at", "amount", "weight"]
+    client = service.client(service.key())
+    if content_type == CSV:
+        lines = [";".join(["id", "label", *names]), *(";".join(["c1", "1", *row]) for row in rows)]
+        answer = client.post(
+            "/v1/outcomes?decimal=comma",
+            content="\n".join(lines).replace("\u22121.5", "\u22121,5"),
+            headers={"Content-Type": f"{CSV}; charset=utf-8"},
+        )
+    else:
+        given = [dict(zip(names, row, strict=True)) for row in rows]
+        given[0]["amount"] = "$1.50"
+        answer = send(client, *({"id": "c1", "label": True, **row} for row in given))
+    assert answer.status_code == 200, answer.text
+    found = stored(service)
+    morning = datetime(2026, 1, 2, 10, tzinfo=UTC).timestamp()
+    times = [morning + 0.123456, morning, morning, morning - 36_000.0]
+    assert [row["event_at"] for row in found] == pytest.approx(times, abs=1e-7)
+    assert [row["amount"] for row in found] == [1.5, -1.5, None, 100.0]
+    assert [row["weight"] for row in found] == [2.0, None, None, 0.5]
+
+
 def test_a_model_s_own_labels_are_accepted(service: Service, client: httpx.Client) -> None:
     row = {"decision_id": DEC, "label": "yes"}
     assert send(client, row).status_code == 422
