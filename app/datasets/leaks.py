@@ -27,8 +27,6 @@ def leak_in_words(column: Mapping[str, Any], rows: int) -> str | None:
             f"AUC of {area['value']:.2f} (at least {area['low']:.2f}). Leave it out, unless new rows get their number "
             "in the same way before they are scored."
         )
-    if column.get("leak"):  # profiles of earlier versions
-        return f"{name} alone predicts the label almost perfectly. {question}"
     return None
 
 

@@ -770,7 +770,7 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
     """Yield the warnings about a training job's data; `dataset` is None if it was deleted."""
     if dataset is not None:
         yield from _notes_on_split(spec["validation"], dataset)
-    judge = spec.get("validation_dataset")  # jobs of earlier versions have no such entry
+    judge = spec["validation_dataset"]
     if judge is not None and shares_rows(spec.get("dataset"), judge):
         yield (
             f"the validation dataset {judge['id']} has rows that the model was trained on, so the metrics "

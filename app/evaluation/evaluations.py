@@ -544,12 +544,10 @@ def find_groups(
     columns = groups_of(evaluation)
     assert evaluation.measured is not None
     steps = evaluation.measured.group_steps
-    if not columns or steps is None:
-        detail = f"evaluation {evaluation.id} has no groups"
-        if columns:
-            detail += " at other thresholds: it was made by an earlier version, so evaluate again"
-        else:
-            detail += ": evaluate again with protected or group_by"
+    if steps is None:
+        detail = (
+            f"evaluation {evaluation.id} has no groups: evaluate again with protected or group_by"
+        )
         raise NotFound(detail, code="no_groups")
     chosen: tuple[float, threshold_groups.ThresholdSource]
     spec, point = evaluation.job.spec, (evaluation.metrics or {}).get("operating_point")

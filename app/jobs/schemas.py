@@ -168,8 +168,7 @@ class Job(Resource):
     """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the job's time that
     they may take; null: no limit. Null unless the job trains a model."""
     protected_features: list[str] | None = None
-    """Protected columns of the dataset that are features of the model. Null unless the job trains a model, and for a
-    job of a release without protected columns."""
+    """Protected columns of the dataset that are features of the model. Null unless the job trains a model."""
     timeout_seconds: float
     """Maximum run time in seconds."""
     priority: int

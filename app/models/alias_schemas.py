@@ -235,7 +235,7 @@ class AliasStep(Resource):
     """Name of the principal that changed the alias; of an approved change, the one that requested it. Null if it was
     changed without a key."""
     principal_id: str | None
-    """Id of this principal. Null for revisions of older releases, and if there was no key."""
+    """Id of this principal. Null if there was no key."""
     alias_request_id: str | None
     """The approved request that made this revision. Null for a direct change."""
     approved_by_id: str | None

@@ -55,9 +55,9 @@ class MeasuredReliability(Resource):
     slope: Interval | None
     """Calibration slope: the factor of the log odds. Below 1: the probabilities are too extreme. Null if all
     probabilities are equal."""
-    shape: CalibrationShape | None = None
+    shape: CalibrationShape | None
     """Calibration errors that change sign along the probabilities, which level and slope do not show. Null if there are
-    too few rows to test it, or if an earlier version measured the rows."""
+    too few rows to test it."""
     histogram: list[float]
     """Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."""
     points: list[ReliabilityPoint]

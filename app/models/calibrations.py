@@ -348,10 +348,7 @@ def why_none(model: Model) -> str:
         return "the model has several labels, and probabilities require one"
     if model.validation.get("method") == "none":
         return "the model was trained without validation, so there are no held-out rows"
-    return (
-        "the model was trained by a version without calibration, or one class has almost no weight "
-        "among its validation rows"
-    )
+    return "one class has almost no weight among the validation rows of the model"
 
 
 def read(

@@ -198,8 +198,8 @@ class CurveMetrics(Resource):
     """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
     weak_segments: WeakSegments | None = None
     """Segments of the rows in which the model ranks worse than elsewhere. Null for training rows, with too few rows of
-    a class, with queries, if the model separates the classes, for a validation table that is read column by column, and
-    for results from before this was added."""
+    a class, with queries, if the model separates the classes, and for a validation table that is read column by
+    column."""
 
 
 class Metrics(CurveMetrics, _OfPart):

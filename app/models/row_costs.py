@@ -79,8 +79,8 @@ def find_rows(session: Session, measured: PartCurve, asked: CostsAsked) -> RowsI
     key, dataset = repository.find_held_out(session, model.owner, model)
     if key is None or dataset is None or dataset.table_key is None:
         raise Conflict(
-            f"the scores of the validation rows of model {model.id} are not stored: the dataset was deleted, the table "
-            "was too large to keep them, or an earlier version of the service trained the model; train it again",
+            f"the scores of the validation rows of model {model.id} are not stored: the dataset was deleted, or "
+            "the table was too large to keep them; train the model again",
             code="no_held_out_scores",
         )
     if asked.amount is not None:

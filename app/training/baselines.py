@@ -115,9 +115,8 @@ def sample_rows(spec: TrainSpec, of: int, columns: int, n_scopes: int) -> int | 
 
 def reserved_for(spec: TrainSpec) -> float:
     """Return the seconds of its budget that `auto` reserves for baselines."""
-    baselines = spec.get("baselines")
     budget = budget_of(spec, 1)
-    if baselines is None or not baselines["algorithms"] or budget is None:
+    if not spec["baselines"]["algorithms"] or budget is None:
         return 0.0
     return RESERVED_FRACTION * budget
 

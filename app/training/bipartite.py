@@ -253,8 +253,7 @@ class BipartiteSplitData(SplitData):
         if isinstance(train, StoredTable) and self._cluster is not None:
             self._fit_stored(ranker, train.coded, self._cluster, callback)
             return
-        # Jobs of earlier versions may train any algorithm on a table with queries: these are groups then.
-        if train.query is None or not ranker.takes_query:
+        if train.query is None:
             ranker.fit(train.coded, train.y, train.weight, groups=train.group, callback=callback)
         else:
             ranker.fit(train.coded, train.y, train.weight, query=train.query, callback=callback)

@@ -63,7 +63,7 @@ def estimate(session: Session, owner: str, spec: TrainSpec) -> Estimate:
         fits = [(each["algorithm"], each["parameters"]) for each in plan["members"]]
     seconds = sum(_fit_seconds(name, given, spec, dataset) for name, given in fits)
     seconds *= 1.0 + search.count_fits(spec)
-    if spec.get("baselines", {}).get("algorithms"):
+    if spec["baselines"]["algorithms"]:
         cells = (dataset.rows or 0) * len(feature_columns(dataset, protected_features(spec)))
         seconds += _SECONDS_OF_BASELINES + cells * _SECONDS_PER_CELL_OF_BASELINES
     seconds *= 1 + len(folds_of(validation))

@@ -275,8 +275,7 @@ class Plan:
 
     def _next_baselines(self, finished: Sequence[Finished]) -> list[PlanPart]:
         """Return the next fits of baselines: one baseline after the other, as far as the budget of `auto` goes."""
-        baselines = self._spec.get("baselines")
-        if baselines is None or not (names := baselines["algorithms"]):
+        if not (names := self._spec["baselines"]["algorithms"]):
             return []
         own = [each for each in finished if is_baseline(each)]
         spent = sum(each["result"]["elapsed"] for each in finished if not is_baseline(each))

@@ -124,7 +124,7 @@ class Leaderboard:
     def _add_trial(self, part: TrialPart, result: TrialOutcome, trial: int) -> None:
         from core.selection.candidates import path_merit
 
-        is_auto = self._spec.get("search") is None
+        is_auto = self._spec["search"] is None
         if is_auto and not _may_be_chosen(part):
             return
         key = key_of(part["tryout"], part["scope"])
@@ -413,7 +413,7 @@ def leave_out(part: PlanPart) -> TrialOutcome | BaselineOutcome:
 
 def shown_parameters(spec: TrainSpec, parameters: Parameters) -> Parameters:
     """Return the shown parameters: those that are searched, or that `auto` has set."""
-    search = spec.get("search")
+    search = spec["search"]
     names = search["space"] if search is not None else parameters
     if not searches(spec):
         return {}
@@ -472,7 +472,7 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
 def _best_on_paths(spec: TrainSpec, chosen: Chosen) -> list[LeaderboardRow]:
     """Return the candidates with a value; of those of one fit along a path, the best or the chosen one."""
     found: dict[str, LeaderboardRow] = {}
-    search, along = spec.get("search"), None
+    search, along = spec["search"], None
     if search is not None:
         along = selection.path_parameter(ALGORITHMS[spec["algorithm"]["name"]])
     is_path = search is not None and along in search["space"]

@@ -98,7 +98,7 @@ def measure(payload: TrainPayload) -> list[ProxyTest] | None:
     features = [feature["name"] for feature in table["features"]]
     protected = [
         column
-        for column in spec.get("protected_columns", ())
+        for column in spec["protected_columns"]
         if not column["feature"] and column["name"] not in features
     ][:MAX_COLUMNS]
     if not protected:

@@ -97,7 +97,7 @@ class TrainSpec(TypedDict):
     """The validated specification of a training job, with all defaults. Stored in the job's row."""
 
     dataset: NotRequired[DatasetLineage]
-    validation_dataset: NotRequired[DatasetLineage | None]
+    validation_dataset: DatasetLineage | None
     algorithm: AlgorithmSpec
     objective: Objective
     evaluated_rows: NotRequired[int | None]
@@ -105,15 +105,16 @@ class TrainSpec(TypedDict):
     validation: Validation
     automatic_validation: NotRequired[bool]
     """True if the job did not request a validation: a holdout then takes the place of folds that are not possible."""
-    search: NotRequired[SearchSpec | None]
+    search: SearchSpec | None
     plan: NotRequired[AutoPlan]
     """Of the model that the parameter `plan` of `auto` names."""
     baselines: NotRequired[BaselineSpec]
+    """Of every job but an import."""
     seed: int
     model_name: str
     imported: NotRequired[ImportSpec]
-    protected_columns: NotRequired[list[ProtectedColumn]]
-    """The protected columns of the dataset. A job of an earlier release has no such entry."""
+    protected_columns: list[ProtectedColumn]
+    """The protected columns of the dataset."""
 
 
 class TrainTable(TableFile):

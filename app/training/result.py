@@ -191,7 +191,7 @@ def put_together(
         warned += untested
     chosen = plan.chosen(SERVED, finished)
     selection = ranked = None
-    if (searched := spec.get("search")) is not None:
+    if (searched := spec["search"]) is not None:
         selection = _describe_search(spec, searched, plan, finished)
     elif search.searches(spec):
         seconds = seconds_of([each for each in finished if scope_of(each["spec"]) is SERVED])
@@ -284,7 +284,7 @@ def compare_baselines(
     chosen: Floats,
 ) -> tuple[BaselinesRecord | None, list[str]]:
     """Return the comparison (None if the job has no baselines) and its warnings."""
-    asked = spec.get("baselines")  # jobs of earlier versions have no such entry
+    asked = spec.get("baselines")  # an import has none
     if asked is None or not (asked["algorithms"] or asked["skipped"]):
         return None, []
     scopes: list[Scope] = [*plan.folds] or [SERVED]

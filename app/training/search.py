@@ -139,7 +139,7 @@ def _positive(given: Mapping[str, Any], name: str, default: float | None, limit:
 
 
 def searches(spec: TrainSpec) -> bool:
-    return spec.get("search") is not None or spec["algorithm"]["name"] == AUTO
+    return spec["search"] is not None or spec["algorithm"]["name"] == AUTO
 
 
 def planner_of(
@@ -174,7 +174,7 @@ def planner_of(
             monotone=spec["algorithm"]["parameters"].get("monotone"),
             random_state=spec["seed"],
         )
-    return None if spec.get("search") is None else _planner_of(spec)
+    return None if spec["search"] is None else _planner_of(spec)
 
 
 def budget_of(spec: TrainSpec, n_scopes: int) -> float | None:
@@ -209,7 +209,7 @@ def check_size(spec: TrainSpec, n_scopes: int) -> None:
 
 def count_fits(spec: TrainSpec) -> float:
     """Count fits of a search in one scope approximately, in units of a fit on all training rows."""
-    if (search := spec.get("search")) is None:
+    if (search := spec["search"]) is None:
         return 0.0
     n_splits = search.get("folds") or 1
     return _count(spec) * (1.0 - fraction_of(spec) if n_splits == 1 else 1.0 - 1.0 / n_splits)
@@ -222,7 +222,7 @@ def is_affordable(search: SearchSpec, algorithm: AlgorithmSpec, n_scopes: int) -
 
 
 def _count(spec: TrainSpec) -> int:
-    if spec.get("search") is None:
+    if spec["search"] is None:
         return 0
     planner = _planner_of(spec)
     return len(planner.candidates) * planner.n_splits
@@ -230,7 +230,7 @@ def _count(spec: TrainSpec) -> int:
 
 def trials_of(spec: TrainSpec, n_scopes: int) -> int | None:
     """Count the trials in all scopes; None if it is not known in advance, as for `auto`."""
-    if spec.get("search") is None:
+    if spec["search"] is None:
         return None
     planner = _planner_of(spec)
     n_candidates = len(planner.candidates)
@@ -240,7 +240,7 @@ def trials_of(spec: TrainSpec, n_scopes: int) -> int | None:
 
 
 def fraction_of(spec: TrainSpec) -> float:
-    search = spec.get("search")
+    search = spec["search"]
     return FRACTION if search is None else search.get("fraction", FRACTION)
 
 
@@ -318,7 +318,7 @@ def _planner_of(spec: TrainSpec) -> CandidateSearch:
 
 
 def _search_of(spec: TrainSpec) -> SearchSpec:
-    search = spec.get("search")
+    search = spec["search"]
     assert search is not None  # else there is nothing to plan or describe
     return search
 

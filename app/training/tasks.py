@@ -401,7 +401,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         job_id=claim.job_id,
         dataset_id=claim.dataset_id,
         dataset=spec.get("dataset"),
-        validation_dataset=spec.get("validation_dataset"),
+        validation_dataset=spec["validation_dataset"],
         kind=result["dataset_kind"],
         algorithm=spec["algorithm"]["name"],
         objective=spec["objective"],
@@ -433,7 +433,7 @@ def _decided(spec: TrainSpec, job: Job | None) -> list[ProtectedColumn]:
     at = None if job is None else job.created_at
     return [
         {**column, "decided_at": at if column["feature"] else None}
-        for column in spec.get("protected_columns", ())
+        for column in spec["protected_columns"]
     ]
 
 
@@ -573,7 +573,7 @@ def _rows_of_calibration(claim: Claim, model_id: str, result: TrainResult) -> li
     if (learnt := result.get("calibration")) is None:
         return []
     spec = spec_of(claim)
-    other = spec.get("validation_dataset")
+    other = spec["validation_dataset"]
     return [
         calibrations.row_of(
             model_id,

@@ -352,7 +352,7 @@ class AliasStep(Record):
     if it was changed without a key.
     """
     principal_id: str | None
-    """Id of this principal. Null for revisions of older releases, and if there was no key."""
+    """Id of this principal. Null if there was no key."""
     alias_request_id: str | None
     """The approved request that made this revision. Null for a direct change."""
     approved_by_id: str | None
@@ -872,9 +872,9 @@ class CalibrationDrift(Record):
     """Calibration slope: the factor of the log odds. Below 1: the probabilities are too extreme. Null if
     all probabilities are equal.
     """
-    shape: CalibrationShape | None = None
+    shape: CalibrationShape | None
     """Calibration errors that change sign along the probabilities, which level and slope do not show. Null
-    if there are too few rows to test it, or if an earlier version measured the rows.
+    if there are too few rows to test it.
     """
     histogram: list[float]
     """Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."""
@@ -2127,8 +2127,8 @@ class EvaluatedCurve(Record):
     """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
     weak_segments: WeakSegments | None = None
     """Segments of the rows in which the model ranks worse than elsewhere. Null for training rows, with too
-    few rows of a class, with queries, if the model separates the classes, for a validation table that
-    is read column by column, and for results from before this was added.
+    few rows of a class, with queries, if the model separates the classes, and for a validation table
+    that is read column by column.
     """
     gini: Interval | None = None
     """2 AUC − 1: the Gini coefficient, also called the accuracy ratio. Null for evaluations that were made
@@ -3242,9 +3242,7 @@ class Job(Record):
     job's time that they may take; null: no limit. Null unless the job trains a model.
     """
     protected_features: list[str] | None = None
-    """Protected columns of the dataset that are features of the model. Null unless the job trains a model,
-    and for a job of a release without protected columns.
-    """
+    """Protected columns of the dataset that are features of the model. Null unless the job trains a model."""
     timeout_seconds: float
     """Maximum run time in seconds."""
     priority: int
@@ -3933,8 +3931,8 @@ class Metrics(Record):
     """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
     weak_segments: WeakSegments | None = None
     """Segments of the rows in which the model ranks worse than elsewhere. Null for training rows, with too
-    few rows of a class, with queries, if the model separates the classes, for a validation table that
-    is read column by column, and for results from before this was added.
+    few rows of a class, with queries, if the model separates the classes, and for a validation table
+    that is read column by column.
     """
     approximate: bool
     """Applies to the curve and the values read from it, not to the areas. True if the model was cross-
@@ -5214,9 +5212,9 @@ class Reliability(Record):
     """Calibration slope: the factor of the log odds. Below 1: the probabilities are too extreme. Null if
     all probabilities are equal.
     """
-    shape: CalibrationShape | None = None
+    shape: CalibrationShape | None
     """Calibration errors that change sign along the probabilities, which level and slope do not show. Null
-    if there are too few rows to test it, or if an earlier version measured the rows.
+    if there are too few rows to test it.
     """
     histogram: list[float]
     """Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."""

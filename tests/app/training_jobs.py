@@ -59,7 +59,9 @@ def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> TrainPayload:
         "objective": {"metric": "auc"},
         "validation": FOLDS,
         "search": None,
-        "baselines": {"algorithms": [], "skipped": None},
+        "validation_dataset": None,
+        "baselines": {"algorithms": [], "skipped": None, "share": None},
+        "protected_columns": [],
         "seed": 3,
     }
     weight = "w" if "w" in columns else None

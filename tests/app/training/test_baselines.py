@@ -228,7 +228,9 @@ def test_auto_reserves_time_for_its_controls() -> None:
         spec = spec_of(**auto(budget), objective={"metric": "auc"})
         plan = Plan(spec, Rows(2_000))
         spent = budget - plan.finishing(budget)  # the last fit has taken all that it was given
-        without = Plan(spec | {"baselines": None}, Rows(2_000))
+        without = Plan(
+            spec | {"baselines": {"algorithms": [], "skipped": None, "share": None}}, Rows(2_000)
+        )
         assert plan.finishing(budget) - without.finishing(budget) == pytest.approx(seconds)
         finished: Json = [{"spec": {"what": FIT, "scope": None}, "result": {"elapsed": spent}}]
         assert [each["what"] for each in plan.next(finished)] == [BASELINE]
