@@ -204,7 +204,7 @@ class Simulator:
             "flag": pa.nulls(n, pa.bool_()) if flag is None else pa.array(flag),
             "explored": pa.array(explored),
             "propensity": pa.array(propensity, from_pandas=True),
-            "keep": pa.array(np.full(n, self.keep, np.float32)),
+            "keep": pa.array(np.where(explored, 1.0, self.keep)),
             "caller": pa.array([None] * n, pa.string()).dictionary_encode(),
             "origin": pa.array(["score"] * n).dictionary_encode(),
             "request_id": pa.nulls(n, pa.string()),

@@ -126,6 +126,11 @@ def test_bad_settings_are_named(client: httpx.Client, sentences: Sentences) -> N
         refused(client.get(FEEDBACK), 404, "no_feedback")
 
 
+def test_a_horizon_may_be_less_than_a_day(client: httpx.Client) -> None:
+    body = record(client, outcome={"horizon_days": 0.5}).json()
+    assert body["outcome"]["horizon_days"] == 0.5
+
+
 def test_a_shadow_reads_only_what_is_recorded(client: httpx.Client) -> None:
     body = record(client, shadow="churn:2", features=["age", "score 1"]).json()
     assert body["shadow"] == "churn:2"
@@ -216,6 +221,21 @@ def test_a_decision_of_a_scorecard_has_points(shared: Service, client: httpx.Cli
         assert client.delete(gone, headers=seen).is_success
     assert client.delete(f"/v1/models/{model['output']['id']}").is_success
     assert client.get(path).json()["points"] is None
+
+
+def test_files_are_listed_by_alias(shared: Service, client: httpx.Client) -> None:
+    record(client)
+    client.get(f"{UNDER}/score", params=ROW)
+    files = {each.id for each in segments(shared)}
+    with shared.context.db.write() as session:  # as after the end of their day
+        session.execute(update(DecisionSegment).values(final_at=1.0))
+
+    def listed(**asked: str) -> set[str]:
+        found = client.get("/v1/decision-files", params=asked)
+        return {each["id"] for each in found.json()["data"]}
+
+    assert listed() == listed(name="churn") == listed(name="churn", alias="live") == files
+    assert listed(name="churn", alias="other") == listed(name="other", alias="live") == set()
 
 
 def test_bad_questions_about_files(client: httpx.Client) -> None:

@@ -362,6 +362,15 @@ def test_a_bad_row_is_named_and_nothing_is_stored(service: Service, sentences: S
         assert n_segments(service) == 0
 
 
+def test_all_unknown_labels_are_named(service: Service) -> None:
+    client = service.client(service.key())
+    labels = ["churnd", 1, "staid"]
+    answer = send(client, *({"decision_id": DEC, "label": each} for each in labels))
+    assert answer.status_code == 422
+    pointers = [each["pointer"] for each in answer.json()["errors"]]
+    assert pointers == ["/rows/0/label", "/rows/2/label"]
+
+
 JSON = "application/json"
 REFUSED: list[tuple[str, bytes, int, str | None]] = [
     *(

@@ -174,9 +174,11 @@ def test_many_decisions_do_not_wait_for_the_next_day(
 
 
 def test_each_segment_begins_on_one_day(bench: Kept) -> None:
-    """Also a file that was sealed just after midnight: its decisions, and its losses, are of the day before."""
+    """Also a file that was sealed just after midnight: its decisions, and its losses, are of the day before.
+    Midnight is of the new day.
+    """
     log = bench.log()
-    for number in (-172_803, -90_000, -30, 10, 20):
+    for number in (-172_803, -90_000, -30, 0, 20):
         log.append(STREAM, piece(number, start=TODAY))
         log.flush()
     assert bench.compact() == 3

@@ -252,6 +252,7 @@ def test_a_broken_guarantee_is_found(bench: Workbench, world: World) -> None:
     run_monitor(bench)
     made = [each.found for each in made_tests(bench.db, "guarantee")[:4]]
     assert [each["status"] for each in made] == ["passed", "passed", "alarm", "alarm"]
+    assert {each["population"] for each in made} == {"all"}
     assert (made[0]["metric"], made[0]["expected"], made[2]["from_period"]) == ("fpr", 0.1, 3)
     assert len([each for each in alarms(bench.db) if each.family == "guarantee"]) == 1
 
@@ -268,7 +269,12 @@ def test_few_outcomes_of_unflagged_rows_count_for_all_of_them(
         known = simulator.flags | (simulator.rng.random(rows.size) < 0.01)
         simulator.know(ids[known].tolist(), rows.y[known].tolist(), start + WEEK)
     run_monitor(bench)
-    for each in made_tests(bench.db, "ranking")[:2]:
+    tests = made_tests(bench.db, "ranking")[:2]
+    (version,) = tests[1].found["details"]["versions"]
+    flagged = rows.y[simulator.flags]
+    assert version["flagged_known"] == version["flagged"] == len(flagged)
+    assert version["flagged_positives"] == np.count_nonzero(flagged)
+    for each in tests:
         # The few known outcomes of the other side count for so many decisions that they are worth few rows.
         assert each.found["status"] in ("waiting", "passed")
         assert each.found["population"] == "all"
@@ -276,6 +282,19 @@ def test_few_outcomes_of_unflagged_rows_count_for_all_of_them(
         assert metrics["missing"] > 1000
         assert metrics["precision"]["low"] < metrics["precision"]["value"]
     assert [each for each in alarms(bench.db) if each.family == "ranking"] == []
+
+
+def test_explored_decisions_do_not_shift_columns(bench: Workbench, world: World) -> None:
+    """They are all recorded, and a tenth of the others: each must count as one of those."""
+    simulator = world(rows=2000, flag_share=0.5)
+    simulator.put_settings(feedback(keep=0.1))
+    simulator.keep, simulator.explore = 0.1, 0.5
+    for number in (1, 2):
+        simulator.decide(MONDAY + (number - 1) * WEEK, draw(simulator.rng, 8000))
+    run_monitor(bench)
+    for each in made_tests(bench.db, "unlabelled")[:2]:
+        assert (each.found["status"], each.found["details"]["shifted"]) == ("passed", [])
+    assert alarms(bench.db) == []
 
 
 def test_a_period_that_cannot_be_tested_is_not_part_of_the_next_test(

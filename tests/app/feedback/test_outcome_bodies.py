@@ -159,6 +159,17 @@ def test_the_arrow_table_is_read() -> None:
         assert (found.event_at, found.known_at) == ([0.0, 1e-6], [86400.0, 172800.0])
 
 
+def test_a_label_that_is_no_number_is_missing() -> None:
+    """As pandas writes a column of numbers with a missing one."""
+    table = pa.table({"decision_id": ["d1", "d2"], "label": pa.array([1.0, float("nan")])})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    found = read(sink.getvalue(), ARROW)
+    assert found is not None
+    assert found.label == ["1", None]
+
+
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
 def test_a_damaged_arrow_table(at: int, byte: int) -> None:
     for kind in (ARROW, ARROW_FILE):

@@ -45,6 +45,7 @@ def test_a_detectable_drop_has_its_probability(sentences: Sentences) -> None:
     for number in ("0.038", "0.019", "1.25", "2,000", "1,000 independent positives", "3 periods"):
         assert number in said
     assert said.count("80 %") == 3
+    assert "2 periods" in say_detectable("week", {**DETECTABLE, "periods_per_test": 2})
     # Nothing is claimed beyond what was measured.
     alone = say_detectable("week", {**DETECTABLE, "periods_per_test": 1, "odds": None})
     assert "together" not in alone
@@ -77,6 +78,22 @@ def calibration(
     found: dict[str, Any] = {"status": status, "reason": None, "details": details, "state": state}
     found |= {"term_start": 1735516800.0, "planned": 52}
     return say_test("calibration", found)
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.25, "25.0 %"), (None, None)])
+def test_what_missing_outcomes_could_change(share: float | None, said: str | None) -> None:
+    """The share of positives among the known ones is stated if there are any."""
+    missing = {"outcomes": 1_200, "known_share": share, "unchanged": {"flagged": (0.1, 0.6)}}
+    window = {"first": 3, "last": 6, "value": 0.8, "drop": 0.0, "drop_low": -0.1, "drop_high": 0.1}
+    window["inflation"] = 1.0
+    own = {"first": 6, "last": 6, "value": 0.8, "variance": 0.0025}
+    found: dict[str, Any] = {"status": "passed", "reason": None, "metric": "auc", "value": 0.8}
+    found |= {"details": {"missing": missing, "window": window}, "expected": 0.8}
+    found |= {"state": {"measurement": own, "reference": own}}
+    words = say_test("ranking", {**found, "term_start": 1735516800.0, "planned": 52})
+    assert "from 10 % to 60 % of the 1,200 missing outcomes of flagged decisions" in words
+    assert words.count("%") == (2 if said is None else 3)
+    assert said is None or said in words
 
 
 @pytest.mark.parametrize("status", ["alarm", "passed"])
