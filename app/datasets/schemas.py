@@ -303,12 +303,13 @@ class TableWarning(Resource):
     column is not a feature. `column_without_name`: the column was ignored. `rows_without_label`: these rows were
     ignored. `label_of_many_values`: all values but the positive one count as negative. `numbers_with_thousands`:
     numbers such as 1.234,56 were read as categories. `dates_of_unknown_order`: dates such as 03/04/2026 were read as
-    categories. `leading_zeros`: whole numbers such as 04109 were read as categories because all have the same number of
-    digits, or as numbers, which lose the zeros. `words_among_numbers`: a column of numbers or dates was read as
-    categories because it contains a few words. `missing_word_like_code`: a word that counts as missing is written like
-    the categories of the column, such as NA beside DE and FR. `errors_in_cells`: cells of a sheet have errors, such as
-    #DIV/0!, and count as missing. `rows_of_groups`: rows seem to belong together, such as
-    all rows of one customer, but the upload has no group column."""
+    categories. `dates_not_read`: values that look like dates, such as 20240131, 31JAN2024 or 2024/01/31, were read as
+    numbers or categories. `leading_zeros`: whole numbers such as 04109 were read as categories because all have the
+    same number of digits, or as numbers, which lose the zeros. `words_among_numbers`: a column of numbers or dates was
+    read as categories because it contains a few words. `missing_word_like_code`: a word that counts as missing is
+    written like the categories of the column, such as NA beside DE and FR. `errors_in_cells`: cells of a sheet have
+    errors, such as #DIV/0!, and count as missing. `rows_of_groups`: rows seem to belong together, such as all rows of
+    one customer, but the upload has no group column."""
     column: str
     """Name of the column."""
     detail: str

@@ -84,6 +84,7 @@ BIPARTITE = "bipartite"
 TABLE_FILE = "table.parquet"
 PROFILE_FILE = "profile.json"
 _LISTED = 10  # names or values in a message
+_WRITE_DATES = "write them as 2024-01-31"
 _MAX_MISTAKES = 0.01
 """Largest fraction of the rows whose label may be dropped as a mistake: a more frequent value is taken for a class."""
 _MAX_COUNTED_VALUES = 100
@@ -854,6 +855,18 @@ class Build:
             found.append(
                 _warning("leading_zeros", name, detail, zeros.rows, CATEGORICAL, None, said)
             )
+        for name in self._roles.features:
+            if name in self._roles.numeric or converter.types.get(name, NUMERIC) != NUMERIC:
+                continue
+            profile = converter.profiles.get(name)
+            if profile is not None and (day := profile.written_day()) is not None:
+                detail = (
+                    f"read as numbers although all values look like dates: {day}; {_WRITE_DATES}, or list the column "
+                    "in numeric"
+                )
+                found.append(
+                    _warning("dates_not_read", name, detail, profile.known, DECLARED_NUMERIC)
+                )
         stray = self._stray_words(converter)
         for name, column in converter.text.items():
             if self.source.schema is None and (codes := column.codes()) is not None:
@@ -904,6 +917,12 @@ class Build:
                         "dates_of_unknown_order", name, detail, column.known, "dates", None, said
                     )
                 )
+            if (date := column.other_date()) is not None:
+                detail = (
+                    f"read as categories although nearly all values look like dates: {show(date)}; {_WRITE_DATES}, or "
+                    "list the column in categorical"
+                )
+                found.append(_warning("dates_not_read", name, detail, column.known, CATEGORICAL))
             if name in identifiers:
                 detail = (
                     f"ignored, because nearly every row has a different value ({column.distinct} of "

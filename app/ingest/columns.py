@@ -86,6 +86,12 @@ _GROUPED = (
     "|([ '\u2019\u00a0\u2009\u202f][0-9]{3})+([.,][0-9]*)?)$"
 )
 _SLASHED = "^[0-9]{1,2}[/-]"
+_MONTH = "(?i:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-zä]*[.]?"
+_OTHER_DATES = (
+    rf"^([0-9]{{1,2}}[.]?[ /-]?{_MONTH},?[ /-]?[0-9]{{4}}|{_MONTH} [0-9]{{1,2}},? [0-9]{{4}}|"
+    r"[0-9]{4}[/.](0?[1-9]|1[0-2])[/.][0-3]?[0-9])([T: ].*)?$"
+)
+"""Dates that are not read: 31JAN2024 and 31-Jan-2024 of SAS and Oracle, Jan 31, 2024, and 2024/01/31."""
 _WHOLE = "^[0-9]+$"
 _MIN_CODE_DIGITS = 3  # 01 to 12 are months, and 00 to 23 hours
 _MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
@@ -461,6 +467,21 @@ class TextColumn:
             return None
         dates = pc.match_substring_regex(self._words, DATE_WITH_SLASHES[orders[0]])
         return pc.min(self._words.filter(dates)).as_py(), orders
+
+    def other_date(self) -> str | None:
+        """Return the smallest word if nearly all are dates that are not read; else None, as for a declared column."""
+        self._merge()
+        if self._declared:
+            return None
+        for words, counts in (
+            (self._words[:1000], self._counts[:1000]),
+            (self._words, self._counts),
+        ):
+            dates = to_mask(pc.match_substring_regex(words, _OTHER_DATES))
+            if not counts[dates].sum() > TYPE_FRACTION * counts.sum():
+                return None  # in most columns the first words are enough to know
+        found: str = pc.min(self._words.filter(pa.array(dates))).as_py()
+        return found
 
     def codes(self) -> LeadingZeros | None:
         """Return the leading zeros that made the column text; None for others, and for a declared categorical one."""

@@ -48,6 +48,9 @@ MIN_IDENTIFIERS = 20
 """Least known values of an identifier column: among fewer values, nearly all may differ by chance."""
 MAX_DISTINCT = 10_000
 """Distinct values are counted exactly below this number; a column with more reports this number."""
+_MIN_DAYS = 5
+"""Distinct values that are days: of whole numbers of eight digits between the years, 1 in 27 is one by chance."""
+_YEARS = 1900, 2100
 BOUND = "distinct_is_bound"
 """Of a column's profile: True if it has the stated number of distinct values or more."""
 _TOP = 10
@@ -178,6 +181,16 @@ class NumberProfile:
         repeated = self._sums[_REPEATED] > 0 or self._counts.max(initial=0) > 1
         has_room = self._high - self._low >= self.known - 1
         return self.known >= MIN_IDENTIFIERS and self.whole and has_room and not repeated
+
+    def written_day(self) -> str | None:
+        """Return the first value if all are days written as numbers, such as 20240131, and some differ; else None."""
+        values = np.sort(self._bits[self._counts > 0].view(np.float64))
+        if not self.whole or len(values) < _MIN_DAYS:
+            return None
+        year, month, day = values // 10_000, values // 100 % 100, values % 100
+        is_day = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        is_day &= (_YEARS[0] <= year) & (year <= _YEARS[1])
+        return f"{values[0]:.0f}" if is_day.all() else None
 
     def update(self, values: Floats) -> tuple[float, float]:
         """Add a batch; returns its least and greatest value, infinities if all are missing."""

@@ -98,3 +98,36 @@ def test_many_rows_of_dates_are_read_as_one_is(index: FeatureIndex) -> None:
         with pytest.raises(Invalid) as caught:
             index.matrix_of_rows(rows)
         assert [error["pointer"] for error in caught.value.errors] == ["/rows/300/when"]
+
+
+@pytest.mark.parametrize(
+    ("written", "type_", "parameter"),
+    [
+        ("%Y%m%d", "numeric", "numeric"),
+        ("%d%b%Y", "categorical", "categorical"),
+        ("%d-%b-%Y", "categorical", "categorical"),
+        ("%b %-d, %Y", "categorical", "categorical"),
+        ("%Y/%m/%d", "categorical", "categorical"),
+        ("%Y/%m/%d %H:%M", "categorical", "categorical"),
+    ],
+)
+def test_dates_that_are_not_read_are_named(
+    ready: Read, written: str, type_: str, parameter: str
+) -> None:
+    """Unless they are declared to be what they are read as, or a few are none."""
+    day = datetime.datetime(2024, 1, 28)
+    texts = [(day + datetime.timedelta(i % 9)).strftime(written) for i in range(90)]
+
+    def warned(values: list[str], **fields: list[str]) -> list[tuple[str, str, int, str]]:
+        rows = [f'"{value}",{i % 2}' for i, value in enumerate(values)]
+        table = ready("\n".join(["at,left", *rows, ""]), **fields)
+        assert table.column("at")["type"] == type_
+        return [
+            (each["code"], each["column"], each["count"], each["parameter"])
+            for each in table.result["warnings"]
+        ]
+
+    assert warned(texts) == [("dates_not_read", "at", 90, parameter)]
+    assert warned(texts, **{type_: ["at"]}) == []
+    others = ["20241399" if type_ == "numeric" else "never"] * 30
+    assert warned([*texts, *others]) == []
