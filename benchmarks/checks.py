@@ -130,7 +130,7 @@ def print_positives_kept(n_trials: int) -> None:
                 for rows, of in ((1_500, share), (n, expit(logit(share) + moved)))
             )
             found = change(first, second, LEVEL)
-            test = {
+            test: dict[str, Any] = {
                 "of": "prevalence",
                 "before": first._asdict(),
                 "after": second._asdict(),

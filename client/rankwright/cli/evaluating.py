@@ -38,6 +38,7 @@ from rankwright.cli.metrics import (
 from rankwright.cli.training import wait_for_job
 from rankwright.client import Client
 from rankwright.plots import Plot
+from rankwright.printable import one_line
 from rankwright.resources import Comparison, Evaluation
 from rankwright.terminal_plot import to_terminal
 
@@ -383,7 +384,9 @@ def _evaluation(evaluation: Evaluation) -> str:
         *drift.scores,
     ]
     lines = [f"  {'!' if test.changed else ' '} {test.words}" for test in tests]
-    answers = [f"{each.question}: {each.answer}. {each.words}" for each in found.findings or ()]
+    answers = [
+        f"{each.question}: {each.answer}. {one_line(each.words)}" for each in found.findings or ()
+    ]
     return "\n".join([shown, "", *answers, *lines])
 
 

@@ -346,11 +346,11 @@ def checks(client: Service, model: Model) -> None:
     if client.prints_json(found.to_json()):
         return
     for each in found.findings:
-        where = "" if each.rows is None else f", on {each.rows.name}"
+        where = "" if each.rows is None else f", on {one_line(each.rows.name)}"
         answer = each.answer.replace("_", " ")
-        out.print(f"{each.question}: {answer}{where}. {each.words}", markup=False)
+        out.print(f"{each.question}: {answer}{where}. {one_line(each.words)}", markup=False)
         for one in each.details or []:
-            out.print(f"  {one}", markup=False)
+            out.print(f"  {one_line(one)}", markup=False)
 
 
 @asks()

@@ -124,16 +124,16 @@ def test_a_model_that_is_itself_a_baseline_has_no_verdict_on_baselines() -> None
 
 
 @pytest.mark.parametrize(
-    ("beats", "more", "said"),
+    ("beats", "more", "p_value", "said"),
     [
-        (True, 0.1, "significantly better than every baseline"),
-        (False, 0.1, "No significant improvement"),
-        (False, -0.1, "columns ranks significantly better than the model."),
+        (True, 0.1, 0.03, "significantly better than the baseline"),
+        (False, 0.1, 0.3, "no significant improvement"),
+        (False, -0.1, 0.03, "columns ranks significantly better than the model."),
     ],
 )
-def test_the_verdict_on_the_controls(beats: bool, more: float, said: str) -> None:
+def test_the_verdict_on_the_controls(beats: bool, more: float, p_value: float, said: str) -> None:
     interval = {"value": 0.9, "low": 0.8, "high": 0.95}
-    difference = interval | {"value": more, "p_value": 1e-9, "adjusted_p_value": 0.03}
+    difference = interval | {"value": more, "p_value": 1e-9, "adjusted_p_value": p_value}
     baseline = {"algorithm": "logistic", "area": interval, "difference": difference}
     window = {"fpr_min": 0.0, "fpr_max": 0.05, "chosen": interval, "baselines": [baseline]}
     failed = {"algorithm": "auc_svm", "failed": "no such luck"}
@@ -148,7 +148,7 @@ def test_the_verdict_on_the_controls(beats: bool, more: float, said: str) -> Non
     assert isinstance(verdict, Paragraph)
     assert said in verdict.words
     assert isinstance(table, Table)
-    assert table.rows[1][-2:] == ["< 0.0001", "0.0300"]
+    assert table.rows[1][-2:] == ["< 0.0001", f"{p_value:.4f}"]
     assert isinstance(failures, Items)
     (failure,) = failures.items
     assert failure.startswith("linear SVM for the AUC ")
