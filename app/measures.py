@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 Json = Mapping[str, Any]
@@ -46,6 +46,27 @@ BASELINES = {
     "auc_svm": "linear SVM for the AUC",
 }
 """What each baseline is, by its name."""
+CHOSEN_ON_ROWS = ("cost", "objective", "ks", "fpr", "tpr")
+"""What a cutoff can be the best for, by the labels of the rows that it is chosen on. The share of flagged rows does not
+depend on labels.
+"""
+OPTIMISTIC = "The cutoff was chosen on these rows, so its rates on them are optimistic."
+
+
+def optimism(chosen_by: Iterable[str], confidence: float | None = None) -> str | None:
+    """Return what to say of a cutoff's rates on the rows that it was chosen on; None if it was not chosen by them, or
+    with a confidence, which allows for the choice.
+    """
+    is_chosen = confidence is None and any(name in CHOSEN_ON_ROWS for name in chosen_by)
+    return OPTIMISTIC if is_chosen else None
+
+
+def note_of_kept(kept: Json) -> str | None:
+    """Return what to say of the rates of a cutoff that keeps a limit of a rate, where it was set."""
+    rates = [name for name in ("fpr", "tpr") if kept.get(name) is not None]
+    return optimism(rates, kept.get("confidence"))
+
+
 QUESTIONS = {
     "ranks": "Better than random?",
     "beats_baselines": "Better than the baselines?",
@@ -57,6 +78,22 @@ QUESTIONS = {
     "groups": "Equal across groups?",
 }
 """The question of each finding about a model, for people."""
+
+
+SEPARATED_TESTS = (
+    "The model ranks every positive above every negative here. Its errors cannot be estimated from such rows, so the "
+    "p-values are left out."
+)
+SEPARATED_CALIBRATION = (
+    "The scores separate the classes. The slope and the shape of the log odds cannot be estimated from such rows, so "
+    "they are left out."
+)
+"""What is said in place of values that are not estimable if a ranking makes no error."""
+
+
+def is_separated(area: float | None) -> bool:
+    """Whether a ranking with this AUC, or mean TPR over a range of FPRs that ends below 1, misranks no pair."""
+    return area == 1.0
 
 
 MAX_ROWS_FACTOR = 10.0

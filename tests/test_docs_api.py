@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +31,23 @@ def test_every_error_code_is_documented_and_no_other() -> None:
     # A limit's code is made of what it limits.
     texts |= {f"too_many_{text}" for text in texts} | set(outputs)
     assert set(documented) - texts == set()
+
+
+def test_each_error_code_is_documented_under_a_status_that_it_has() -> None:
+    statuses: dict[str, set[str]] = defaultdict(set)
+    for operation in json.loads((ROOT / "app" / "http" / "error_codes.json").read_text()).values():
+        for status, codes in operation.items():
+            for code in codes:
+                statuses[code].add(status)
+    wrong = {}
+    for section in (DOCS / "errors.md").read_text().split("\n## ")[1:]:
+        title, *entries = re.split(r"^### ", section, flags=re.MULTILINE)
+        for entry in entries:
+            code = entry[1 : entry.index("`", 1)]
+            named = set(re.findall(r"\b\d{3}\b", title.partition("\n")[0] + entry))
+            if statuses[code] and not statuses[code] & named:
+                wrong[code] = statuses[code]
+    assert wrong == {}
 
 
 OUTPUTS = ("evaluation", "comparison", "batch_score")

@@ -41,6 +41,7 @@ from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
 from app.console.words import FieldLabel, FormFaults, place_faults
 from app.http.forms import cost_or_text
+from app.measures import CHOSEN_ON_ROWS, OPTIMISTIC, note_of_kept
 from app.platform.errors import advise_on_number, shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -84,10 +85,6 @@ _METRICS = (
 )
 NOTHING = "none"
 """The cutoff that flags nothing, in an address."""
-CHOSEN_HERE = ("cost", "objective", "ks")
-"""The cutoffs that are the best of all on the rows whose rates the panel shows."""
-OPTIMISTIC = "It is the best cutoff of these rows, so its rates on them are too optimistic."
-"""What is said of a cutoff that was chosen on the rows whose rates are shown."""
 MAX_ALIASES = 50
 """Aliases of a name that are offered to save a cutoff to."""
 SIZE = 400.0
@@ -336,8 +333,9 @@ class Panel:
     save: SaveForm | None
     saved: Alias | None
     """The alias that a cutoff has just been saved to."""
+    chosen_here: Json
+    """The names of positions that were chosen on the rows whose rates are shown, and what is said of them."""
     capacity: ClassVar = CAPACITY
-    chosen_here: ClassVar[Json] = {"names": CHOSEN_HERE, "words": OPTIMISTIC}
 
 
 async def make_panel(
@@ -362,6 +360,12 @@ async def make_panel(
     aliases = await _aliases(page, found.model.name) if may_save or cutoffs.of_aliases else []
     cutoffs = _at_own_thresholds(cutoffs, aliases)
     start = _start(cutoffs, query)
+    targets = {
+        f"@{each.alias}": note_of_kept(each.guarantee.to_json())
+        for each in aliases
+        if each.guarantee
+    }
+    chosen_here = [*CHOSEN_ON_ROWS, *(name for name, note in targets.items() if note)]
     chosen = cutoffs.points[start.index]
     rows = _positive(query.rows) or 1000.0
     name, model = found.model.name, found.model
@@ -401,7 +405,7 @@ async def make_panel(
         verdict=_verdict(
             chosen,
             words[of_alias] if of_alias else "The cutoff below",
-            is_chosen_here=is_chosen_here(start.places, start.index),
+            OPTIMISTIC if is_at(start.places, chosen_here, start.index) else "",
         ),
         workload=_workload(chosen, rows, positive),
         positive=positive,
@@ -427,6 +431,7 @@ async def make_panel(
         aliases=aliases if may_save else None,
         save=save,
         saved=saved_alias,
+        chosen_here={"names": chosen_here, "words": OPTIMISTIC},
     )
 
 
@@ -505,19 +510,18 @@ def _at_own_thresholds(
     return OperatingPoints.from_json(changed)
 
 
-def is_chosen_here(places: Mapping[str, int], index: int) -> bool:
-    return any(places.get(name) == index for name in CHOSEN_HERE)
+def is_at(places: Mapping[str, int], names: Sequence[str], index: int) -> bool:
+    return any(places.get(name) == index for name in names)
 
 
-def _verdict(cutoff: Cutoff, which: str, *, is_chosen_here: bool) -> str:
+def _verdict(cutoff: Cutoff, which: str, optimistic: str) -> str:
     """Say how many positives a cutoff finds, as decide.js does while the slider moves."""
     if cutoff.threshold is None:
         return f"{which} flags no rows."
-    optimistic = f" {OPTIMISTIC}" if is_chosen_here else ""
     return (
         f"{which} flags the top {percent(cutoff.flagged.value)} of the rows and finds "
         f"{percent(cutoff.tpr.value, 0)} ({percent(cutoff.tpr.low, 0)} to {percent(cutoff.tpr.high, 0)}) of the "
-        f"positives.{optimistic}"
+        f"positives. {optimistic}".rstrip()
     )
 
 

@@ -29,6 +29,7 @@ from app.console.words import PARAMETERS
 from app.http.forms import number_or_text
 from app.measures import (
     baseline,
+    is_separated,
     time_effect,
 )
 from app.platform.errors import shown
@@ -348,6 +349,7 @@ async def read_baselines(page: PageDep, model: ModelDep) -> Response:
         windows=drawn,
         of_time=of_time,
         words_of=baseline,
+        is_separated=is_separated,
     )
 
 

@@ -58,6 +58,7 @@ from app.models.operating_point_schemas import (
     guarantee_of,
     point_of,
 )
+from app.models.operating_points import note_on
 from app.models.threshold_group_endpoints import Favourable
 from app.models.threshold_group_schemas import EvaluationThresholdGroups
 from app.platform.settings import Settings
@@ -239,6 +240,7 @@ async def read_evaluation_operating_point(
             evaluation_id=row.id,
             model_id=row.model_id,
             guarantee=guarantee_of(found.guarantee),
+            note=note_on(asked.confidence, **asked.keywords()),
             groups=None if groups is None else _guarantees(row, by_group, *groups),
             **dict(point_of(found.point)),
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.findings.finding import Finding, FindingRows
-from app.measures import area, baseline, metric
+from app.measures import SEPARATED_TESTS, area, baseline, is_separated, metric
 
 Compared = Mapping[str, Any]
 """A comparison over a window, or by a metric, as `ModelBaselines.windows` has them."""
@@ -39,6 +39,9 @@ def beats_baselines(
             words = "The differences from the baselines do not decide"
         words += "." if skipped is None else f": {skipped}."
         return Finding("beats_baselines", "unknown", words, reason="not_measured", **about)
+    if any(is_separated(each["chosen"]["value"]) for each in windows):
+        words = SEPARATED_TESTS
+        return Finding("beats_baselines", "unknown", words, reason="no_interval", **about)
     deciding = next((each for each in windows if "metric" in each), None) or next(
         each
         for each in windows

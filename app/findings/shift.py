@@ -230,7 +230,10 @@ def _sum_up(answer: Answer, scores: Test | None, columns: Sequence[Test], n_rows
             said.append(
                 f"Columns that explain it: {name_columns(weighty)}."
                 if weighty
-                else "No single column that matters to the model has shifted."
+                else (
+                    f"No {'column that could be tested' if untested else 'single column that matters to the model'} "
+                    "has shifted."
+                )
             )
         else:
             said = [f"Columns have shifted since training: {name_columns(weighty)}."]

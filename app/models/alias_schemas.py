@@ -29,7 +29,9 @@ _KEPT = ("fpr", "tpr", "flagged", "threshold")
 
 
 class AliasGuarantee(Body):
-    """The guarantee of every version behind an alias. Set exactly one of `fpr`, `tpr`, `flagged` and `threshold`."""
+    """What every version behind an alias keeps: with a `confidence`, a guarantee for future rows; otherwise a target
+    that the validation rows meet. Set exactly one of `fpr`, `tpr`, `flagged` and `threshold`.
+    """
 
     fpr: _Share | None = Field(default=None, examples=[0.01])
     """The FPR is at most this."""
@@ -109,8 +111,7 @@ class AliasTarget(Body):
     model_id: Text = Field(examples=["mdl_01a1f77425d3792391ae38bebae6593b"])
     """A model with the alias's name: its id, `name:version`, `name` (latest version) or another `name@alias`."""
     guarantee: AliasGuarantee | None = None
-    """The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current
-    guarantee."""
+    """The guarantee or target of the alias from now on. Null removes it. If absent, the alias keeps its current one."""
 
     memo: DecisionMemo | None = None
     """Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` belongs to
@@ -133,7 +134,7 @@ class AliasProposal(Body):
     model_id: Text | None = Field(default=None, examples=["mdl_01a1f77425d3792391ae38bebae6593b"])
     """The model that the alias would point to, by any reference. Set exactly one of this and `revision`."""
     guarantee: AliasGuarantee | None = None
-    """The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee."""
+    """The guarantee or target from then on. Null removes it. If absent, the alias keeps its current one."""
     revision: int | None = Field(default=None, ge=1, le=2**31 - 1)
     """The revision that would be restored."""
 
@@ -226,9 +227,9 @@ class AliasStep(Resource):
     protected: bool
     """True if the alias is protected from this revision on."""
     guarantee: StoredGuarantee | None
-    """Guarantee of this revision. Null without one."""
+    """Guarantee or target of this revision. Null without one."""
     cutoff: AliasCutoff | None
-    """Cutoff of this revision. Null without a guarantee."""
+    """Cutoff of this revision. Null without a guarantee or target."""
     memo: StoredMemo | None
     """Why the alias was moved. Null if no memo was given."""
     author: str | None
@@ -269,9 +270,9 @@ class AliasSummary(Resource):
     model_id: str
     """Id of the model that the alias points to."""
     guarantee: StoredGuarantee | None
-    """Guarantee of every version behind the alias. Null: there is none, and score responses have no `flag`."""
+    """What every version behind the alias keeps. Null: nothing, and score responses have no `flag`."""
     cutoff: AliasCutoff | None
-    """Threshold with which the current version meets the guarantee. Null without a guarantee."""
+    """Threshold with which the current version meets the guarantee or target. Null without one."""
     memo: StoredMemo | None
     """Why the alias was last moved. Null if no memo was given."""
     author: str | None
@@ -311,9 +312,9 @@ class AliasSide(Resource):
     version: int
     """Version of the model."""
     guarantee: StoredGuarantee | None
-    """The guarantee. Null without one."""
+    """The guarantee or target. Null without one."""
     cutoff: AliasCutoff | None
-    """The cutoff. Null without a guarantee."""
+    """The cutoff. Null without a guarantee or target."""
     point: OperatingPoint | None
     """The rates of the cutoff on the validation rows of this model, with intervals. Null without a cutoff, if it flags
     no row, or without a validation curve."""

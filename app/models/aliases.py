@@ -582,7 +582,8 @@ def cutoff_to_keep(
     try:
         threshold, point = _kept_on(curve_on(session, model, VALIDATION), guarantee)
     except (NotFound, Invalid) as error:
-        detail = f"{model.name}:{model.version} cannot meet the guarantee: {error.detail}"
+        what = "target" if guarantee["confidence"] is None else "guarantee"
+        detail = f"{model.name}:{model.version} cannot meet the {what}: {error.detail}"
         first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
         parameter = first.pop("parameter", None)
         pointer = f"/guarantee/{parameter}" if given and parameter else "/model_id"

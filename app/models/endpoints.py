@@ -35,7 +35,7 @@ from app.models.operating_point_endpoints import (
     operating_point_of,
     operating_points_of,
 )
-from app.models.operating_points import cutoff_on, cutoffs_along, objective_point
+from app.models.operating_points import cutoff_on, cutoffs_along, note_on, objective_point
 from app.models.row_costs import RowsInput
 from app.models.schemas import AbsentPart, Model, ModelPage, ModelParts, listed_of, model_of
 from app.platform.errors import refuse_all, shown
@@ -232,7 +232,9 @@ def _with_included(
     curve = found.curve
     if curve is not None and "operating_point" in query.names:
         point = cutoff_on(curve, by_row=by_row, **query.point)
-        shown.included.operating_point = operating_point_of(curve, *point, total_rows)
+        shown.included.operating_point = operating_point_of(
+            curve, *point, total_rows, note_on(**query.point)
+        )
     document = shown.model_dump(mode="json", by_alias=True)
     if curve is not None and "roc" in query.names:
         roc = roc_document(of_part(curve), curve.curve, curve.totals, curve.level, form)

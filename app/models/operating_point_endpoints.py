@@ -215,17 +215,22 @@ async def read_operating_point(
             by_row=row_costs.load(context.fetch, rows),
             **query.keywords(),
         )
-        return operating_point_of(of, *found, query.terms.total_rows)
+        note = operating_points.note_on(query.confidence, **query.keywords())
+        return operating_point_of(of, *found, query.terms.total_rows, note)
 
     return await context.compute(caller.owner, work)
 
 
 def operating_point_of(
-    measured: PartCurve, point: CurvePoint, guarantee: Guarantee | None, total_rows: float
+    measured: PartCurve,
+    point: CurvePoint,
+    guarantee: Guarantee | None,
+    total_rows: float,
+    note: str | None = None,
 ) -> OperatingPoint:
-    """The response has the guarantee, and the costs of so many rows."""
+    """The response has the guarantee, a caution, and the costs of so many rows."""
     found = OperatingPoint.model_validate(
-        {**of_part(measured), **vars(point), "guarantee": guarantee}
+        {**of_part(measured), **vars(point), "guarantee": guarantee, "note": note}
     )
     if found.cost is not None:
         found.cost.add_totals(total_rows)

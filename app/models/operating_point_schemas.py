@@ -132,6 +132,10 @@ class RateGuarantee(Resource):
 class GuaranteedCutoff(Cutoff):
     """A cutoff, and its guarantee if one was requested."""
 
+    note: str | None = None
+    """A caution: the cutoff was chosen on the rows that its rates are from, by an FPR, a TPR or the lowest cost, so
+    they are optimistic. Null for a given threshold or fraction of flagged rows, and with a confidence."""
+
     guarantee: RateGuarantee | None = None
     """The guarantee. Null if no `confidence` was requested."""
 
@@ -212,8 +216,8 @@ class OperatingPoints(OfPart):
     least_cost: int | None
     """Index in `points`, from 0, of the point with the lowest cost. Null if no costs were given."""
     of_objective: int | None
-    """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`, or at the highest FPR in the
-    window of the objective `pauc`. Null for other objectives."""
+    """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`, or at the highest FPR that
+    the objective `pauc` counts. Null for other objectives."""
     of_flagged: int | None
     """Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of the rows. Null if
     `flagged` was not given."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.measures import note_of_kept, optimism
 from app.models import repository
 from app.models.curves import PartCurve, find_curve_on, invalid_query
 from app.models.objectives import target_fpr
@@ -17,7 +19,7 @@ from app.models.service import VALIDATION, is_approximate
 from app.platform.documents import AliasCutoff
 from app.platform.errors import Invalid
 from app.platform.sql import Session
-from app.platform.tables import Model
+from app.platform.tables import Model, ModelAlias
 from core import metrics as core_metrics
 from core.errors import InvalidParameter
 
@@ -102,6 +104,40 @@ def guaranteed_on(
         raise invalid_query("tpr" if fpr is None else "fpr", str(error)) from error
 
 
+def note_on(confidence: float | None, **terms: Any) -> str | None:
+    """Return a caution on the rates of `cutoff_on` with the same terms, on the same rows."""
+    chosen_by = [name for name in ("fpr", "tpr") if terms.get(name) is not None]
+    if not chosen_by and terms.get("costs") is not None and terms.get("threshold") is None:
+        chosen_by = ["cost"]
+    return optimism(chosen_by, confidence)
+
+
+def note_on_alias(measured: PartCurve, alias: ModelAlias) -> str | None:
+    """Return a caution on the rates of an alias's cutoff on the rows of a curve. A threshold that flags the same rows
+    as the best one counts as chosen on them.
+    """
+    kept = alias.guarantee
+    if kept is None or alias.cutoff is None or alias.cutoff["threshold"] is None:
+        return None
+    if kept.get("threshold") is None:
+        return note_of_kept(kept)
+    curve, memo = measured.curve, alias.memo
+    best = {"ks": curve.ks_point}
+    if (target := target_fpr(measured.model.objective)) is not None:
+        best["objective"] = place_on(curve, point_on(measured, fpr=target).threshold)
+    if memo is not None and memo["amount"] is None and memo["cost_false_positive"] is not None:
+        costs = core_metrics.Costs(memo["cost_false_positive"], memo["cost_false_negative"] or 0.0)
+        fraction = memo["prevalence"] or measured.totals.prevalence
+        best["cost"] = core_metrics.least_costly(curve, costs, fraction)
+    at = place_on(curve, alias.cutoff["threshold"])
+    return optimism(name for name, index in best.items() if index == at)
+
+
+def place_on(curve: core_metrics.RocCurve, threshold: float) -> int:
+    """Return the point that flags the same rows as a threshold."""
+    return int(np.searchsorted(-curve.thresholds, -threshold, side="right")) - 1
+
+
 def no_guarantee(parameter: str, detail: str, code: str = "no_guarantee", **more: int) -> Invalid:
     """`more` are further members of the error."""
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail, **more}])
@@ -171,11 +207,7 @@ def cutoffs_along(
     measured = found.of
     curve, totals = measured.curve, measured.totals
     required: dict[str, int] = {"of_ks": curve.ks_point}
-
-    def place(threshold: float) -> int:
-        """Return the point that flags the same rows as this threshold."""
-        return int(np.searchsorted(-curve.thresholds, -threshold, side="right")) - 1
-
+    place = partial(place_on, curve)
     if by_row is not None:
         costs, max_points = None, by_row.max_points(max_points)
         required["least_cost"] = place(by_row.least())

@@ -830,7 +830,7 @@ class StoredGuarantee(TypedDict):
 
 @described
 class AliasCutoff(TypedDict):
-    """The threshold with which a version meets the guarantee, and its rates on the validation rows."""
+    """The threshold with which a version meets the guarantee or target, and its rates on the validation rows."""
 
     threshold: float | None
     """Lowest score that is flagged. Null: no row is flagged."""

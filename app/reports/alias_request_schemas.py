@@ -42,8 +42,8 @@ class AliasRequestBody(Body):
     model_id: Text | None = Field(default=None, examples=["mdl_01a1f77425d3792391ae38bebae6593b"])
     """Of `set`: a model with the alias's name, by any reference."""
     guarantee: AliasGuarantee | None = None
-    """Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the alias keeps its
-    current guarantee."""
+    """Of `set`: the guarantee or target of the alias from then on. Null removes it. If absent, the alias keeps its
+    current one."""
     memo: DecisionFacts | None = None
     """Of `set`: capacity, costs and prevalence. Those that are absent stay as they are."""
     revision: int | None = Field(default=None, ge=1, le=2**31 - 1)
@@ -135,9 +135,9 @@ class AliasRequest(Resource):
     calibration: int | None
     """Version of its calibration when the change was requested. Null without one."""
     keeps_guarantee: bool
-    """True if the alias keeps its guarantee, or if the kind is not `set`."""
+    """True if the alias keeps its guarantee or target, or if the kind is not `set`."""
     guarantee: StoredGuarantee | None
-    """The requested guarantee. Null if `keeps_guarantee`, or if the guarantee is to be removed."""
+    """The requested guarantee or target. Null if `keeps_guarantee`, or if it is to be removed."""
     revision: int | None
     """The revision to restore. Null for other kinds."""
     dataset_id: str | None

@@ -1,4 +1,4 @@
-"""The first two pages of a model's report: purpose, checks, cutoff, and limits."""
+"""The first page of a model's report, which answers five questions, and what is behind it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.evaluation.equal_groups import ComparedGroups
+from app.findings.finding import Question, located
 from app.measures import QUESTIONS, positives_over_time, rows_used, time_effect
 from app.models import threshold_groups
 from app.models.imported import dataset_of, imported_from
@@ -27,25 +28,71 @@ MAX_PROXIES, _ALONE = 12, 3
 Json = Mapping[str, Any]
 
 
+def first_page(facts: Facts, limits: Sequence[str]) -> list[Section]:
+    """Return the answers to five questions, from the checks and the cutoffs; all else follows on the next pages."""
+    return [
+        Section(
+            "Ready for use?",
+            [Paragraph(" ".join(_readiness(facts, limits))), _answers(facts, "probabilities")],
+        ),
+        Section(
+            "Better than random, and than the baselines?",
+            [_answers(facts, "ranks", "beats_baselines")],
+        ),
+        Section("Which cutoff, and what does it flag?", list(_cutoffs(facts))),
+        Section("Stable on newer data?", [_answers(facts, "ranking_kept", "stable")]),
+        Section("Equal across groups?", [_answers(facts, "groups")]),
+    ]
+
+
+def _readiness(facts: Facts, limits: Sequence[str]) -> Iterator[str]:
+    """Count the answers, and name the questions that are not answered `yes`."""
+    counted = [each for each in facts.findings if each.answer != "not_applicable"]
+    yield f"{sum(each.answer == 'yes' for each in counted)} of {len(counted)} questions are answered yes."
+    for answer in ("no", "unknown"):
+        names = [QUESTIONS[each.question].rstrip("?") for each in counted if each.answer == answer]
+        if names:
+            yield f"{answer.capitalize()}: {'; '.join(names)}."
+    if limits:
+        yield f"{len(limits):,} {'warning' if len(limits) == 1 else 'warnings'}: see Limitations."
+
+
+def _answers(facts: Facts, *questions: Question) -> Table:
+    """Return the answers to questions. The values behind them have a table of their own."""
+    found = {each.question: each for each in facts.findings}
+    return Table(
+        (),
+        [
+            [QUESTIONS[name], found[name].answer.replace("_", " "), located(found[name])]
+            for name in questions
+        ],
+    )
+
+
 def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list[Section]:
-    rows = [
+    """Return what is behind the first page: purpose, values of the checks, cutoff, changes, groups and limits."""
+    sections = [Section("Purpose", [*purpose, _data(facts)])]
+    if rows := [
         [
             QUESTIONS[each.question],
-            each.answer.replace("_", " "),
             "" if each.margin is None else f"{each.margin:g}",
-            "" if each.rows is None else each.rows.name,
-            " ".join([each.words, *each.details]),
+            " ".join(each.details),
         ]
         for each in facts.findings
-    ]
-    sections = [
-        Section("Purpose", [*purpose, _data(facts)]),
-        Section(
-            "Ready for use?", [Table(("question", "answer", "margin", "rows", "explanation"), rows)]
-        ),
-    ]
+        if each.margin is not None or each.details
+    ]:
+        sections.append(
+            Section("Details of the checks", [Table(("check", "margin", "details"), rows)])
+        )
     if facts.curve_part is not None:
-        sections.append(Section("Cutoff", list(_cutoffs(facts))))
+        decided = [cutoff for cutoff in facts.cutoffs if cutoff.alias is not None]
+        metrics = facts.metrics[facts.curve_part.part]
+        drawn = Pictures([*list(facts.plots())[:1], gains_plot(facts.curve_part, metrics)])
+        memos = [
+            Paragraph(" ".join(_decision(cutoff, is_proposed=cutoff.alias is facts.proposed)))
+            for cutoff in decided[:MAX_CUTOFFS]
+        ]
+        sections.append(Section("Cutoff", [*memos, drawn]))
     if (evaluated := facts.evaluations.get("ranking_kept")) and evaluated.drift is not None:
         sections.append(Section("Changes since validation", list(_drift(facts, evaluated))))
     if (evaluated := facts.evaluations.get("groups")) and facts.compared_groups is not None:
@@ -124,25 +171,26 @@ def _data(facts: Facts) -> Paragraph:
 
 def _cutoffs(facts: Facts) -> Iterator[Block]:
     """Without aliases, yield a note and the usual cutoffs."""
-    assert facts.curve_part is not None
+    if facts.curve_part is None:
+        yield Paragraph(
+            "The model has no ROC curve on held-out rows, so no cutoff can be evaluated."
+        )
+        return
     decided = [cutoff for cutoff in facts.cutoffs if cutoff.alias is not None]
     silent = [each for each in facts.decisions if each.cutoff and each.cutoff["threshold"] is None]
     for alias in silent[:MAX_CUTOFFS]:
         yield Paragraph(
             f"{alias.name}@{alias.alias} flags no row: no lower cutoff meets its guarantee or target."
         )
-    if decided:
-        for cutoff in decided[:MAX_CUTOFFS]:
-            is_proposed = cutoff.alias is facts.proposed
-            yield Paragraph(" ".join(_decision(cutoff, is_proposed=is_proposed)))
-        yield from document.list_more(decided, MAX_CUTOFFS, " cutoffs")
-    elif not silent:
+    if not decided and not silent:
         yield Paragraph("No cutoff has been saved for this model. The table shows common ones.")
     head = ["cutoff", "threshold", "rows flagged", "TPR", "FPR", "precision"]
     shown = (decided or list(facts.cutoffs))[:MAX_CUTOFFS]
     yield Table(head, [_cutoff(cutoff) for cutoff in shown])
-    metrics = facts.metrics[facts.curve_part.part]
-    yield Pictures([*list(facts.plots())[:1], gains_plot(facts.curve_part, metrics)])
+    for note in dict.fromkeys(cutoff.note for cutoff in shown if cutoff.note is not None):
+        of = [cutoff.asked for cutoff in shown if cutoff.note == note]
+        yield Paragraph(note if len(of) == len(shown) else f"{', '.join(of)}: {note}")
+    yield from document.list_more(decided, MAX_CUTOFFS, " cutoffs")
 
 
 def _cutoff(cutoff: NamedPoint) -> list[str]:

@@ -103,11 +103,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A report. `footer` is at the bottom of each printed page, beside the page's number."""
+    """A report. `first` fits on the first page, and the `sections` begin on the next one. `footer` is at the bottom of
+    each printed page, beside the page's number.
+    """
 
     title: str
     subtitle: str
     sections: Sequence[Section]
+    first: Sequence[Section] = ()
     appendix: Sequence[Section] = ()
     footer: str = ""
 

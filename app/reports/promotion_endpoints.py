@@ -38,7 +38,8 @@ async def put_alias(
     """Point the alias to a version of this name. To roll back, use `…/restore`.
 
     With a `guarantee`, scores under `name@alias` have a `flag`: whether the score reaches the threshold with which the
-    current version meets the guarantee. The alias keeps its guarantee when it moves, until it gets another one or null.
+    current version meets it: a guarantee for future rows with a `confidence`, otherwise a target on the validation
+    rows. The alias keeps it when it moves, until it gets another one or null.
     Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
     confidence.
 

@@ -28,6 +28,8 @@ class RequestedCutoff(Cutoff):
 
     asked: str = Field(examples=["FPR ≤ 0.05"])
     """The requested rate."""
+    note: str | None
+    """A caution: the cutoff was chosen on the rows that its rates are from, so they are optimistic. Null otherwise."""
 
 
 class ReportedData(Resource):
@@ -137,7 +139,7 @@ def report_of(facts: Facts) -> Report:
         findings=list(facts.findings),
         decisions=[AliasSummary.model_validate(each) for each in facts.decisions],
         operating_points=[
-            RequestedCutoff(asked=cutoff.asked, **dict(point_of(cutoff.point)))
+            RequestedCutoff(asked=cutoff.asked, note=cutoff.note, **dict(point_of(cutoff.point)))
             for cutoff in facts.cutoffs
         ],
         fold_aucs=None if folds is None else folds.fold_aucs,

@@ -10,7 +10,9 @@ from typing import Any
 from app import __version__
 from app.datasets.leaks import leak_in_words
 from app.measures import (
+    SEPARATED_CALIBRATION,
     area,
+    is_separated,
     measures,
     metric,
     rows_used,
@@ -36,7 +38,7 @@ from app.platform.text import (
     validation_in_words,
 )
 from app.reports import document
-from app.reports.brief import MAX_LIMITS, brief
+from app.reports.brief import MAX_LIMITS, brief, first_page
 from app.reports.document import (
     Bar,
     Block,
@@ -331,6 +333,10 @@ def _baseline_note(baseline: Baseline) -> str | None:
     return None
 
 
+def _is_separated(found: ModelBaselines) -> bool:
+    return any(is_separated(each["chosen"]["value"]) for each in found.windows)
+
+
 def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
     for window in found.windows:
         named = _measure(window)
@@ -342,8 +348,10 @@ def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
                 words_of_baseline(baseline["algorithm"]),
                 document.interval(baseline["area"]),
                 document.signed(difference),
-                document.p_value(difference["p_value"]),
-                document.p_value(difference["adjusted_p_value"]),
+                *(
+                    document.p_value(None if is_separated(window["chosen"]["value"]) else each)
+                    for each in (difference["p_value"], difference["adjusted_p_value"])
+                ),
             ]
 
 
@@ -552,7 +560,7 @@ def document_of(facts: Facts) -> Document:
     if facts.curve_part is not None:
         sections.append(Section("Top of the list", _top(facts, facts.curve_part)))
     if facts.calibration is not None:
-        sections.append(Section("Probabilities", _probabilities(facts.model, facts.calibration)))
+        sections.append(Section("Probabilities", _probabilities(facts, facts.calibration)))
     if facts.groups is not None:
         sections.append(Section("Protected groups", _groups(facts, facts.groups)))
     if facts.baselines is not None:
@@ -580,6 +588,7 @@ def document_of(facts: Facts) -> Document:
         f"report written {document.moment(facts.written_at)}",
         footer=f"{model.name}, version {model.version} ({model.id}) · report of "
         f"{document.moment(facts.written_at)}",
+        first=first_page(facts, found),
         sections=[
             *brief(facts, summary(facts), found),
             Section("Sign-off", [Signatures(SIGNED_BY)]),
@@ -770,7 +779,7 @@ def _group_metric(metric: Json | None) -> str:
     return "—" if metric is None or metric["value"] is None else document.interval(metric, 3)
 
 
-def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragraph | Pictures]:
+def _probabilities(facts: Facts, found: ModelCalibration) -> list[Table | Paragraph | Pictures]:
     """Show the method, the quality of the probabilities, and the reliability diagram."""
     rows_fitted_on = "out-of-fold" if found.trained_on == "out_of_fold" else "held-out"
     method = (
@@ -786,15 +795,16 @@ def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragr
         parts = (score["score"], score["miscalibration"], score["discrimination"])
         values = (*parts, score["uncertainty"])
         rows.append([name, *("∞" if value is None else f"{value:.4f}" for value in values)])
+    separated = is_separated(facts.metrics.get("validation", {}).get("auc", {}).get("value"))
     lines = [
         f"{name}: {document.interval(interval, 2)}; ideal: {right}"
         for name, interval, right in (
             ("calibration in the large, in log odds", evaluated["in_the_large"], 0),
             ("slope", evaluated["slope"], 1),
         )
-        if interval is not None
+        if interval is not None and not (separated and name == "slope")
     ]
-    if (shape := evaluated.get("shape")) is not None:
+    if (shape := evaluated.get("shape")) is not None and not separated:
         lines.append(
             f"shape, in log odds: {shape['value']:.2f} [{shape['low']:.2f}, {shape['high']:.2f}]; ideal: 0"
         )
@@ -807,8 +817,10 @@ def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragr
         else "Cross-fitted on these rows, which does not test later rows"
     )
     note = f"{where}. Score = miscalibration − discrimination + uncertainty. {'. '.join(lines)}."
+    if separated:
+        note += f" {SEPARATED_CALIBRATION}"
     head = ["score", "value", "miscalibration", "discrimination", "uncertainty"]
-    plot = reliability_plot(model, evaluated)
+    plot = reliability_plot(facts.model, evaluated)
     return [Paragraph(method), Table(head, rows), Paragraph(note), Pictures([plot])]
 
 

@@ -62,6 +62,8 @@ class NamedPoint:
 
     asked: str
     point: OperatingPoint
+    note: str | None
+    """A caution on its rates."""
     alias: ModelAlias | None = None
     """The alias whose cutoff it is."""
 
@@ -219,14 +221,18 @@ def _cutoffs(curve_part: PartCurve, decisions: Sequence[ModelAlias]) -> Iterator
         threshold = None if alias.cutoff is None else alias.cutoff["threshold"]
         if threshold is not None:
             point = operating_points.point_on(curve_part, threshold=threshold)
-            yield NamedPoint(f"{alias.name}@{alias.alias}", point, alias)
+            note = operating_points.note_on_alias(curve_part, alias)
+            yield NamedPoint(f"{alias.name}@{alias.alias}", point, note, alias)
     target = target_fpr(curve_part.model.objective)
     if target is not None:
-        yield NamedPoint(
-            f"objective: FPR ≤ {target:g}", operating_points.point_on(curve_part, fpr=target)
-        )
+        yield _point_at(curve_part, f"objective: FPR ≤ {target:g}", fpr=target)
     for fpr in FPRS:
         if fpr != target:
-            yield NamedPoint(f"FPR ≤ {fpr:g}", operating_points.point_on(curve_part, fpr=fpr))
+            yield _point_at(curve_part, f"FPR ≤ {fpr:g}", fpr=fpr)
     for tpr in TPRS:
-        yield NamedPoint(f"TPR ≥ {tpr:g}", operating_points.point_on(curve_part, tpr=tpr))
+        yield _point_at(curve_part, f"TPR ≥ {tpr:g}", tpr=tpr)
+
+
+def _point_at(curve_part: PartCurve, asked: str, **rate: float) -> NamedPoint:
+    point = operating_points.point_on(curve_part, **rate)
+    return NamedPoint(asked, point, operating_points.note_on(None, **rate))

@@ -85,7 +85,7 @@ def to_markdown(document: Document) -> str:
     """All texts are escaped; pictures are at the end, as data URLs."""
     pictures: list[str] = []
     lines = [f"# {_plain(document.title)}", "", _plain(document.subtitle), ""]
-    for section in document.sections:
+    for section in (*document.first, *document.sections):
         lines += _markdown_section(section, "##", pictures)
     if document.appendix:
         lines += ["## Appendix", ""]

@@ -210,7 +210,9 @@ def describe_protected(
 
 
 def _values_of_job(request: TrainRequest) -> Parameters:
-    """Return the values of `JOB_LEVEL_PARAMETERS`: seed, label noise, and the window of the objective."""
+    """Return the values of `JOB_LEVEL_PARAMETERS`: seed, label noise, and the range of false positive rates of the
+    objective.
+    """
     fpr_min, fpr_max = window_of(request.objective)
     return {
         "random_state": request.seed,

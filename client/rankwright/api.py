@@ -300,7 +300,7 @@ def close_upload(upload_id: str, /, parts: int, **fields: Unpack[CloseUpload]) -
 
 class CreateAliasRequest(Idempotent, total=False):
     model_id: Annotated[str | None, "Of `set`: a model with the alias's name, by any reference."]
-    guarantee: Annotated[Mapping[str, Any] | None, 'Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
+    guarantee: Annotated[Mapping[str, Any] | None, 'Of `set`: the guarantee or target of the alias from then on. Null removes it. If absent, the alias keeps its current one.']
     memo: Annotated[Mapping[str, Any] | None, 'Of `set`: capacity, costs and prevalence. Those that are absent stay as they are.']
     revision: Annotated[int | None, 'Of `restore`: a revision in which the alias existed.']
     dataset_id: Annotated[str | None, 'Of `recalibrate`: a ready dataset with rows that the model was not trained on.']
@@ -1365,7 +1365,7 @@ def place_hold(kind: Literal["owner", "dataset", "model"] | str, reason: str, **
 
 class PreviewAlias(TypedDict, total=False):
     model_id: Annotated[str | None, 'The model that the alias would point to, by any reference. Set exactly one of this and `revision`.']
-    guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.']
+    guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee or target from then on. Null removes it. If absent, the alias keeps its current one.']
     revision: Annotated[int | None, 'The revision that would be restored.']
 
 @keywords(PreviewAlias)
@@ -1493,7 +1493,7 @@ def put_acknowledgement(evaluation_id: str, /, reason: str) -> ApiRequest[types.
 class PutAlias(TypedDict, total=False):
     if_match: Annotated[str | None, 'ETag of what is changed or deleted. Required if it exists.', HEADER]
     if_none_match: Annotated[str | None, '`*`: return an error if it exists already.', HEADER]
-    guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
+    guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee or target of the alias from now on. Null removes it. If absent, the alias keeps its current one.']
     memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` belongs to this revision alone. Null removes the memo.']
 
 @keywords(PutAlias)
@@ -1503,7 +1503,8 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
     Point the alias to a version of this name. To roll back, use `…/restore`.
 
     With a `guarantee`, scores under `name@alias` have a `flag`: whether the score reaches the threshold with which the
-    current version meets the guarantee. The alias keeps its guarantee when it moves, until it gets another one or null.
+    current version meets it: a guarantee for future rows with a `confidence`, otherwise a target on the validation
+    rows. The alias keeps it when it moves, until it gets another one or null.
     Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
     confidence.
 

@@ -93,11 +93,9 @@ class AliasSummary(Record):
     model_id: str
     """Id of the model that the alias points to."""
     guarantee: StoredGuarantee | None
-    """Guarantee of every version behind the alias. Null: there is none, and score responses have no
-    `flag`.
-    """
+    """What every version behind the alias keeps. Null: nothing, and score responses have no `flag`."""
     cutoff: AliasCutoff | None
-    """Threshold with which the current version meets the guarantee. Null without a guarantee."""
+    """Threshold with which the current version meets the guarantee or target. Null without one."""
     memo: StoredMemo | None
     """Why the alias was last moved. Null if no memo was given."""
     author: str | None
@@ -124,7 +122,9 @@ class Alias(DeletedAlias):
     """The revisions of the alias, the newest first."""
 
 class AliasCutoff(Record):
-    """The threshold with which a version meets the guarantee, and its rates on the validation rows."""
+    """The threshold with which a version meets the guarantee or target, and its rates on the validation
+    rows.
+    """
 
     threshold: float | None
     """Lowest score that is flagged. Null: no row is flagged."""
@@ -217,9 +217,9 @@ class AliasRequest(Record):
     calibration: int | None
     """Version of its calibration when the change was requested. Null without one."""
     keeps_guarantee: bool
-    """True if the alias keeps its guarantee, or if the kind is not `set`."""
+    """True if the alias keeps its guarantee or target, or if the kind is not `set`."""
     guarantee: StoredGuarantee | None
-    """The requested guarantee. Null if `keeps_guarantee`, or if the guarantee is to be removed."""
+    """The requested guarantee or target. Null if `keeps_guarantee`, or if it is to be removed."""
     revision: int | None
     """The revision to restore. Null for other kinds."""
     dataset_id: str | None
@@ -303,9 +303,9 @@ class AliasSide(Record):
     version: int
     """Version of the model."""
     guarantee: StoredGuarantee | None
-    """The guarantee. Null without one."""
+    """The guarantee or target. Null without one."""
     cutoff: AliasCutoff | None
-    """The cutoff. Null without a guarantee."""
+    """The cutoff. Null without a guarantee or target."""
     point: OperatingPoint | None
     """The rates of the cutoff on the validation rows of this model, with intervals. Null without a cutoff,
     if it flags no row, or without a validation curve.
@@ -342,9 +342,9 @@ class AliasStep(Record):
     protected: bool
     """True if the alias is protected from this revision on."""
     guarantee: StoredGuarantee | None
-    """Guarantee of this revision. Null without one."""
+    """Guarantee or target of this revision. Null without one."""
     cutoff: AliasCutoff | None
-    """Cutoff of this revision. Null without a guarantee."""
+    """Cutoff of this revision. Null without a guarantee or target."""
     memo: StoredMemo | None
     """Why the alias was moved. Null if no memo was given."""
     author: str | None
@@ -2481,6 +2481,11 @@ class EvaluationMetricEstimates(Record):
 class EvaluationOperatingPoint(Cutoff):
     """One threshold and its consequences on the rows of an evaluation."""
 
+    note: str | None = None
+    """A caution: the cutoff was chosen on the rows that its rates are from, by an FPR, a TPR or the lowest
+    cost, so they are optimistic. Null for a given threshold or fraction of flagged rows, and with a
+    confidence.
+    """
     guarantee: RateGuarantee | None = None
     """The guarantee. Null if no `confidence` was requested."""
     evaluation_id: str
@@ -4433,6 +4438,11 @@ class NewestArea(Record):
 class OperatingPoint(Cutoff):
     """One threshold and its consequences on one part of the data."""
 
+    note: str | None = None
+    """A caution: the cutoff was chosen on the rows that its rates are from, by an FPR, a TPR or the lowest
+    cost, so they are optimistic. Null for a given threshold or fraction of flagged rows, and with a
+    confidence.
+    """
     guarantee: RateGuarantee | None = None
     """The guarantee. Null if no `confidence` was requested."""
     model_id: str
@@ -4470,7 +4480,7 @@ class OperatingPoints(Record):
     """Index in `points`, from 0, of the point with the lowest cost. Null if no costs were given."""
     of_objective: int | None
     """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`, or at the highest
-    FPR in the window of the objective `pauc`. Null for other objectives.
+    FPR that the objective `pauc` counts. Null for other objectives.
     """
     of_flagged: int | None
     """Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of the rows.
@@ -5358,6 +5368,10 @@ class RequestedCutoff(Cutoff):
 
     asked: str
     """The requested rate."""
+    note: str | None
+    """A caution: the cutoff was chosen on the rows that its rates are from, so they are optimistic. Null
+    otherwise.
+    """
 
 class ResultColumn(Record):
     """A column of the result."""

@@ -92,9 +92,17 @@ const keep_heads = () => {
     head.style.transform = down ? `translateY(${down}px)` : "";
   }
 };
-keep_heads();
-for (const moved of ["scroll", "resize"]) window.addEventListener(moved, keep_heads, { passive: true });
-document.addEventListener("htmx:afterSettle", keep_heads);
+// A shadow says that a table or a chart goes on to the right.
+const mark_rest = () => {
+  for (const part of document.querySelectorAll(".scroll"))
+    part.classList.toggle("more", part.scrollLeft + part.clientWidth < part.scrollWidth - 1);
+};
+const fit = () => { keep_heads(); mark_rest(); };
+fit();
+for (const moved of ["scroll", "resize"]) window.addEventListener(moved, fit, { passive: true });
+document.addEventListener("htmx:afterSettle", fit);
+document.addEventListener("toggle", fit, true);
+document.addEventListener("scroll", mark_rest, { capture: true, passive: true });
 
 // "3 minutes ago" stays true while the page is open. The service's clock counts, not the reader's.
 const ahead = Date.parse(document.body.dataset.now) - Date.now();

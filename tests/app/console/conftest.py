@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
@@ -92,6 +92,36 @@ AUDIT = """async ([within, known, options]) => {
     const held = new Set(contrast.passes.flatMap(({ nodes }) => nodes.map(({ element }) => element)));
     const looks = [...found].filter(([, elements]) => elements.some((each) => held.has(each))).map(([look]) => look);
     return { violations: [...violations, ...faint], looks };
+}"""
+
+# What a reader cannot read at once: words in two lines (but ids and checksums), text that is hidden at an edge, what
+# scrolls without a shadow that says so, and in a wide window a table that scrolls (but rows of a dataset, long names).
+CUT = r"""() => {
+    const seen = (each) => each.checkVisibility() && each.closest("svg, option, textarea, .away, .skip") === null;
+    const found = [];
+    for (const each of document.querySelectorAll("main, main *")) {
+        if (!seen(each) || each.clientWidth === 0 || each.scrollWidth <= each.clientWidth + 1) continue;
+        const how = getComputedStyle(each).overflowX, text = each.textContent.trim().slice(0, 60);
+        if (["hidden", "clip"].includes(how) && !each.matches("input, .cell")) found.push(["hidden", text]);
+        if (!["auto", "scroll"].includes(how) || each.matches("pre")) continue;
+        if (!each.matches(".scroll.more")) found.push(["no shadow", text]);
+        const is_free = each.querySelector("td.cell") !== null || /\S{40}/.test(each.textContent);
+        if (innerWidth >= 1280 && !is_free) found.push(["scrolls", text]);
+    }
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+    while (texts.nextNode()) {
+        const { data, parentElement } = texts.currentNode;
+        if (!data.trim() || !seen(parentElement)) continue;
+        for (const { 0: word, index } of data.matchAll(/[\p{L}\p{N}_]{2,30}(?![\p{L}\p{N}_])/gu)) {
+            if (/[\p{L}\p{N}_]/u.test(data[index - 1] ?? "")) continue;
+            range.setStart(texts.currentNode, index);
+            range.setEnd(texts.currentNode, index + word.length);
+            const parts = [...range.getClientRects()].filter(({ width }) => width > 0);
+            const lines = parts.map(({ top }) => Math.round(top));
+            if (new Set(lines).size > 1) found.push(["broken", word]);
+        }
+    }
+    return found;
 }"""
 
 # Nothing is under way: all that htmx loads by itself is asked for before the page is complete, or as its part comes.
@@ -219,6 +249,11 @@ class Visit:
         """Fail if the page is wider than the window."""
         root = "document.documentElement"
         assert self.page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), self.page.url
+
+    def cut(self) -> list[list[str]]:
+        """Return the words, texts and columns that the page cuts. Fails if it is wider than the window."""
+        self.check_width()
+        return cast(list[list[str]], self.page.evaluate(CUT))
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -157,6 +157,43 @@ def test_each_page_is_sound_in_each_look(
         page.set_viewport_size({"width": width, "height": 900})
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_page_cuts_a_word_or_a_column(
+    world: World, visit: Callable[..., Any], width: int
+) -> None:
+    window = visit(world.service, width=width)
+    page = window.sign_in(world.secret)
+    window.expect("status of 404")  # parts that a model of this kind lacks
+    cut: dict[str, list[list[str]]] = {}
+    for path in world.pages():
+        window.open(path)
+        if page.locator("header.top").count() == 1:
+            window.settle()
+            window.unfold()
+            if found := window.cut():
+                cut[path] = found
+    assert cut == {}
+
+
+A4 = {"width": 688, "height": 1005}
+"""The content of a printed page: 182 by 266 mm."""
+
+
+def test_the_first_page_of_a_report_answers_five_questions(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    page = visit(world.service).page
+    client = world.client
+    page.set_content(client.get(f"/v1/models/{world.ids['ref']}/report?format=html").text)
+    page.emulate_media(media="print")
+    page.set_viewport_size(A4)
+    first = page.locator(".first")
+    assert first.locator("h2").count() == 5
+    assert first.bounding_box()["y"] + first.bounding_box()["height"] <= A4["height"]
+    after = "getComputedStyle(document.querySelector('.first + .brief')).breakBefore"
+    assert page.evaluate(after) == "page"
+
+
 def test_a_key_without_the_scope_changes_nothing_and_is_offered_nothing(world: World) -> None:
     """Whatever page it opens, and whatever form it sends; nor does another owner, to whom ours is not there."""
     reader = PlainBrowser(world.service, scopes=["read"])

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from app.console.model_curve import TERMS, count_at, is_chosen_here
+from app.console.model_curve import TERMS, count_at, is_at
 from app.console.rendering import number as spelled
 from app.console.rendering import percent
+from app.measures import CHOSEN_ON_ROWS
 from app.measures import metric as in_words
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
@@ -1137,4 +1138,4 @@ def test_counts_are_rounded_after_their_differences() -> None:
 
 def test_rates_at_the_best_cutoff_of_the_same_rows_are_said_to_be_optimistic() -> None:
     places = {"ks": 3, "capacity": 5, "@live": 7}
-    assert [is_chosen_here(places, index) for index in (3, 5, 7)] == [True, False, False]
+    assert [is_at(places, CHOSEN_ON_ROWS, index) for index in (3, 5, 7)] == [True, False, False]

@@ -20,8 +20,16 @@ def pair(algorithm: str, value: float, p_value: float | None) -> dict[str, Any]:
 
 
 WINDOWS = [
-    {**WHOLE, "baselines": [pair(LOGISTIC, 0.1, 0.001), pair(SVM, -0.1, 0.001)]},
-    {**PART, "baselines": [pair(LOGISTIC, 0.1, 0.2), pair(SVM, 0.1, 0.001)]},
+    {
+        **WHOLE,
+        "chosen": {"value": 0.8},
+        "baselines": [pair(LOGISTIC, 0.1, 0.001), pair(SVM, -0.1, 0.001)],
+    },
+    {
+        **PART,
+        "chosen": {"value": 0.7},
+        "baselines": [pair(LOGISTIC, 0.1, 0.2), pair(SVM, 0.1, 0.001)],
+    },
 ]
 
 
@@ -61,3 +69,10 @@ def test_a_model_as_easy_as_a_baseline_is_not_said_to_be_harder_to_explain() -> 
 def test_without_a_comparison_there_is_no_answer() -> None:
     told = found(None, WHOLE)
     assert (told.answer, told.reason) == ("unknown", "not_measured")
+
+
+def test_a_model_that_separates_the_classes_is_not_tested() -> None:
+    windows = [{**each, "chosen": {"value": 1.0}} for each in WINDOWS]
+    fitted = [{"algorithm": LOGISTIC, "failed": None}]
+    told = beats_baselines(True, windows, WHOLE, fitted, 0.95, None, is_easy=False)
+    assert (told.answer, told.reason) == ("unknown", "no_interval")

@@ -19,7 +19,9 @@ SCRIPT = "<script>alert('&amp;')</script>"
 IMAGE = "![x](http://a.example/x.png)"
 LINK = '"><a href=javascript:alert(1)>*x*</a>'
 HEADINGS = [
-    *("Purpose", "Ready for use?", "Cutoff", "Limitations", "Appendix"),
+    *("Ready for use?", "Better than random, and than the baselines?"),
+    *("Which cutoff, and what does it flag?", "Stable on newer data?"),
+    *("Purpose", "Details of the checks", "Cutoff", "Limitations", "Appendix"),
     *("ROC curve in the FPR range of the partial AUC", "Metrics", "Operating points"),
     *("Top of the list", "Probabilities"),
     *(
@@ -105,8 +107,10 @@ def test_all_that_an_auditor_asks_for(writer: httpx.Client, address: str) -> Non
     ]
     cutoffs = {cutoff.pop("asked"): cutoff for cutoff in found["operating_points"]}
     assert next(iter(cutoffs)) == "objective: FPR ≤ 0.1"
+    note = cutoffs["objective: FPR ≤ 0.1"].pop("note")
     assert cutoffs["objective: FPR ≤ 0.1"] == model["operating_point"]
     asked = writer.get(f"{address}/operating-point?tpr=0.9").json()
+    assert note == asked["note"] is not None
     assert cutoffs["TPR ≥ 0.9"] == {name: asked[name] for name in cutoffs["TPR ≥ 0.9"]}
     dataset = writer.get(f"/v1/datasets/{model['dataset_id']}").json()
     assert found["data"]["sha256"] == dataset["sha256"]
@@ -138,6 +142,21 @@ def test_the_cut_that_was_chosen_comes_first_with_its_memo(small: Service) -> No
     ]
     assert found["operating_points"][0]["asked"] == "chosen@champion"
     assert found["operating_points"][0]["threshold"] == alias["cutoff"]["threshold"]
+    # A share of the rows is no rate by labels; the cutoff of the best KS is chosen by them.
+    assert found["operating_points"][0]["note"] is None
+    best = client.get(f"/v1/models/{model}/operating-points").json()
+    threshold = best["points"][best["of_ks"]]["threshold"]
+    for kept, is_chosen in (
+        ({"threshold": threshold}, True),
+        ({"fpr": 0.3}, True),
+        ({"fpr": 0.3, "confidence": 0.5}, False),
+    ):
+        sent = client.put(
+            "/v1/models/chosen/aliases/champion", json={"model_id": model, "guarantee": kept}
+        )
+        assert sent.status_code == 200, sent.text
+        first = client.get(f"/v1/models/{model}/report").json()["operating_points"][0]
+        assert (first["note"] is not None) == is_chosen, kept
     assert found["findings"] == client.get(f"/v1/models/{model}/checks").json()["findings"]
     words = " ".join(Page(client.get(f"/v1/models/{model}/report?format=html").text).words)
     first_pages = words[: words.index("Appendix")]

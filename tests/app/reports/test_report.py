@@ -155,6 +155,30 @@ def test_the_verdict_on_the_controls(beats: bool, more: float, p_value: float, s
     assert failure.endswith(": no such luck")
 
 
+def test_a_model_that_misranks_no_pair_has_no_p_values() -> None:
+    best = {"value": 1.0, "low": 0.99, "high": 1.0}
+    difference = {"value": 0.0, "low": 0.0, "high": 0.0, "p_value": 1.0, "adjusted_p_value": 1.0}
+    window = {
+        "fpr_min": 0.0,
+        "fpr_max": 1.0,
+        "chosen": best,
+        "baselines": [{"algorithm": "logistic", "area": best, "difference": difference}],
+    }
+    fitted = {"algorithm": "logistic", "failed": None, "rows": 90, "of_rows": 90}
+    found = ModelBaselines(
+        level=0.95,
+        baselines=[fitted],
+        windows=[window],
+        decided_on={"fpr_min": 0.0, "fpr_max": 1.0},
+        skipped=None,
+    )
+    said, table = rivals.baselines(found, model_of(False))
+    assert isinstance(said, Paragraph)
+    assert "significant" not in said.words
+    assert isinstance(table, Table)
+    assert table.rows[1][-2:] == ["—", "—"]
+
+
 def test_skipped_controls_say_why() -> None:
     found = ModelBaselines(
         level=0.95, baselines=[], windows=[], decided_on={}, skipped="the table is too large"
