@@ -1,4 +1,6 @@
-"""False findings and power of weak segments, leaks and separation, `python -m benchmarks.findings [RULE …]`.
+"""False findings and power of weak segments, leaks, separation and changes over time.
+
+Run `python -m benchmarks.findings [RULE …]`.
 
 A world without a fault shows how many models or tables have any finding (`found`): at most 5 % may. A world with a
 planted fault shows how many have a finding that names it: power. The scores are the log odds by which the labels are
@@ -12,10 +14,13 @@ import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
+from scipy.signal import lfilter
 
+from app.findings.over_time import OverTime
 from benchmarks import at_least_one
 from core.metrics.leaks import halves, may_number_rows, order_area, pure_pattern, spike_codes
 from core.metrics.segments import SegmentColumn, category_levels, number_levels, weak_segments
@@ -273,9 +278,122 @@ def separated(world: tuple[int, float], rng: Rng) -> bool:
     return separation(y, scores).is_separated
 
 
+@dataclass(frozen=True)
+class TimeWorld:
+    """Rows of months with 10 numbers and 10 categories; the first column may have a planted change."""
+
+    rows: int = 20_000
+    months: int = 12
+    columns: int = 20
+    prevalence: float = PREVALENCE
+    memory: float = 0.0
+    """Autocorrelation of neighbouring rows in time, of the columns and of the label."""
+    customers: bool = False
+    """Whether the same customers come each month, with similar values."""
+    grouped: bool = False
+    """Whether the table says which rows are of one customer."""
+    seasonal: bool = False
+    """Whether some months have nine times as many rows as others."""
+    psi: float = 0.0
+    """Of the planted change."""
+    lasts: bool = False
+    """Whether it lasts from the sixth month on; else it is in the sixth month only."""
+
+
+OVER_TIME: Mapping[str, TimeWorld] = {
+    "20,000 rows": TimeWorld(),
+    "3,000 rows, 1 % positive": TimeWorld(3000, prevalence=0.01),
+    "3,000 rows, 100 columns": TimeWorld(3000, columns=100),
+    "6,000 rows of 50 months": TimeWorld(6000, months=50),
+    "neighbours correlate by .9": TimeWorld(memory=0.9),
+    "neighbours correlate by .98": TimeWorld(memory=0.98),
+    "customers come each month": TimeWorld(customers=True),
+    "customers come each month, and are known": TimeWorld(customers=True, grouped=True),
+    "rows by season": TimeWorld(seasonal=True),
+    "one month, PSI .1": TimeWorld(psi=0.1),
+    "one month, PSI .15": TimeWorld(psi=0.15),
+    "one month, PSI .25": TimeWorld(psi=0.25),
+    "one month, PSI .25, 3,000 rows": TimeWorld(3000, psi=0.25),
+    "one month, PSI .25, neighbours correlate by .9": TimeWorld(psi=0.25, memory=0.9),
+    "from a month on, PSI .1": TimeWorld(psi=0.1, lasts=True),
+    "from a month on, PSI .15": TimeWorld(psi=0.15, lasts=True),
+    "from a month on, PSI .25": TimeWorld(psi=0.25, lasts=True),
+    "from a month on, PSI .25, 3,000 rows": TimeWorld(3000, psi=0.25, lasts=True),
+}
+
+
+def change_found(world: TimeWorld, rng: Rng) -> bool:
+    """Return whether any change is found; with a planted one, whether it is dated right."""
+    n, first = world.rows, np.datetime64("2025-01", "M")
+    ends = (first + np.arange(world.months + 1)).astype("datetime64[s]").astype(np.float64)
+    customer = None
+    if world.customers:
+        customer = np.tile(np.arange(n // world.months), world.months)
+        n = customer.size
+        month = np.repeat(np.arange(world.months), n // world.months)
+        times = ends[month] + rng.random(n) * np.diff(ends)[month]
+    else:
+        share = rng.random(20 * n)
+        if world.seasonal:
+            share = share[rng.random(20 * n) < (1.0 + 0.8 * np.sin(2.0 * np.pi * share)) / 1.8]
+        times = np.sort(ends[0] + share[:n] * (ends[-1] - ends[0]))
+        month = np.searchsorted(ends, times, side="right") - 1
+
+    def draw() -> Floats:
+        values = rng.standard_normal(n)
+        if customer is not None:
+            return 0.9 * rng.standard_normal(customer.max() + 1)[customer] + 0.436 * values
+        if world.memory:
+            values = lfilter([np.sqrt(1.0 - world.memory**2)], [1.0, -world.memory], values)
+        return values
+
+    label = draw() < NormalDist().inv_cdf(world.prevalence)
+    found = OverTime(
+        "time", times, label, n_columns=world.columns, unit=customer if world.grouped else None
+    )
+    if world.psi:
+        changed = (month >= 5) if world.lasts else (month == 5)
+        planted = _share_of_psi(0.3, world.psi), 0.3
+        limits = np.where(changed, *map(NormalDist().inv_cdf, planted))
+        found.add("planted", (draw() < limits).astype(np.float64), 2)
+    for number in range(world.columns):
+        values = draw()
+        if number % 2:
+            found.add(f"c{number}", values, None)
+            continue
+        shares = rng.dirichlet(np.ones((4, 8, 20, 60)[number // 2 % 4]))
+        limits = np.array(
+            [
+                NormalDist().inv_cdf(min(max(each, 1e-9), 1.0 - 1e-9))
+                for each in shares.cumsum()[:-1]
+            ]
+        )
+        found.add(f"c{number}", np.searchsorted(limits, values).astype(np.float64), shares.size)
+    changes = found.find()
+    assert changes is not None
+    if not world.psi:
+        return changes["words"] is not None
+    return any(
+        change["first"] == "2025-06"
+        and change["last"] == (None if world.lasts else "2025-06")
+        and any(column["name"] == "planted" for column in change["columns"])
+        for change in changes["changes"]
+    )
+
+
+def _share_of_psi(share: float, psi: float) -> float:
+    """Return the greater share of two classes at this population stability index from one of the first."""
+    low, high = share, 1.0 - 1e-9
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        odds = middle / (1.0 - middle) * (1.0 - share) / share
+        low, high = (middle, high) if (middle - share) * np.log(odds) < psi else (low, middle)
+    return low
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    rules = ("segments", "leaks", "separation")
+    rules = ("segments", "leaks", "separation", "over_time")
     parser.add_argument("rules", nargs="*", metavar="RULE", help=f"default: {', '.join(rules)}")
     parser.add_argument("--trials", type=at_least_one, default=5)
     parser.add_argument("--worlds", help="only worlds with this text in their name", default="")
@@ -298,6 +416,10 @@ def main() -> None:
                 partial(separated, world),
             )
             for name, world in SEPARATION.items()
+        ),
+        *(
+            ("over_time", name, "planted" if world.psi else "none", partial(change_found, world))
+            for name, world in OVER_TIME.items()
         ),
     ]
     print("rule,world,fault,trials,found_percent", flush=True)

@@ -491,6 +491,8 @@ def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
             found.append(
                 f"{counted(more, 'more feature states', 'more features state')} the label: see the table of columns."
             )
+        if profile.over_time is not None and profile.over_time.words is not None:
+            found.append(profile.over_time.words)
         both = profile.duplicates.rows_of_both_classes
         if both:
             found.append(

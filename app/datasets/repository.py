@@ -235,6 +235,7 @@ def profile_of(dataset_id: str, profile: Json) -> DatasetProfile:
         rows=profile["rows"],
         columns=[{"name": name, **found} for name, found in profile["columns"].items()],
         duplicates=profile["duplicates"],
+        over_time=profile["over_time"],
     )
 
 

@@ -23,15 +23,18 @@ from app.datasets.parts import MAX_PARTS
 from app.datasets.protected import PROTECTED, marks_of
 from app.datasets.service import COPIES, describe_copies, is_constant
 from app.datasets.sources import MAX_OBJECTS, MAX_URL_LENGTH, DatasetSource
+from app.findings.periods import UNITS
 from app.http.schemas import (
     Body,
     CreatedAt,
     DatasetId,
+    Interval,
     IsValid,
     Kind,
     Name,
     PageOf,
     Resource,
+    Words,
     one_of,
     with_members,
 )
@@ -224,6 +227,106 @@ class Duplicates(Resource):
     rows, each about 10 times or more) and `time` (the job splits by time). Null for a dataset of kind `preferences`."""
 
 
+class RowsOfPeriod(Resource):
+    """The rows of a calendar period (UTC)."""
+
+    name: str
+    """Name of the period, such as `2026-03`, `2026-Q1`, or of a week its first day."""
+    start: str
+    """First day of the period."""
+    end: str
+    """First day after the period."""
+    rows: int
+    """Number of profiled rows."""
+    positives: Interval | None
+    """Fraction of the rows that is positive. Null without a binary label."""
+
+
+class ChangedColumn(Resource):
+    """A column that has changed over time."""
+
+    name: str
+    """Name of the column."""
+    psi: Interval
+    """Population stability index (PSI) of the rows in the periods of the change against those of all other periods,
+    corrected for sampling noise."""
+    adjusted_p_value: float
+    """p-value, adjusted for all stretches of periods and all columns."""
+    by_period: list[float | None]
+    """PSI of each of the `periods` against all others. Null if the period or the others have fewer than 100 rows."""
+
+
+class PositivesOfChange(Resource):
+    """Fractions of positives, in the periods of a change and in all others."""
+
+    inside: Interval
+    """Fraction of positives in the periods of the change."""
+    outside: Interval
+    """Fraction of positives in all other periods."""
+    changed: bool | None
+    """True if the fraction of positives has changed significantly in these periods, false if it has not changed at
+    all. Null if it has changed in other periods, or was not tested."""
+
+
+class ChangeOverTime(Resource):
+    """Consecutive periods in which columns, or the fraction of positives, differ from all other periods."""
+
+    first: str
+    """Name of the first period of the change."""
+    last: str | None
+    """Name of its last period. Null: the change lasts until the end of the table."""
+    rows: int
+    """Number of profiled rows in these periods."""
+    other_rows: int
+    """Number of profiled rows in all other periods."""
+    columns: list[ChangedColumn]
+    """The columns that have changed, those with the greatest PSI first; 20 at most."""
+    more_columns: int
+    """Number of columns that are not in the list."""
+    positives: PositivesOfChange | None
+    """Fractions of positives. Null without a binary label."""
+    words: Words
+
+
+class UntestedColumn(Resource):
+    """A column without a test."""
+
+    name: str
+    """Name of the column."""
+    reason: str
+    """Why it has no test."""
+
+
+class OverTime(Resource):
+    """Changes of the table's rows over time, by the column of dates that orders them."""
+
+    column: str
+    """Name of the column with the time of each row."""
+    unit: Annotated[str, one_of(UNITS)]
+    """Length of the periods."""
+    rows: int
+    """Number of profiled rows with a time."""
+    tested_rows: int
+    """Number of rows whose columns were compared: all, or a random sample."""
+    level: float
+    """Confidence level of the intervals."""
+    alpha: float
+    """Probability that a table without a change has a finding."""
+    periods: list[RowsOfPeriod]
+    """The periods with rows, the earliest first; at most 60, of longer tables longer ones."""
+    changes: list[ChangeOverTime]
+    """The changes; empty if nothing has changed."""
+    varying: list[ChangedColumn]
+    """Columns that differ from period to period without one change that explains most of it; 20 at most. `psi` is that
+    of the periods that differ most."""
+    positives_vary: bool
+    """True if the fraction of positives differs in this way."""
+    untested: list[UntestedColumn]
+    """Columns without a test."""
+    words: str | None
+    """What has changed, and what to do. Null if nothing has."""
+
+
 class DatasetProfile(Resource):
     """The profile of a ready dataset."""
 
@@ -241,6 +344,9 @@ class DatasetProfile(Resource):
     """Number of rows that were read: all, or a random sample of a large table."""
     duplicates: Duplicates
     """Rows that are equal to another row."""
+    over_time: OverTime | None
+    """What has changed over time. Null without a column of dates that orders the rows, or if all rows are of one
+    period."""
     warnings: list[TableWarning]
     """Warnings about the table."""
 
@@ -255,6 +361,7 @@ class DatasetProfile(Resource):
             ],
             profiled_rows=profile.rows,
             duplicates=describe_copies(dataset, profile.duplicates),
+            over_time=profile.over_time,
         )
 
 

@@ -6,7 +6,6 @@ miss the true value. Rows that belong together (groups) may be in several period
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from app.datasets.matrices import read_times
+from app.findings.periods import MAX_PERIODS, divide
 from app.ingest.hints import date_columns, time_column
 from app.ingest.values import DATETIME, NUMERIC
 from app.platform.documents import Validation
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 
 BY_PERIOD = "periods"
 """Key of the stored metrics."""
-MAX_PERIODS = 60
 MIN_OF_CLASS = 10
 """Least effective number of rows of each class for the AUC of a period."""
-
-_UNITS = ((1, "month"), (3, "quarter"), (12, "year"), (120, "decade"))
 
 
 class TimeOfRows(TypedDict):
@@ -87,8 +84,11 @@ def measure_periods(
     if not known.any():
         return found | {"reason": "no row has a time"}
     if time["dated"]:
-        unit, number, limits = _divide_dates(times[known])
-        found["unit"] = unit
+        divided = divide(times[known])
+        found["unit"], number = divided.unit, divided.number
+
+        def limits(place: int) -> Json:
+            return {**divided.limits(place)}
     else:
         values, number = np.unique(times[known], return_inverse=True)
         if len(values) > MAX_PERIODS:
@@ -138,35 +138,3 @@ def _measure(table: Table, scores: Floats, rows: npt.NDArray[np.intp], level: fl
         return found | {"reason": f"fewer than {MIN_OF_CLASS} {' and '.join(few)}"}
     area = interval_of_rows(check_rows(y, {"scores": scores}, weight, group), WHOLE, level)
     return found | {"auc": area._asdict()}
-
-
-def _divide_dates(
-    seconds: Floats,
-) -> tuple[str, npt.NDArray[np.int64], Callable[[int], Json]]:
-    """Return the unit of the periods, the period of each time (seconds since 1970, also before), and a function that
-    names a period and gives its limits.
-    """
-    days = np.floor(seconds / 86_400.0).astype(np.int64).astype("datetime64[D]")
-    months = days.astype("datetime64[M]").astype(np.int64)  # since January 1970
-    length, unit = next(
-        (each for each in _UNITS if len(np.unique(months // each[0])) <= MAX_PERIODS), _UNITS[-1]
-    )
-
-    def limits(place: int) -> Json:
-        start, end = (
-            str(np.datetime64(length * each, "M").astype("datetime64[D]"))
-            for each in (place, place + 1)
-        )
-        year = start[:-6]
-        match unit:
-            case "month":
-                name = start[:-3]
-            case "quarter":
-                name = f"{year}-Q{(int(start[-5:-3]) + 2) // 3}"
-            case "year":
-                name = year
-            case _:
-                name = f"{year}s"
-        return {"name": name, "start": start, "end": end}
-
-    return unit, months // length, limits

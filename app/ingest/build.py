@@ -150,7 +150,13 @@ def describe_table(build: Build, found: dict[str, Any]) -> dict[str, Any]:
         sha256 = aside.submit(hash_file, table)
         types = {column["name"]: column["type"] for column in found["columns"]}
         profile = build.survey.describe(
-            table, features, progress, types, time_column(found["columns"])
+            table,
+            features,
+            progress,
+            types,
+            time_column(found["columns"]),
+            weight=build.weight,
+            group=build.group or build.query,
         )
     table.with_name(PROFILE_FILE).write_bytes(orjson.dumps(profile))
     return found | {
@@ -260,6 +266,14 @@ class Build:
     @property
     def query(self) -> str | None:
         return self._roles.query
+
+    @property
+    def group(self) -> str | None:
+        return self._roles.group
+
+    @property
+    def weight(self) -> str | None:
+        return self._roles.weight
 
     def report(self, rows: int, *, is_read: bool = False) -> None:
         """Report progress; `is_read`: the source is read to its end."""

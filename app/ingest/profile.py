@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.findings.over_time import OverTime
 from app.ingest.errors import BadTable, show
 from app.ingest.leaks import Leak, LeakFinder
 from app.ingest.rows import (
@@ -35,6 +36,7 @@ from app.ingest.rows import (
     mix,
 )
 from app.ingest.sampling import sampled_rows
+from app.ingest.values import DATETIME
 from core.base.columns import MIN_DISTINCT_ROWS
 from core.kernels import kernel
 from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_column
@@ -510,14 +512,18 @@ class Survey:
         callback: Callback,
         types: Mapping[str, str] | None = None,
         row_time: str | None = None,
+        weight: str | None = None,
+        group: str | None = None,
     ) -> Json:
         """Return the statistics of the features of the written table.
 
         An exception of the callback stops the survey. Returns `columns`, one entry for each feature by name, `rows`,
-        the number of rows in the sample, and the counts of `duplicates`.
+        the number of rows in the sample, the counts of `duplicates`, and what has changed over time (`over_time`; None
+        without times).
 
         types: of the features, by which their values are spelled; default: numbers or categories.
         row_time: the feature with the time of each row, which other dates are compared with.
+        weight, group: the columns of the rows' weights, and of what they belong to.
         """
         pa.default_memory_pool().release_unused()  # of the memory that the reading of the table has left
         chosen = sampled_rows(self._rows, MAX_SAMPLED_ROWS)
@@ -544,6 +550,9 @@ class Survey:
             found = _describe(
                 values, None if texts is None else len(texts.hashes), positive, own.scratch
             )
+            if over_time is not None:
+                n_texts = None if texts is None else len(texts.hashes)
+                over_time.add(name, values, n_texts, is_date=of_type.get(name) == DATETIME)
             leak: Leak = {"leak": False, "leak_pattern": None, "order_auc": None}
             if finder is not None:
                 words = None if texts is None else texts.words
@@ -553,11 +562,21 @@ class Survey:
 
         of_type = types or {}
         positive = None if self._label is None else read(self._label) == 1.0
-        times = None if row_time is None or positive is None else read(row_time)
+        times = None if row_time is None else read(row_time)
         finder = None
         if positive is not None:
             first_half = halves(len(chosen), _SEED)
             finder = LeakFinder(positive, first_half, len(features), row_time, times)
+        over_time = None
+        if row_time is not None and times is not None:
+            over_time = OverTime(
+                row_time,
+                times,
+                positive,
+                n_columns=len(features),
+                weight=None if weight is None else read(weight),
+                unit=None if group is None else _hash_column(path, group, chosen),
+            )
         with ThreadPoolExecutor(min(_MAX_AT_ONCE, numba.get_num_threads())) as pool:
             try:
                 described = pool.map(describe_one, features)
@@ -569,7 +588,12 @@ class Survey:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-        return {"rows": len(chosen), "columns": columns, "duplicates": duplicates}
+        return {
+            "rows": len(chosen),
+            "columns": columns,
+            "duplicates": duplicates,
+            "over_time": None if over_time is None else over_time.find(),
+        }
 
     def _numbers(self, name: str, column: pa.Array) -> Floats:
         """Return numbers, NaN where missing; of a text column the index of each text."""
@@ -748,6 +772,17 @@ class DuplicateCounter:
         """Return the hashes in a fixed sample of 1 in 2^level."""
         below = np.uint64((1 << self._level) - 1)
         return words if self._level == 0 else words[(words >> _LOWEST_BIT) & below == 0]
+
+
+def _hash_column(path: Path, name: str, chosen: Rows) -> Hashes:
+    """Return the hashes of the texts of a column in the chosen rows."""
+    first, found = 0, []
+    with TableReader(path) as table:
+        for part in table.column(name):
+            own = part.take(pa.array(_within(chosen, first, len(part))))
+            first += len(part)
+            found.append(hash_text(own))
+    return np.concatenate(found)
 
 
 def hash_rows(path: Path, features: Sequence[str]) -> Hashes:

@@ -932,7 +932,9 @@ class AuditStart(Base):
 
 
 class DatasetProfile(Base):
-    """Quantiles, histograms and AUC of each feature in column order, over `rows` rows; and the counts of equal rows."""
+    """Quantiles, histograms and AUC of each feature in column order, over `rows` rows; the counts of equal rows; and
+    what has changed over time (`findings.over_time`), null without times.
+    """
 
     __tablename__ = "dataset_profiles"
 
@@ -942,6 +944,7 @@ class DatasetProfile(Base):
     rows: Mapped[int]
     columns: Mapped[list[Json]]
     duplicates: Mapped[Json]
+    over_time: Mapped[Json | None]
 
 
 class DatasetName(Owned):

@@ -80,6 +80,8 @@ def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
     """Say what needs attention."""
     leaks = [leak_in_words(column, dataset.rows or 0) for column in features]
     yield from list(filter(None, leaks))[:_MAX_NAMED]
+    if profile.over_time is not None and profile.over_time["words"] is not None:
+        yield profile.over_time["words"]
     constant = [column["name"] for column in features if is_constant(column)]
     if constant:
         yield f"These features have the same value in all rows, or no values: {_names(constant)}."

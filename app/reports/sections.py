@@ -623,6 +623,8 @@ def _cautions(facts: Facts) -> Iterator[str]:
         rows = 0 if facts.dataset is None else facts.dataset.rows or 0
         leaks = [leak_in_words(column, rows) for column in facts.profile.columns]
         yield from list(filter(None, leaks))[:_MAX_LEAKS]
+        if facts.profile.over_time is not None and facts.profile.over_time["words"] is not None:
+            yield facts.profile.over_time["words"]
         both = facts.profile.duplicates.get("rows_of_both_classes")
         if both:
             yield (

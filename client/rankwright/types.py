@@ -915,6 +915,26 @@ class CalibrationShape(Record):
     information: float
     """Sum of p (1 − p) over the effective number of rows."""
 
+class ChangeOverTime(Record):
+    """Consecutive periods in which columns, or the fraction of positives, differ from all other periods."""
+
+    first: str
+    """Name of the first period of the change."""
+    last: str | None
+    """Name of its last period. Null: the change lasts until the end of the table."""
+    rows: int
+    """Number of profiled rows in these periods."""
+    other_rows: int
+    """Number of profiled rows in all other periods."""
+    columns: list[ChangedColumn]
+    """The columns that have changed, those with the greatest PSI first; 20 at most."""
+    more_columns: int
+    """Number of columns that are not in the list."""
+    positives: PositivesOfChange | None
+    """Fractions of positives. Null without a binary label."""
+    words: str
+    """The result in one sentence."""
+
 class ChangeWindow(Record):
     """The periods with the greatest standardised change."""
 
@@ -933,6 +953,22 @@ class ChangeWindow(Record):
     inflation: float | None
     """Variance of the value over what it would be if every period had other entities: how much recurring
     entities cost. Null if decisions have no entity ids; rows are then assumed to be independent.
+    """
+
+class ChangedColumn(Record):
+    """A column that has changed over time."""
+
+    name: str
+    """Name of the column."""
+    psi: Interval
+    """Population stability index (PSI) of the rows in the periods of the change against those of all other
+    periods, corrected for sampling noise.
+    """
+    adjusted_p_value: float
+    """p-value, adjusted for all stretches of periods and all columns."""
+    by_period: list[float | None]
+    """PSI of each of the `periods` against all others. Null if the period or the others have fewer than
+    100 rows.
     """
 
 class Cohort(Record):
@@ -1655,6 +1691,10 @@ class DatasetProfile(Record):
     """Number of rows that were read: all, or a random sample of a large table."""
     duplicates: Duplicates
     """Rows that are equal to another row."""
+    over_time: OverTime | None
+    """What has changed over time. Null without a column of dates that orders the rows, or if all rows are
+    of one period.
+    """
     warnings: list[TableWarning]
     """Warnings about the table."""
 
@@ -4567,6 +4607,36 @@ class OutdatedAlias(Record):
     them.
     """
 
+class OverTime(Record):
+    """Changes of the table's rows over time, by the column of dates that orders them."""
+
+    column: str
+    """Name of the column with the time of each row."""
+    unit: Literal['week', 'month', 'quarter', 'year', 'decade']
+    """Length of the periods."""
+    rows: int
+    """Number of profiled rows with a time."""
+    tested_rows: int
+    """Number of rows whose columns were compared: all, or a random sample."""
+    level: float
+    """Confidence level of the intervals."""
+    alpha: float
+    """Probability that a table without a change has a finding."""
+    periods: list[RowsOfPeriod]
+    """The periods with rows, the earliest first; at most 60, of longer tables longer ones."""
+    changes: list[ChangeOverTime]
+    """The changes; empty if nothing has changed."""
+    varying: list[ChangedColumn]
+    """Columns that differ from period to period without one change that explains most of it; 20 at most.
+    `psi` is that of the periods that differ most.
+    """
+    positives_vary: bool
+    """True if the fraction of positives differs in this way."""
+    untested: list[UntestedColumn]
+    """Columns without a test."""
+    words: str | None
+    """What has changed, and what to do. Null if nothing has."""
+
 class Overview(Record):
     """Running and ended jobs, resources that need attention, and the newest resources."""
 
@@ -4824,6 +4894,18 @@ class PointsCutoff(Record):
     """Fraction of the negative validation rows that are flagged. Null without validation."""
     tpr: float | None
     """Fraction of the positive validation rows that are flagged. Null without validation."""
+
+class PositivesOfChange(Record):
+    """Fractions of positives, in the periods of a change and in all others."""
+
+    inside: Interval
+    """Fraction of positives in the periods of the change."""
+    outside: Interval
+    """Fraction of positives in all other periods."""
+    changed: bool | None
+    """True if the fraction of positives has changed significantly in these periods, false if it has not
+    changed at all. Null if it has changed in other periods, or was not tested.
+    """
 
 class Preview(Record):
     """The first rows of a table."""
@@ -5512,6 +5594,20 @@ class RowPoints(Record):
     """Sum of the rounded base points and the rounded points of the features."""
     features: list[FeaturePoints]
     """Points by feature, in the model's order."""
+
+class RowsOfPeriod(Record):
+    """The rows of a calendar period (UTC)."""
+
+    name: str
+    """Name of the period, such as `2026-03`, `2026-Q1`, or of a week its first day."""
+    start: str
+    """First day of the period."""
+    end: str
+    """First day after the period."""
+    rows: int
+    """Number of profiled rows."""
+    positives: Interval | None
+    """Fraction of the rows that is positive. Null without a binary label."""
 
 class SameModel(Record):
     """A model whose artifact is the file that was imported."""
@@ -6442,6 +6538,14 @@ class UnknownCategories(Record):
     """Name of the feature."""
     rows: int
     """Number of rows of the dataset with such a category, which counts as missing."""
+
+class UntestedColumn(Record):
+    """A column without a test."""
+
+    name: str
+    """Name of the column."""
+    reason: str
+    """Why it has no test."""
 
 class Upload(Record):
     """An upload in several files, which are sent one by one and then become one dataset."""

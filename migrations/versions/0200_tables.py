@@ -699,6 +699,7 @@ def upgrade() -> None:
         sa.Column("rows", sa.BigInteger, nullable=False),
         sa.Column("columns", JSON, nullable=False),
         sa.Column("duplicates", JSON, nullable=False),
+        sa.Column("over_time", JSON),
     )
     op.create_table(
         "deliveries",

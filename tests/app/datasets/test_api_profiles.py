@@ -220,3 +220,28 @@ def test_pages_of_other_kinds(service: Service, client: httpx.Client) -> None:
         page = client.get(f"/v1/datasets/{dataset_id}/profile?format=html").text
         assert words in page
         assert "feature AUC" not in page
+
+
+def test_what_has_changed_over_time(service: Service, client: httpx.Client) -> None:
+    days = [f"2025-{month:02}-{day:02}" for month in range(1, 7) for day in range(1, 29)]
+    text = "day,channel,age,left\n" + "".join(
+        f"{day},{'web' if (i * 7 + n) % 10 < (8 if day >= '2025-04' else 2) else 'shop'},"
+        f"{20 + (i * 13 + n * 29) % 50},{'yes' if (i + 3 * n) % 7 == 0 else 'no'}\n"
+        for i, day in enumerate(days)
+        for n in range(10)
+    )
+    sent = client.post(
+        "/v1/datasets",
+        params={"label": "left", "positive": "yes"},
+        content=text,
+        headers=CSV,
+    )
+    service.work()
+    where = sent.headers["Location"]
+    found = client.get(f"{where}/profile").json()["over_time"]
+    assert (found["column"], found["unit"], len(found["periods"])) == ("day", "month", 6)
+    (change,) = found["changes"]
+    assert (change["first"], change["last"]) == ("2025-04", None)
+    assert [column["name"] for column in change["columns"]] == ["channel"]
+    report = client.get(f"{where}/profile", params={"format": "markdown"}).text
+    assert found["words"] in report.replace("\\", "")
