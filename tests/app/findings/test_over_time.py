@@ -19,9 +19,8 @@ def spread(rng: np.random.Generator, n: int, months: int = 12) -> tuple[Floats, 
     """Times over so many months of 2025, and the number of each row's month."""
     ends = (np.datetime64("2025-01", "M") + np.arange(months + 1)).astype("datetime64[s]")
     edges = ends.astype(np.float64)
-    times = np.asarray(rng.uniform(edges[0], edges[-1], n), np.float64)
-    month: Floats = np.searchsorted(edges, times, side="right") - 1.0
-    return times, month
+    times = rng.uniform(edges[0], edges[-1], n)
+    return times, np.searchsorted(edges, times, side="right").astype(np.float64) - 1.0
 
 
 def found_in(
