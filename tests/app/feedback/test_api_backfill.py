@@ -26,6 +26,7 @@ from tests.app.feedback.recording import point, record
 from tests.app.feedback.test_upkeep import settle
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.long_form import rest
+from tests.raising import mentions
 from tests.sentences import Sentences
 
 CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
@@ -371,6 +372,8 @@ def test_an_invalid_row_is_named_and_nothing_is_stored(live: Service, sentences:
         assert uploads(live) == 0
         retried = client.post(f"/v1/jobs/{job['id']}/retry")
         assert (retried.status_code, retried.json()["code"]) == (409, "upload_deleted")
+    job = done(live, client, as_csv(table() | WRONG["too old"][0]))
+    assert mentions(job["error"]["errors"][0]["detail"], 3650)
 
 
 def test_bad_requests_are_refused(live: Service, sentences: Sentences) -> None:

@@ -230,9 +230,8 @@ def forget(bench: Workbench, since: float) -> None:
         session.execute(delete(MonitorTest).where(MonitorTest.period_start >= since))
 
 
-def test_a_broken_guarantee_is_found(bench: Workbench, world: World) -> None:
-    simulator = world()
-    guarantee: Any = {"fpr": 0.1, "tpr": None, "confidence": 0.95}
+def put_guarantee(bench: Workbench, **rates: float | None) -> None:
+    guarantee: Any = {"tpr": None, "confidence": 0.95, **rates}
     alias = bench.db.reading(aliases.get_alias, OWNER, "m", "live").alias
     bench.db.writing(
         aliases.set_alias,
@@ -243,6 +242,11 @@ def test_a_broken_guarantee_is_found(bench: Workbench, world: World) -> None:
         guarantee=guarantee,
         if_revision=alias.revision,
     )
+
+
+def test_a_broken_guarantee_is_found(bench: Workbench, world: World) -> None:
+    simulator = world()
+    put_guarantee(bench, fpr=0.1)
     simulator.put_settings(feedback())
     for number in (1, 2):
         simulator.week(number)
@@ -255,6 +259,22 @@ def test_a_broken_guarantee_is_found(bench: Workbench, world: World) -> None:
     assert {each["population"] for each in made} == {"all"}
     assert (made[0]["metric"], made[0]["expected"], made[2]["from_period"]) == ("fpr", 0.1, 3)
     assert len([each for each in alarms(bench.db) if each.family == "guarantee"]) == 1
+
+
+def test_a_guarantee_is_not_tested_on_selected_decisions(bench: Workbench, world: World) -> None:
+    """Outcomes are known of the flagged and the explored ones."""
+    simulator = world(rows=2000, flag_share=0.1)
+    put_guarantee(bench, fpr=0.1)
+    simulator.put_settings(feedback())
+    simulator.explore = 0.3
+    rows = draw(simulator.rng, 2000)
+    ids = np.array(simulator.decide(MONDAY, rows))
+    known = simulator.flags | simulator.explored
+    simulator.know(ids[known].tolist(), rows.y[known].tolist(), MONDAY + WEEK)
+    run_monitor(bench)
+    first, second = (each.found for each in made_tests(bench.db, "guarantee")[:2])
+    assert (first["status"], first["population"]) == ("not_tested", "all")
+    assert (second["status"], second["population"]) != ("not_tested", "all")
 
 
 def test_few_outcomes_of_unflagged_rows_count_for_all_of_them(
@@ -288,7 +308,7 @@ def test_explored_decisions_do_not_shift_columns(bench: Workbench, world: World)
     """They are all recorded, and a tenth of the others: each must count as one of those."""
     simulator = world(rows=2000, flag_share=0.5)
     simulator.put_settings(feedback(keep=0.1))
-    simulator.keep, simulator.explore = 0.1, 0.5
+    simulator.keep, simulator.explore = 0.1, 0.9
     for number in (1, 2):
         simulator.decide(MONDAY + (number - 1) * WEEK, draw(simulator.rng, 8000))
     run_monitor(bench)
@@ -536,17 +556,7 @@ def test_the_same_customers_every_week(bench: Workbench, world: World, *, with_i
 
 def test_a_guarantee_of_customers_who_come_back(bench: Workbench, world: World) -> None:
     simulator = world()
-    guarantee: Any = {"fpr": None, "tpr": None, "flagged": 0.42, "confidence": 0.95}
-    alias = bench.db.reading(aliases.get_alias, OWNER, "m", "live").alias
-    bench.db.writing(
-        aliases.set_alias,
-        OWNER,
-        "m",
-        "live",
-        alias.model_id,
-        guarantee=guarantee,
-        if_revision=alias.revision,
-    )
+    put_guarantee(bench, fpr=None, flagged=0.42)
     simulator.put_settings(feedback())
     simulator.flag_share = 0.24  # of few distinct scores: 46 %
     of = np.repeat(np.arange(150), 8)
