@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 from app.console.model_curve import TERMS, count_at, is_at
 from app.console.rendering import number as spelled
 from app.console.rendering import percent
-from app.measures import CHOSEN_ON_ROWS
+from app.measures import CHOSEN_ON_ROWS, OPTIMISTIC
 from app.measures import metric as in_words
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
@@ -386,7 +386,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
 
     # It begins at the best cut in the objective's window, which is the best of these rows.
     first = agrees()
-    assert "too optimistic" in verdict.inner_text()
+    assert OPTIMISTIC in verdict.inner_text()
     assert first["fpr"]["value"] <= 0.2
     assert "objective" in page.locator("[data-why-shown]").inner_text()
     # By keyboard, one cut at a time, and to either end.
@@ -399,7 +399,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.get_by_text("flag none", exact=True).wait_for()
     assert shown(page, "tpr")[0] == "0.000"
     assert "The cutoff below flags no rows." in verdict.inner_text()
-    assert "too optimistic" not in verdict.inner_text()
+    assert OPTIMISTIC not in verdict.inner_text()
     # By a finger on the curve: the mark comes to where it is.
     drag(page, "linear", (0.3, 0.3), (0.5, 0.9))
     page.wait_for_function(
