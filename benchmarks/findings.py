@@ -342,7 +342,8 @@ def change_found(world: TimeWorld, rng: Rng) -> bool:
     def draw() -> Floats:
         values = rng.standard_normal(n)
         if customer is not None:
-            return 0.9 * rng.standard_normal(customer.max() + 1)[customer] + 0.436 * values
+            usual: Floats = rng.standard_normal(customer.max() + 1)[customer]
+            return 0.9 * usual + 0.436 * values
         if world.memory:
             values = lfilter([np.sqrt(1.0 - world.memory**2)], [1.0, -world.memory], values)
         return values

@@ -80,6 +80,11 @@ class _Stretches(NamedTuple):
         return inside, before[-1] - inside
 
 
+def _sums(cells: Rows, weight: Floats, n_cells: int) -> Floats:
+    """Return the weight in each cell. numpy 2.4 gives `bincount` the type of whole numbers."""
+    return np.bincount(cells, weight, n_cells).astype(np.float64, copy=False)
+
+
 class _Series:
     """Rows in the order of time, with the period of each, and their stretches."""
 
@@ -98,13 +103,13 @@ class _Series:
         self.n_rows = np.bincount(self.period, minlength=self.n_periods).astype(np.float64)
         # of each unit in each period; without groups of each row, whose squares add up
         own = np.ones(len(self.rows)) if self.weight is None else self.weight
-        self._mass = np.bincount(self.period, own, self.n_periods)
+        self._mass = _sums(self.period, own, self.n_periods)
         if unit is None:
-            self._units, self._squares = None, np.bincount(self.period, own**2, self.n_periods)
+            self._units, self._squares = None, _sums(self.period, own**2, self.n_periods)
         else:
             _, unit = np.unique(unit[self.rows], return_inverse=True)
             n_units = int(unit.max()) + 1
-            cells = np.bincount(self.period * n_units + unit, own, self.n_periods * n_units)
+            cells = _sums(self.period * n_units + unit, own, self.n_periods * n_units)
             self._units = cells.reshape(self.n_periods, n_units)
         # A stretch from the first period on is the others of one that begins later.
         first, end = np.triu_indices(self.n_periods)
