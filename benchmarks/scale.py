@@ -582,6 +582,9 @@ def run_job(path: Path, system: str, n_rounds: int, memory_bytes: int, folder: P
         "objective": {"metric": "auc"},
         "validation": validation,
         "baselines": baselines.resolve(None, kind="bipartite", validation=validation),
+        "search": None,
+        "validation_dataset": None,
+        "protected_columns": [],
         "seed": 0,
         "model_name": "scale",
     }

@@ -101,6 +101,9 @@ class Shop:
             "validation": {"method": "cross_validation", "folds": folds}
             if folds
             else {"method": "none"},
+            "search": None,
+            "validation_dataset": None,
+            "protected_columns": [],
             "seed": 0,
             "model_name": "model",
         }

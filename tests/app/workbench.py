@@ -117,6 +117,9 @@ class Workbench:
             "algorithm": {"name": "rankboost", "parameters": {"n_rounds": 10}},
             "objective": {"metric": "auc"},
             "validation": {"method": "holdout", "fraction": 0.25},
+            "search": None,
+            "validation_dataset": None,
+            "protected_columns": [],
             "seed": 0,
             "model_name": "m",
         }
