@@ -553,7 +553,7 @@ def run_guarantee_test(
     if guarantee is None:
         return {**found, "metric": None, "reason": "the alias has no guarantee"}
     if guarantee["confidence"] is None:
-        reason = "the guarantee has no confidence: the rate was set on the validation rows"
+        reason = "the alias keeps a target of its validation rows, not a guarantee"
         return {**found, "reason": reason}
     flagged, known = rows.flag == 1, rows.label != UNKNOWN
     if (bound := guarantee.get("flagged")) is not None:
@@ -572,7 +572,7 @@ def run_guarantee_test(
             found["metric"], bound = "fnr", 1.0 - guarantee["tpr"]
             counted, events = known & (rows.label == 1), ~flagged
         else:
-            reason = "the guarantee is a threshold, which bounds no rate"
+            reason = "the alias keeps a threshold, which bounds no rate"
             return {**found, "metric": None, "reason": reason}
     if not 0.0 < bound < 1.0:
         return {**found, "reason": f"a rate of {bound:g} cannot be tested"}

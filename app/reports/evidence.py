@@ -118,7 +118,7 @@ def evidence_of(session: Session, owner: str, name: str, alias: str, change: Cha
     def compute() -> list[_Content]:
         facts = facts_of()
         evaluated = {each.id: each for each in last}
-        evaluated |= {id_: evaluation_of(row) for id_, row in facts.evaluations.items()}
+        evaluated |= {row.id: evaluation_of(row) for row in facts.evaluations.values()}
         files = [
             *_decision_files(model.id, decision_of().model_dump(mode="json")),
             _Content("report.html", "report", model.id, to_html(document_of(facts)).html.encode()),

@@ -29,7 +29,11 @@ from tests.long_form import LONG_FORM, one_in
 
 OWNER = STREAM.owner
 DAY = 86_400.0
-TODAY = time.time() // DAY * DAY
+
+
+def midnight() -> float:
+    """Return the beginning of the day, at each call: a run may last past it."""
+    return time.time() // DAY * DAY
 
 
 class Kept(Bench):
@@ -50,7 +54,7 @@ class Kept(Bench):
     def sealed(self, log: logs.DecisionLog, *numbers: int, **given: Any) -> list[int]:
         """Seal each of some pieces into a segment of its own; return the scores of all."""
         for number in numbers:
-            log.append(STREAM, piece(number, start=TODAY, **given))
+            log.append(STREAM, piece(number, start=midnight(), **given))
             log.flush()
         return [number + row for number in numbers for row in range(ROWS)]
 
@@ -148,7 +152,7 @@ def test_the_segments_of_another_owner_stay_as_they_are(bench: Kept) -> None:
     log = bench.log()
     bench.sealed(log, 0, 3)
     for number in (50, 53):
-        log.append(STREAM._replace(owner="theirs"), piece(number, start=TODAY))
+        log.append(STREAM._replace(owner="theirs"), piece(number, start=midnight()))
         log.flush()
     bench.age()
     assert bench.compact() == 2
@@ -179,10 +183,10 @@ def test_each_segment_begins_on_one_day(bench: Kept) -> None:
     """
     log = bench.log()
     for number in (-172_803, -90_000, -30, 0, 20):
-        log.append(STREAM, piece(number, start=TODAY))
+        log.append(STREAM, piece(number, start=midnight()))
         log.flush()
     assert bench.compact() == 3
-    assert [row.first_at - TODAY for row in bench.finals()] == [-172_803, -90_000, -30]
+    assert [row.first_at - midnight() for row in bench.finals()] == [-172_803, -90_000, -30]
     assert bench.check(5 * ROWS) == 0
     bench.age()
     assert bench.compact() == 2
@@ -209,7 +213,7 @@ def test_a_repeated_decision_is_stored_once(bench: Kept) -> None:
 def test_other_columns_and_gaps_begin_another_segment(bench: Kept) -> None:
     log = bench.log()
     wanted = bench.sealed(log, 0, 3)
-    log.append(STREAM._replace(features=STREAM.features[::-1]), piece(6, start=TODAY))
+    log.append(STREAM._replace(features=STREAM.features[::-1]), piece(6, start=midnight()))
     log.flush()
     wanted += [6, 7, 8, *bench.sealed(log, 9, 12, 15)]
     with bench.db.write() as session:  # this file of the log is sealed later
@@ -238,9 +242,9 @@ def catalogue_of(bench: Kept, key: str) -> Blob:
 
 def test_a_log_that_is_sealed_again_is_recognised(bench: Kept) -> None:
     log = bench.log()
-    log.append(STREAM, piece(0, start=TODAY))
+    log.append(STREAM, piece(0, start=midnight()))
     bench.sealed(log, 3)  # both in one segment
-    log.append(STREAM, piece(6, start=TODAY))
+    log.append(STREAM, piece(6, start=midnight()))
     (file,) = log.files()
     content, name = file.path.read_bytes(), file.path
     bench.sealed(log, 9)
