@@ -102,6 +102,7 @@ class Shop:
             if folds
             else {"method": "none"},
             "search": None,
+            "baselines": {"algorithms": [], "skipped": None, "share": None},
             "validation_dataset": None,
             "protected_columns": [],
             "seed": 0,

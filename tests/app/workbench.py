@@ -118,6 +118,7 @@ class Workbench:
             "objective": {"metric": "auc"},
             "validation": {"method": "holdout", "fraction": 0.25},
             "search": None,
+            "baselines": {"algorithms": [], "skipped": None, "share": None},
             "validation_dataset": None,
             "protected_columns": [],
             "seed": 0,
