@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -95,7 +95,7 @@ class Shop:
     ) -> str:
         """Submit a training job of so many rounds, cross-validated where it has folds; returns its id."""
         parameters = RankBoost(n_rounds=rounds, weak_ranker=weak_ranker).get_params()
-        spec = {
+        spec: dict[str, Any] = {
             "algorithm": {"name": "rankboost", "parameters": parameters},
             "objective": {"metric": "auc"},
             "validation": {"method": "cross_validation", "folds": folds}
