@@ -18,11 +18,14 @@ SHARED = f"{HTTP}types.md"
 ALGORITHMS = f"{HTTP}algorithms.md"
 
 PARTS = {
+    "uploads": ("Multi-file uploads", "datasets", r"^/v1/uploads"),
+    "dataset-profiles": ("Dataset profiles", "datasets", r"/(profile|preview)$"),
+    "model-checks": ("Model checks and reports", "models", r"/(checks|baselines|plot|report)$"),
     "model-quality": (
         "Model quality",
         "models",
-        r"/(metrics|roc|operating-points?|metric-estimates|gains|curves/\{kind\}|baselines|leaderboard"
-        r"|out-of-fold|checks|groups|plot|report)$",
+        r"/(metrics|roc|operating-points?|metric-estimates|gains|curves/\{kind\}|leaderboard"
+        r"|out-of-fold|groups)$",
     ),
     "model-explanations": (
         "Model explanations",
