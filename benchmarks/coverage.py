@@ -65,7 +65,7 @@ The table `distance` is of `ks_interval`, for a quarter of the trials: how often
 distance of normal scores, and its mean width. The table `heavy` is of `measure` where few rows have most of the weight,
 for a quarter of the trials: how often intervals cover the metrics of a population without weights.
 
-The tables `checks` are of the readiness checks (`app.evaluation.checks`), for a twentieth of the trials: how often
+The tables `checks` are of the readiness checks (`app.findings`), for a twentieth of the trials: how often
 each says yes, no or not known, and of the rows that it says are needed the median. A validation of 300 positives and
 1,200 negatives has an AUC of about .9; probabilities are tested on rows that they were not fitted on; two groups share
 a threshold. Beside it is how often a check passes that only asks for significance. Then how often tests of the shape of

@@ -770,10 +770,10 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
     """Yield the warnings about a training job's data; `dataset` is None if it was deleted."""
     if dataset is not None:
         yield from _notes_on_split(spec["validation"], dataset)
-    judge = spec["validation_dataset"]
-    if judge is not None and shares_rows(spec.get("dataset"), judge):
+    validation = spec["validation_dataset"]
+    if validation is not None and shares_rows(spec.get("dataset"), validation):
         yield (
-            f"the validation dataset {judge['id']} has rows that the model was trained on, so the metrics "
+            f"the validation dataset {validation['id']} has rows that the model was trained on, so the metrics "
             "are too optimistic"
         )
     also = protected_features(spec)

@@ -132,8 +132,8 @@ def read_checks(
     """Return findings about the stored results: the model ranks better than random; it is better than its baselines;
     its probabilities match the outcomes; it ranks as well on newer rows; their scores and columns have not shifted;
     groups have equal metrics, and pass the four-fifths rule at the threshold in use. No rows are read: for the last
-    three, evaluate the model on newer rows. The evaluation on the newest rows answers; if these rows do not decide, an
-    earlier `no` still applies.
+    three, evaluate the model on newer rows. The evaluation on the newest rows answers; if these rows are inconclusive,
+    an earlier `no` still applies.
     """
     model, found = context.db.reading(check_model, caller.owner, ref, favourable)
     answers = (each.answer for each in found if each.answer != "not_applicable")

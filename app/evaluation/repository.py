@@ -138,7 +138,7 @@ def standing_answers(
 ) -> list[StandingAnswer]:
     """Return the newest answer to each question, if it is one of `answers`, of models and the aliases that requests
     named: first those that nobody has acknowledged, then by the newest evaluation. This is the rule of
-    `findings.finding.current`: rows that do not decide do not replace an answer.
+    `findings.finding.current`: inconclusive rows do not replace an answer.
 
     Findings that a recalibration has made obsolete are left out, and so are deleted models.
     """

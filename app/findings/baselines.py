@@ -36,7 +36,7 @@ def beats_baselines(
     if beats is None:
         words = "The model was not compared with baselines"
         if windows:
-            words = "The differences from the baselines do not decide"
+            words = "The differences from the baselines are inconclusive"
         words += "." if skipped is None else f": {skipped}."
         return Finding("beats_baselines", "unknown", words, reason="not_measured", **about)
     if any(is_separated(each["chosen"]["value"]) for each in windows):

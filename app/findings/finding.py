@@ -53,7 +53,7 @@ Measured = Literal[
     "psi",
 ]
 OF_CALIBRATION: frozenset[Question] = frozenset({"probabilities", "positives_kept"})
-"""The questions that a later recalibration makes obsolete: it has handled what was found."""
+"""The questions whose earlier answers no longer apply after a recalibration."""
 
 
 class Acknowledgement(Resource):
@@ -136,7 +136,7 @@ class Finding:
     details: Sequence[str] = Field(
         default=(),
         description="The values behind `words`, one sentence each: each significant difference between groups; further "
-        "alarms; newer rows that do not decide.",
+        "alarms; newer rows that are inconclusive.",
     )
     rows: FindingRows | None = Field(
         default=None, description="The rows that the answer is based on. Null if there are none."
@@ -210,15 +210,15 @@ def current(question: Question, findings: Iterable[Finding]) -> Finding | None:
     """Return the finding that answers a question now; None without one.
 
     `findings` are on rows that the model has not seen, those on the newest rows first. The newest rows answer. If they
-    do not decide, an earlier `no` stands, because only an answer can clear an alarm; it names the newer rows. A `yes`
-    does not outlive newer rows that do not decide. (`evaluation.repository` has the same rule as a query.)
+    are inconclusive, an earlier `no` still applies, because only an answer can clear an alarm; its details name the
+    newer rows. An earlier `yes` does not apply then. (`evaluation.repository` has the same rule as a query.)
     """
     asked = [each for each in findings if each.question == question]
     answered = next((each for each in asked if each.answer != "unknown"), None)
     if not asked or answered is asked[0] or answered is None or answered.answer != "no":
         return asked[0] if asked else None
     newer = [
-        f"Newer rows do not decide: {located(each)}" for each in asked[: asked.index(answered)]
+        f"Newer rows are inconclusive: {located(each)}" for each in asked[: asked.index(answered)]
     ]
     return replace(answered, details=[*answered.details, *newer])
 
@@ -229,7 +229,7 @@ def located(finding: Finding) -> str:
 
 
 def rows_needed(n: int | None, factors: Iterable[float | None]) -> int | None:
-    """Return how many more rows decide, by the largest factor; None if unknown, impossible or out of reach."""
+    """Return how many more rows an answer needs, by the largest factor; None if unknown, impossible or out of reach."""
     known = list(factors)
     if n is None or None in known or not known:
         return None

@@ -3,7 +3,7 @@
 Scores and columns have shifted if the scores, or a column that matters to the model, have a significant and at least
 moderate population stability index (PSI). All tests of one set of rows have the significance level `ALPHA` together
 (Holm), because rows to compare recur. They are stable if the interval of the PSI of the scores excludes a large shift,
-and so do those of columns with at least `ENOUGH` of the importance. Else the rows do not decide.
+and so do those of columns with at least `ENOUGH` of the importance. Otherwise, the rows are inconclusive.
 """
 
 from __future__ import annotations

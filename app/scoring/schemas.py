@@ -602,7 +602,7 @@ class BatchScore(Resource):
     stable: Answer | None = None
     """Whether scores and columns are as at the model's validation and training, without labels; `…/drift` has the
     finding and the tests. `yes`: they are. `no`: the scores, or columns that matter to the model, have changed.
-    `unknown`: the rows do not decide. Null until `ready`."""
+    `unknown`: the rows are inconclusive. Null until `ready`."""
     columns: list[ResultColumn] | None
     """Columns of the result. Null until `ready`."""
     bytes: int | None

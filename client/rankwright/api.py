@@ -2052,8 +2052,8 @@ def read_checks(ref: str, /, **fields: Unpack[ReadChecks]) -> ApiRequest[types.M
     Return findings about the stored results: the model ranks better than random; it is better than its baselines;
     its probabilities match the outcomes; it ranks as well on newer rows; their scores and columns have not shifted;
     groups have equal metrics, and pass the four-fifths rule at the threshold in use. No rows are read: for the last
-    three, evaluate the model on newer rows. The evaluation on the newest rows answers; if these rows do not decide, an
-    earlier `no` still applies.
+    three, evaluate the model on newer rows. The evaluation on the newest rows answers; if these rows are inconclusive,
+    an earlier `no` still applies.
 
     Scope: `read`.
 

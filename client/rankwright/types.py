@@ -655,7 +655,7 @@ class BatchScore(Record):
     stable: Literal['yes', 'no', 'unknown', 'not_applicable'] | None = None
     """Whether scores and columns are as at the model's validation and training, without labels; `…/drift`
     has the finding and the tests. `yes`: they are. `no`: the scores, or columns that matter to the
-    model, have changed. `unknown`: the rows do not decide. Null until `ready`.
+    model, have changed. `unknown`: the rows are inconclusive. Null until `ready`.
     """
     columns: list[ResultColumn] | None
     """Columns of the result. Null until `ready`."""
@@ -2834,7 +2834,7 @@ class Finding(Record):
     """The answer in words, with its values."""
     details: list[str]
     """The values behind `words`, one sentence each: each significant difference between groups; further
-    alarms; newer rows that do not decide.
+    alarms; newer rows that are inconclusive.
     """
     rows: FindingRows | None
     """The rows that the answer is based on. Null if there are none."""
