@@ -14,10 +14,11 @@ from app.evaluation.equal_groups import ComparedGroups, equal_groups
 from app.findings.finding import Finding
 from app.findings.probabilities import find_errors, probabilities
 from app.findings.ranking import ranking_kept
-from app.findings.shift import MODERATE, adjust, odds_change, positives_kept, rates_kept
+from app.findings.shift import odds_change, positives_kept, rates_kept
 from app.models.calibrations import reliability_record
 from app.models.groups import pack_steps
 from app.models.score_drift import compare_scores, sample_of
+from app.shift_tests import MODERATE, adjust
 from core.metrics import Interval, auc_interval, group_steps, operating_point, wilson_interval
 from core.metrics.comparison import change
 from core.metrics.fairness import compare_groups

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
-from app.findings.over_time import OverTime
+from app.ingest.over_time import OverTime
 from benchmarks import at_least_one
 from core.metrics.leaks import halves, may_number_rows, order_area, pure_pattern, spike_codes
 from core.metrics.segments import SegmentColumn, category_levels, number_levels, weak_segments

@@ -118,7 +118,7 @@ class DenialLog:
             partial(audit.record, actor=actor, outcome=Outcome.DENIED, summary=words)
         )
 
-    def _count(self) -> None:
+    def count(self) -> None:
         """Make entries of the last minute's counts."""
         with self._lock:
             for whose, caller in self._callers.items():
@@ -171,7 +171,7 @@ class DenialLog:
         while not stopped:
             stopped = self._stop.wait(WRITE_EVERY)
             if stopped or time.monotonic() >= self._count_at:
-                self._count()
+                self.count()
             try:
                 self.write()
             except Unavailable:

@@ -23,7 +23,6 @@ from app.datasets.parts import MAX_PARTS
 from app.datasets.protected import PROTECTED, marks_of
 from app.datasets.service import COPIES, describe_copies, is_constant
 from app.datasets.sources import MAX_OBJECTS, MAX_URL_LENGTH, DatasetSource
-from app.findings.periods import UNITS
 from app.http.schemas import (
     Body,
     CreatedAt,
@@ -41,6 +40,7 @@ from app.http.schemas import (
 from app.ingest.archives import ZIP
 from app.ingest.fields import MAX_LIST_LENGTH, MAX_TEXT_LENGTH, FlagField, TextField
 from app.ingest.formats import CONTENT_TYPES, Dialect
+from app.ingest.periods import UNITS
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, USUAL
 from app.platform.connections import DRIVERS, PARAMETER_TYPES
 from app.platform.documents import (

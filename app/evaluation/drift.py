@@ -25,20 +25,7 @@ from app.evaluation.metrics import (
 from app.findings.finding import stored
 from app.findings.probabilities import RIGHT, error_tests, is_large, probabilities, say_error
 from app.findings.ranking import area_name, ranking_kept
-from app.findings.shift import (
-    ALPHA,
-    MODERATE,
-    adjust,
-    listed,
-    odds_change,
-    percent,
-    positives_kept,
-    rates_kept,
-    say_test,
-    shown_p,
-    stable,
-    with_ends,
-)
+from app.findings.shift import listed, odds_change, positives_kept, rates_kept, say_test, stable
 from app.ingest.sampling import sampled_rows
 from app.models import repository as model_rows
 from app.models.column_drift import (
@@ -65,6 +52,7 @@ from app.platform.documents import (
 )
 from app.platform.sql import Json, Session
 from app.platform.tables import Model
+from app.shift_tests import ALPHA, MODERATE, adjust, percent, shown_p, with_ends
 from core import metrics
 
 if TYPE_CHECKING:

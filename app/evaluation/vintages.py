@@ -14,8 +14,8 @@ import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from app.datasets.matrices import read_times
-from app.findings.periods import MAX_PERIODS, divide
 from app.ingest.hints import date_columns, time_column
+from app.ingest.periods import MAX_PERIODS, divide
 from app.ingest.values import DATETIME, NUMERIC
 from app.platform.documents import Validation
 from app.platform.errors import Invalid, counted

@@ -15,15 +15,9 @@ from typing import Any
 import numpy as np
 
 from app.findings.finding import Answer, Finding, FindingSize, Reason
+from app.shift_tests import ALPHA, LARGE, Test, adjust, percent, shown_p, with_ends
 from core import metrics
 
-Test = dict[str, Any]
-"""A test of the scores or of a column, as `models.column_drift` and `models.score_drift` make them."""
-
-ALPHA = 0.01
-"""The probability that rows without a shift are called shifted."""
-MODERATE, LARGE = 0.1, 0.25
-"""The population stability indices of a moderate and of a large shift: conventions (Siddiqi)."""
 MATTERS = 0.01
 """Of all importance: the share from which a column alone makes the rows shifted."""
 ENOUGH = 0.9
@@ -163,23 +157,6 @@ def _log_odds(share: float) -> float:
     return math.log(share / (1.0 - share))
 
 
-def adjust(tests: Sequence[Test], alpha: float) -> None:
-    """Add the p-value adjusted for all tests (Holm), and whether the change is significant and large enough to matter;
-    both are None without a test.
-    """
-    from core.metrics.estimates import holm
-
-    made = [test for test in tests if test["p_value"] is not None]
-    for test in tests:
-        test["adjusted_p_value"] = test["changed"] = None
-    adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
-    for test, p_value in zip(made, adjusted, strict=True):
-        test["adjusted_p_value"] = p_value
-        test["changed"] = bool(
-            p_value < alpha and ("psi" not in test or test["psi"]["value"] >= MODERATE)
-        )
-
-
 def listed(columns: Sequence[Test]) -> list[Test]:
     """Return the first columns of a result: changed ones, then by importance and size. Only some keep their bins."""
     found = sorted(columns, key=_by_weight)
@@ -317,15 +294,3 @@ def name_columns(moved: Sequence[Test]) -> str:
         for each in moved[:_NAMED]
     )
     return f"{named} and {len(moved) - _NAMED} more" if len(moved) > _NAMED else named
-
-
-def shown_p(p_value: float) -> str:
-    return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
-
-
-def with_ends(interval: Mapping[str, float]) -> str:
-    return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

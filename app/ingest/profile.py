@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.findings.over_time import OverTime
 from app.ingest.errors import BadTable, show
 from app.ingest.leaks import Leak, LeakFinder
+from app.ingest.over_time import OverTime
 from app.ingest.rows import (
     FACTOR_1,
     FACTOR_2,

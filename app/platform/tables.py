@@ -933,7 +933,7 @@ class AuditStart(Base):
 
 class DatasetProfile(Base):
     """Quantiles, histograms and AUC of each feature in column order, over `rows` rows; the counts of equal rows; and
-    what has changed over time (`findings.over_time`), null without times.
+    what has changed over time (`ingest.over_time`), null without times.
     """
 
     __tablename__ = "dataset_profiles"

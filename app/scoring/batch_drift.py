@@ -16,7 +16,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from app.findings.finding import Finding, stored
-from app.findings.shift import ALPHA, listed, stable
+from app.findings.shift import listed, stable
 from app.ingest.sampling import draws, limit_of
 from app.models.column_drift import (
     bin_numbers,
@@ -38,6 +38,7 @@ from app.models.score_drift import (
 from app.platform.documents import TableProfile
 from app.platform.sql import Json, Session
 from app.platform.tables import Model
+from app.shift_tests import ALPHA
 from core import metrics
 
 if TYPE_CHECKING:

@@ -214,6 +214,7 @@ class Service:
     def empty(self) -> None:
         """Remove all rows and all blobs, and what is remembered of keys, outcomes and denied requests."""
         self.close()
+        self.app.state.denials.count()
         self.app.state.denials.write()
         with self.context.db.write() as session:
             for table in reversed(Base.metadata.sorted_tables):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from app.datasets.matrices import Table
 from app.evaluation.vintages import measure_periods
-from app.findings.periods import MAX_PERIODS
+from app.ingest.periods import MAX_PERIODS
 from core.metrics import auc_interval
 from tests.app.evaluated_people import evaluate, train
 from tests.app.workbench import Workbench

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Concatenate
@@ -16,6 +17,7 @@ from app.platform import database
 from app.platform.database import Database
 from app.platform.errors import Deadlock
 from app.platform.sql import Base, Session
+from app.platform.tables import AuditEntry
 from tests.app.feedback.recording import raise_alarm
 from tests.app.live_service import OWNER, Service, table
 from tests.app.sources import make_refreshable
@@ -82,11 +84,13 @@ end of trees"""
 
 
 def count_rows(service: Service) -> dict[str, int]:
+    """Return the number of rows of each table, and of the audit log's of each action."""
     with service.context.db.read() as session:
-        return {
+        counts = {
             name: session.execute(select(func.count()).select_from(table)).scalar_one()
             for name, table in Base.metadata.tables.items()
         }
+        return counts | Counter(session.scalars(select(AuditEntry.action)))
 
 
 def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from app.findings.periods import UNITS, Divided, divide
-from app.findings.shift import ALPHA, MODERATE, Test, adjust, percent
+from app.ingest.periods import UNITS, Divided, divide
+from app.shift_tests import ALPHA, MODERATE, Test, adjust, percent
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]

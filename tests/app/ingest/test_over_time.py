@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.findings.over_time import FOLLOWS_TIME, TOO_FEW, OverTime
-from app.findings.periods import MAX_PERIODS, UNITS, divide
+from app.ingest.over_time import FOLLOWS_TIME, TOO_FEW, OverTime
+from app.ingest.periods import MAX_PERIODS, UNITS, divide
 
 Floats = npt.NDArray[np.float64]
 DAY = 86_400.0
