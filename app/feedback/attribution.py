@@ -68,7 +68,8 @@ class Labelled(NamedTuple):
     `counts` is false for a copy of a repeated decision that does not count: drop it.
 
     `label`: 1 positive, 0 negative, −1 unknown. `stated` is true if a decision has an outcome, which may be withdrawn
-    (then the label is unknown) or have a label that is not a value of the model (`unrecognised`). Times, `weight` and
+    (then the label is unknown) or have a label that is not a value of the model (`unrecognised`). It is `ambiguous` if
+    it names an entity that has another decision before the event, within the horizon. Times, `weight` and
     `amount` are NaN where there is none. `corrections` counts earlier statements that differ from the next one,
     `duplicates` those that do not, and repetitions.
     """
@@ -77,6 +78,7 @@ class Labelled(NamedTuple):
     label: npt.NDArray[np.int8]
     stated: Mask
     unrecognised: Mask
+    ambiguous: Mask
     event_at: Floats
     known_at: Floats
     weight: Floats
@@ -146,13 +148,13 @@ def needed_span(rule: AttributionRule, start: float, end: float) -> tuple[float,
     """Return the times between which decisions must be read to attribute outcomes to those from `start` to `end`.
 
     To know whether a decision is the first of its entity, all earlier decisions are needed, even beyond the horizon. To
-    know whether it is the last, later ones are needed, up to the horizon. The copies of a decision are of one hour.
+    know whether it is the last, or the only one, those within the horizon are needed. The copies of a decision are of
+    one hour.
     """
+    near = 0.0 if rule.attribute == "all_before_event" else rule.horizon
     if rule.attribute == "first_before_event" or math.isinf(start):
-        first = -math.inf
-    else:
-        first = start // REPEAT_SECONDS * REPEAT_SECONDS
-    return first, end + rule.horizon * (rule.attribute == "last_before_event")
+        return -math.inf, end + near
+    return (start - near) // REPEAT_SECONDS * REPEAT_SECONDS, end + near
 
 
 class Attribution:
@@ -213,6 +215,9 @@ class Attribution:
         is_last = rule.attribute == "last_before_event"
         self._best_at = np.full(len(self._by_id), -np.inf if is_last else np.inf)
         self._best = np.full(len(self._by_id), _NOWHERE)
+        # Decisions of the entity within the horizon: the first and the last event that each is before are noted.
+        self._candidates = np.zeros(len(self._by_id) + 1, np.int64)
+        self._ambiguous = np.zeros(outcomes.num_rows, np.bool_)
         self._passed = 0
         self._counts = np.empty(0, np.bool_)
         self._attributed: _Groups | None = None
@@ -227,6 +232,7 @@ class Attribution:
             self._add(batch, first)
             first += batch.num_rows
         self._attributed = self._resolve()
+        self._ambiguous[self._by_id] = np.cumsum(self._candidates[:-1]) > 1
 
     def _add(self, batch: pa.RecordBatch, first: int) -> None:
         """Put each decision at the earliest event of its entity that is not before it."""
@@ -234,6 +240,10 @@ class Attribution:
         counts = self._counts[first + rows]
         rows, places = rows[counts], places[counts]
         at = batch.column("at").to_numpy()[rows]
+        ends = self._bounds[self._entity[places] + 1]
+        late = np.nextafter(at + self._rule.horizon, np.inf)
+        np.add.at(self._candidates, places, 1)
+        np.add.at(self._candidates, lower_bounds(self._events, places, ends, late), -1)
         number = first + rows
         is_last = self._rule.attribute == "last_before_event"
         # Of equal times the first one in the order of reading is taken.
@@ -329,6 +339,7 @@ class Attribution:
         label = np.full(count, -1, np.int8)
         stated = np.zeros(count, bool)
         unrecognised = np.zeros(count, bool)
+        ambiguous = np.zeros(count, bool)
         values = {name: np.full(count, np.nan) for name in ("event", "known", "weight", "amount")}
         corrections = np.zeros(count, np.int32)
         duplicates = np.zeros(count, np.int32)
@@ -352,6 +363,7 @@ class Attribution:
             meanings = self._meanings(batch, rows, self._code[outcomes])
             label[rows] = meanings
             unrecognised[rows] = (meanings < 0) & (self._code[outcomes] >= 0)
+            ambiguous[rows] = self._ambiguous[outcomes]
             for name, target in values.items():
                 target[rows] = getattr(self, f"_{name}")[outcomes]
         return Labelled(
@@ -359,6 +371,7 @@ class Attribution:
             label,
             stated,
             unrecognised,
+            ambiguous,
             values["event"],
             values["known"],
             values["weight"],

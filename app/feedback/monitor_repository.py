@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -204,15 +205,47 @@ def revisions_of(
 def scheduled_tests_of(
     session: Session, owner: str, name: str, alias: str, *, at: float | None = None
 ) -> Sequence[MonitorTest]:
-    """In the order of periods; with `at`, only tests made by then."""
-    statement = select(MonitorTest).where(
-        MonitorTest.readable_by(owner),
-        MonitorTest.name == name,
-        MonitorTest.alias == alias,
-    )
+    """Return the tests by the present rule of outcomes, in the order of periods; with `at`, as of that time."""
+    statement = select(MonitorTest).where(*_tested(session, owner, name, alias, at))
     if at is not None:
         statement = statement.where(MonitorTest.tested_at <= at)
     return session.scalars(statement.order_by(MonitorTest.period_start, MonitorTest.family)).all()
+
+
+def _tested(
+    session: Session, owner: str, name: str, alias: str, at: float | None = None
+) -> tuple[ColumnElement[bool], ...]:
+    """Select the tests of an alias by the rule of outcomes that its last settings have."""
+    newest = (
+        select(AliasFeedback.settings)
+        .where(
+            AliasFeedback.readable_by(owner),
+            AliasFeedback.name == name,
+            AliasFeedback.alias == alias,
+            AliasFeedback.settings.is_not(None),
+        )
+        .order_by(AliasFeedback.revision.desc())
+        .limit(1)
+    )
+    if at is not None:
+        newest = newest.where(AliasFeedback.at <= at)
+    settings = session.scalars(newest).one_or_none()
+    rules = [WITHOUT_OUTCOMES] if settings is None else [WITHOUT_OUTCOMES, rule_of(settings)]
+    return (
+        MonitorTest.readable_by(owner),
+        MonitorTest.name == name,
+        MonitorTest.alias == alias,
+        MonitorTest.rule.in_(rules),
+    )
+
+
+WITHOUT_OUTCOMES = ""
+"""The rule of tests that need no outcomes."""
+
+
+def rule_of(settings: StoredFeedback) -> str:
+    """Return what identifies the rule of outcomes in `MonitorTest`."""
+    return json.dumps(settings["outcome"], sort_keys=True)
 
 
 def tested_periods(
@@ -221,7 +254,7 @@ def tested_periods(
     """Return family, start and end of each test, in the order of periods, without the results, which are large."""
     statement = (
         select(MonitorTest.family, MonitorTest.period_start, MonitorTest.period_end)
-        .where(MonitorTest.belongs_to(owner), MonitorTest.name == name, MonitorTest.alias == alias)
+        .where(*_tested(session, owner, name, alias))
         .order_by(MonitorTest.period_start, MonitorTest.family)
     )
     return session.execute(statement).all()
@@ -230,10 +263,7 @@ def tested_periods(
 def last_tested(session: Session, owner: str, name: str, alias: str, family: str) -> float | None:
     """Return the start of the family's last period with a test."""
     statement = select(func.max(MonitorTest.period_start)).where(
-        MonitorTest.belongs_to(owner),
-        MonitorTest.name == name,
-        MonitorTest.alias == alias,
-        MonitorTest.family == family,
+        *_tested(session, owner, name, alias), MonitorTest.family == family
     )
     return session.scalar(statement)
 
@@ -243,6 +273,7 @@ def add_test(
     of: MonitoredAlias,
     family: str,
     period: tuple[float, float],
+    rule: str,
     revision: int,
     found: Json,
 ) -> bool:
@@ -254,6 +285,7 @@ def add_test(
             **of._asdict(),
             family=family,
             period_start=start,
+            rule=rule,
             period_end=end,
             revision=revision,
             found=found,

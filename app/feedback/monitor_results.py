@@ -132,6 +132,7 @@ def _periods(tests: Sequence[MonitorTest]) -> list[MonitoredPeriod]:
                 decisions=early.get("decisions", 0),
                 lost=early.get("lost", 0),
                 corrections=None if mature is None else mature.get("corrections", 0),
+                ambiguous=None if mature is None else mature.get("ambiguous", 0),
                 versions=versions or [],
                 tests=[scheduled_test_of(test) for test in own],
             )

@@ -14,7 +14,7 @@ from app.feedback import group_tests, outcome_repository, scheduled_tests, shado
 from app.feedback import monitor_repository as repository
 from app.feedback.alarms import raise_alarm
 from app.feedback.attribution import AttributionRule, LabelValues, needed_span
-from app.feedback.monitor_repository import MonitoredAlias
+from app.feedback.monitor_repository import WITHOUT_OUTCOMES, MonitoredAlias
 from app.feedback.monitoring import MONITOR, Due, DuePeriod, calibrations_of, find_due
 from app.feedback.outcomes import Outcomes as OutcomeRows
 from app.feedback.outcomes import as_table, read_segment, schema
@@ -138,7 +138,10 @@ class NewTest(EarlierTest):
 
 
 class MonitorResult(Work):
+    """`rule` is that of the outcomes."""
+
     revision: int
+    rule: str
     tests: list[NewTest]
 
 
@@ -328,14 +331,19 @@ def _acknowledged(tests: Sequence[MonitorTest], alarms: Sequence[Alarm]) -> list
 def run(payload: MonitorPayload, callback: Callback) -> MonitorResult:
     """Only computes, on the files that the payload names."""
     if not payload["periods"]:
-        return {"workdir": payload["workdir"], "revision": 0, "tests": []}
+        return {"workdir": payload["workdir"], "revision": 0, "rule": "", "tests": []}
     maker = _Maker(payload)
     made: list[NewTest] = []
     periods = payload["periods"]
     for step, due in enumerate(periods):
         made += maker.make(due)
         callback(step + 1, len(periods), {})
-    return {"workdir": payload["workdir"], "revision": payload["revision"], "tests": made}
+    return {
+        "workdir": payload["workdir"],
+        "revision": payload["revision"],
+        "rule": repository.rule_of(payload["settings"]),
+        "tests": made,
+    }
 
 
 class _Maker:
@@ -531,6 +539,7 @@ class _Maker:
                 test = scheduled_tests.run_guarantee_test(
                     test, series, waiting, guarantee, self._plan
                 )
+            test["details"]["ambiguous"] = int(np.count_nonzero(own.ambiguous))
             found[family] = test
         return found
 
@@ -784,8 +793,10 @@ def complete(
     raised = 0
     for each in made:
         test, family, start = each["found"], each["family"], each["period_start"]
+        rule = WITHOUT_OUTCOMES if family in (UNLABELLED, SELECTION) else result["rule"]
+        period = start, each["period_end"]
         is_new = repository.add_test(
-            session, of, family, (start, each["period_end"]), result["revision"], dict(test)
+            session, of, family, period, rule, result["revision"], dict(test)
         )
         if is_new and test["status"] == "alarm":
             raised += raise_alarm(session, of, family, start, dict(test)) is not None

@@ -58,7 +58,8 @@ class PeriodRows:
     """The decisions of a period, without repeated ones, as arrays of equal length.
 
     `model` is the position in `models`. `label` and `flag` are 1, 0 or `UNKNOWN`. `propensity` and `probability` are
-    NaN where they are not known. `weight` is the weight of the outcome, or 1. `entity` is a hash of the entity's id,
+    NaN where they are not known. `weight` is the weight of the outcome, or 1. `ambiguous` is whether the outcome is
+    that of an entity with other decisions within the horizon. `entity` is a hash of the entity's id,
     or, where none was recorded (`identified` is False), of the decision's. `kept` are the positions of these rows among
     all rows of the period in the order of the files.
     """
@@ -77,6 +78,7 @@ class PeriodRows:
     label: npt.NDArray[np.int8]
     weight: Floats
     corrected: npt.NDArray[np.int32]
+    ambiguous: npt.NDArray[np.bool_]
     entity: npt.NDArray[np.uint64]
     identified: npt.NDArray[np.bool_]
     kept: npt.NDArray[np.intp]
@@ -176,6 +178,7 @@ def read_period(
             "label": label,
             "weight": np.where(np.isnan(labelled.weight), 1.0, labelled.weight),
             "corrected": labelled.corrections,
+            "ambiguous": labelled.ambiguous,
             "kept": numbers,
         }
         parts.append({name: values[wanted] for name, values in part.items()})
@@ -210,6 +213,7 @@ def _nothing() -> PeriodRows:
             "explored": np.bool_,
             "label": np.int8,
             "corrected": np.int32,
+            "ambiguous": np.bool_,
             "entity": np.uint64,
             "identified": np.bool_,
             "kept": np.intp,

@@ -24,6 +24,8 @@ from app.platform.sql import Json
 
 _OFF = 0.005  # log odds: less is 0 in two digits
 _KINDS: Mapping[int, PeriodKind] = {number: kind for kind, number in PLANNED.items()}
+MANY_AMBIGUOUS = 0.1
+"""Share of the known outcomes from which an alarm says how many depend on the rule of outcomes."""
 _POINTWISE = 1.96  # standard errors of a 95 % interval
 _RECURRING = 1.2  # of the variance: less is within the error of a few sketches
 
@@ -54,7 +56,7 @@ def say_test(family: str, found: Json) -> str:
         said = _say_guarantee(found)
     else:
         said = _say_auc(found) if family == RANKING else _say_calibration(found)
-        said += _say_newest(family, found) + _say_missing(found)
+        said += _say_newest(family, found) + _say_missing(found) + _say_ambiguous(found)
     window = details.get("window")
     if window is None or window["inflation"] is None:
         return f"{said} Decisions have no entity ids, so rows are assumed to be independent."
@@ -210,6 +212,17 @@ def _say_missing(found: Json) -> str:
             return f" The {count} alone could explain it, if {share} of those{_OF_SIDE[side]} are positive{beside}."
         return f" This holds if {share} of the {count}{_OF_SIDE[side]} are positive{beside}."
     return ""
+
+
+def _say_ambiguous(found: Json) -> str:
+    """Say that another rule of outcomes may change an alarm; empty where few outcomes depend on it."""
+    count, known = found["details"]["ambiguous"], found["known"]
+    if found["status"] != "alarm" or count < MANY_AMBIGUOUS * known:
+        return ""
+    return (
+        f" {count:,} of the {known:,} outcomes could also belong to another decision of the same entity, so this may "
+        "be an effect of the rule of outcomes: if the rule is changed, the periods are tested again."
+    )
 
 
 def say_detectable(period: PeriodKind, found: Mapping[str, Any]) -> str:

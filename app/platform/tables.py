@@ -1475,7 +1475,11 @@ class OutcomeSegment(Owned):
 
 
 class MonitorTest(Owned):
-    """A scheduled test of one family of metrics at the end of a period, and the error probability that it used."""
+    """A scheduled test of one family of metrics at the end of a period, and the error probability that it used.
+
+    `rule` is the rule of outcomes, "" for tests without outcomes: after a change of the rule, the periods are tested
+    again, because outcomes by two rules are not one series.
+    """
 
     __tablename__ = "monitor_tests"
 
@@ -1484,6 +1488,7 @@ class MonitorTest(Owned):
     alias: Mapped[str] = mapped_column(primary_key=True)
     family: Mapped[str] = mapped_column(primary_key=True)
     period_start: Mapped[float] = mapped_column(primary_key=True)
+    rule: Mapped[str] = mapped_column(primary_key=True)
     period_end: Mapped[float]
     revision: Mapped[int]
     """Revision of the feedback settings."""

@@ -4385,6 +4385,11 @@ class MonitoredPeriod(Record):
     """Number of decisions that were not recorded: a log was full, or a process ended."""
     corrections: int | None
     """Corrected outcomes, when the horizon had passed. Null before."""
+    ambiguous: int | None
+    """Decisions whose outcome names an entity that has another decision before the event, within the
+    horizon. By another rule, the outcome would belong to that decision. Null before the horizon has
+    passed.
+    """
     versions: list[PeriodVersion]
     """Decisions by model and threshold, the most frequent first, at most 20."""
     tests: list[ScheduledTest]

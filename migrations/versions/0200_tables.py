@@ -520,6 +520,7 @@ def upgrade() -> None:
         sa.Column("alias", sa.Text, primary_key=True),
         sa.Column("family", sa.Text, primary_key=True),
         sa.Column("period_start", DOUBLE, primary_key=True),
+        sa.Column("rule", sa.Text, primary_key=True),
         sa.Column("period_end", DOUBLE, nullable=False),
         sa.Column("revision", sa.BigInteger, nullable=False),
         sa.Column("found", JSON, nullable=False),

@@ -101,6 +101,7 @@ def plainly(
     seen.sort(key=lambda pair: (pair[1].known_at, pair[0]))
     belong: dict[int, list[Outcome]] = {i: [] for i in range(len(decisions))}
     explicit: dict[int, list[Outcome]] = {i: [] for i in range(len(decisions))}
+    ambiguous: list[Outcome] = []
     for _, outcome in seen:
         if outcome.decision_id is not None:
             for i, decision in enumerate(decisions):
@@ -115,6 +116,9 @@ def plainly(
         ]
         if not earlier:
             continue
+        near = [at for at, _ in earlier if outcome.event_at - at <= horizon]
+        if rule != "all_before_event" and len(near) > 1:
+            ambiguous.append(outcome)
         chosen = {
             "last_before_event": [max(earlier, key=lambda pair: (pair[0], -pair[1]))],
             "first_before_event": [min(earlier)],
@@ -133,7 +137,7 @@ def plainly(
             else:
                 mine.append(each)
         if not mine:
-            found.append((-1, False, False, None, None, None, None, 0, 0))
+            found.append((-1, False, False, False, None, None, None, None, 0, 0))
             continue
         last = mine[-1]
         same = [content(a) == content(b) for a, b in itertools.pairwise(mine)]
@@ -144,6 +148,7 @@ def plainly(
                 -1 if means is None else int(means),
                 True,
                 means is None and last.label is not None,
+                any(last is each for each in ambiguous),
                 last.event_at,
                 last.known_at,
                 last.weight,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -121,6 +122,48 @@ def made_tests(db: Database, family: str | None = None) -> list[MonitorTest]:
 def alarms(db: Database) -> list[Alarm]:
     with db.read() as session:
         return list(session.scalars(select(Alarm).order_by(Alarm.raised_at, Alarm.id)))
+
+
+@on_both
+def test_periods_are_tested_again_by_another_rule_of_outcomes(
+    bench: Workbench, world: World
+) -> None:
+    """Customers come back in the second week, and their outcomes, of the first decision, become known after it."""
+    simulator = world(rows=2000)
+    simulator.put_settings(feedback())
+    n = 800
+    first, ids = draw(simulator.rng, n), [f"c{i}" for i in range(n)]
+    simulator.decide(MONDAY, first, ids=ids)
+    simulator.decide(MONDAY + WEEK, draw(simulator.rng, n), ids=ids)
+    simulator.know(
+        ids, first.y.tolist(), MONDAY + 3 * WEEK, event_at=MONDAY + 2 * WEEK, entities=True
+    )
+
+    def known() -> list[tuple[int, int | None]]:
+        shown = bench.db.reading(monitor_results.read, OWNER, "m", "live", None)().periods
+        return [
+            (test.known, period.ambiguous)
+            for period in reversed(shown[-2:])
+            for test in period.tests
+            if test.family == "ranking"
+        ]
+
+    run_monitor(bench)
+    assert known() == [(0, 0), (n, n)]
+    before = made_tests(bench.db)
+    rule = {**feedback()["outcome"], "attribute": "first_before_event"}
+    simulator.put_settings(feedback(outcome=rule))
+    run_monitor(bench)
+    assert known() == [(n, n), (0, 0)]
+    while schedule(bench) is not None:
+        bench.work()
+    # The tests of scores and columns need no outcomes; those by the earlier rule are kept, and shown again with it.
+    after = made_tests(bench.db)
+    counts = [Counter(each.family for each in tests) for tests in (before, after)]
+    assert counts[1]["unlabelled"] >= counts[0]["unlabelled"]
+    assert counts[1]["ranking"] >= 2 * counts[0]["ranking"]
+    simulator.put_settings(feedback())
+    assert known() == [(0, 0), (n, n)]
 
 
 @on_both
@@ -602,6 +645,7 @@ def rows_of_swaps() -> PeriodRows:
         label=np.zeros(n, np.int8),
         weight=np.ones(n),
         corrected=np.zeros(n, np.int32),
+        ambiguous=np.zeros(n, np.bool_),
         entity=np.arange(n, dtype=np.uint64),
         identified=np.zeros(n, np.bool_),
         kept=np.arange(n),

@@ -87,6 +87,7 @@ class Year:
             label=np.where(known, positive, UNKNOWN).astype(np.int8),
             weight=np.ones(n),
             corrected=np.zeros(n, np.int32),
+            ambiguous=np.zeros(n, np.bool_),
             entity=np.arange(n, dtype=np.uint64),
             identified=np.zeros(n, np.bool_),
             kept=np.arange(n),

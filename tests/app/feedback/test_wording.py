@@ -61,7 +61,12 @@ def test_a_detectable_drop_has_its_probability(sentences: Sentences) -> None:
 
 
 def calibration(
-    tested: str, status: str, reference: float = 0.0, newest: float = -0.1, since: int = 3
+    tested: str,
+    status: str,
+    reference: float = 0.0,
+    newest: float = -0.1,
+    since: int = 3,
+    ambiguous: int = 0,
 ) -> str:
     window = {
         "first": since,
@@ -71,12 +76,17 @@ def calibration(
         "drop_low": 0.02,
         "drop_high": 0.16,
     }
-    details = {"tested": tested, "window": {**window, "inflation": 1.0}, "missing": None}
+    details: dict[str, Any] = {
+        "tested": tested,
+        "window": {**window, "inflation": 1.0},
+        "missing": None,
+    }
+    details |= {"ambiguous": ambiguous}
     own = {"first": 6, "last": 6, "value": reference + newest, "variance": 0.0025}
     level = {"value": reference, "variance": 0.0}
     state = {"level": own, "reference": {"level": level, "slope": None}}
     found: dict[str, Any] = {"status": status, "reason": None, "details": details, "state": state}
-    found |= {"term_start": 1735516800.0, "planned": 52}
+    found |= {"term_start": 1735516800.0, "planned": 52, "known": 20_000}
     return say_test("calibration", found)
 
 
@@ -88,8 +98,8 @@ def test_what_missing_outcomes_could_change(share: float | None, said: str | Non
     window["inflation"] = 1.0
     own = {"first": 6, "last": 6, "value": 0.8, "variance": 0.0025}
     found: dict[str, Any] = {"status": "passed", "reason": None, "metric": "auc", "value": 0.8}
-    found |= {"details": {"missing": missing, "window": window}, "expected": 0.8}
-    found |= {"state": {"measurement": own, "reference": own}}
+    found |= {"details": {"missing": missing, "window": window, "ambiguous": 0}, "expected": 0.8}
+    found |= {"state": {"measurement": own, "reference": own}, "known": 20_000}
     words = say_test("ranking", {**found, "term_start": 1735516800.0, "planned": 52})
     assert "from 10 % to 60 % of the 1,200 missing outcomes of flagged decisions" in words
     assert words.count("%") == (2 if said is None else 3)
@@ -124,3 +134,9 @@ def test_an_alarm_that_may_have_ended_says_so() -> None:
     # The newest periods are the whole window, or there is no alarm: there is nothing more to say.
     for said in (calibration("level", "passed"), calibration("level", "alarm", since=6)):
         assert "alone" not in said
+
+
+def test_an_alarm_names_the_outcomes_that_depend_on_their_rule() -> None:
+    assert "3,672 of the 20,000 outcomes" in calibration("level", "alarm", ambiguous=3_672)
+    for status, count in (("alarm", 900), ("passed", 3_672)):
+        assert "outcomes" not in calibration("level", status, ambiguous=count)
