@@ -170,20 +170,34 @@ def segments_between(
     return session.scalars(statement).all()
 
 
-def unseen_from(session: Session, owner: str, model: Model) -> float:
-    """Return the time from which on no decision can be in the training data of a model.
+class TrainingDecisions(NamedTuple):
+    """Which decisions may be in the training data of a model: those before `until` about an entity of its dataset.
 
-    For a dataset made from decisions, this is its `until`; any other dataset has no decision that was made after the
+    The entities are the texts of the column `group` of the Parquet file `table_key`; both are None if they are not
+    known.
+    """
+
+    until: float
+    table_key: str | None
+    group: str | None
+
+
+def training_of(session: Session, owner: str, model: Model) -> TrainingDecisions:
+    """For a dataset made from decisions, `until` is its own; any other dataset has no decision that was made after the
     dataset was created, or after its source was read.
     """
     statement = select(Dataset).where(Dataset.belongs_to(owner), Dataset.id == model.dataset_id)
     dataset = session.scalars(statement).one_or_none()
     if dataset is None:
-        return model.created_at
+        return TrainingDecisions(model.created_at, None, None)
+    entities = dataset.table_key, dataset.group
+    if None in entities:
+        entities = None, None
     if dataset.source is None or dataset.source["kind"] != "decisions":
-        return max(dataset.created_at, (dataset.source or {}).get("read_at") or 0.0)
+        read_at = (dataset.source or {}).get("read_at") or 0.0
+        return TrainingDecisions(max(dataset.created_at, read_at), *entities)
     until: float | None = dataset.source["until"]
-    return dataset.source["as_of"] if until is None else until
+    return TrainingDecisions(dataset.source["as_of"] if until is None else until, *entities)
 
 
 def revisions_of(

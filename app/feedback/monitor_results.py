@@ -21,7 +21,7 @@ from app.feedback.monitor_schemas import (
     shadow_comparison_of,
     shadow_test_of,
 )
-from app.feedback.monitoring import calibrations_of, unseen_from
+from app.feedback.monitoring import calibrations_of, training_of
 from app.feedback.periods import PLANNED
 from app.feedback.scheduled_tests import (
     CALIBRATION,
@@ -247,11 +247,13 @@ def read_shadow(session: Session, owner: str, name: str, alias: str) -> AliasSha
     details = own[-1].found["details"] if own else {}
     swap = total_swap([cast(StoredTest, test.found) for test in own])
     compared = [each for each in own if each.found["details"]["comparison"] is not None]
+    training = training_of(session, owner, shadow)
     return AliasShadow(
         name=name,
         alias=alias,
         shadow=shadow,
-        unseen_from=unseen_from(session, owner, shadow),
+        unseen_from=None if training is None else training.until,
+        compared_before=training is not None and training.group is not None,
         champion_id=details.get("champion_id"),
         challenger_id=details.get("challenger_id"),
         tolerance=details.get("tolerance"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +16,7 @@ from app.feedback import monitor_repository as repository
 from app.feedback.alarms import raise_alarm
 from app.feedback.attribution import AttributionRule, LabelValues, needed_span
 from app.feedback.monitor_repository import WITHOUT_OUTCOMES, MonitoredAlias
-from app.feedback.monitoring import MONITOR, Due, DuePeriod, calibrations_of, find_due
+from app.feedback.monitoring import MONITOR, Due, DuePeriod, calibrations_of, find_due, training_of
 from app.feedback.outcomes import Outcomes as OutcomeRows
 from app.feedback.outcomes import as_table, read_segment, schema
 from app.feedback.period_rows import (
@@ -44,7 +45,7 @@ from app.feedback.scheduled_tests import (
     Series,
     StoredTest,
 )
-from app.feedback.segments import FEATURE, PROTECTED
+from app.feedback.segments import FEATURE, PROTECTED, hash_ids
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
 from app.jobs.progress import Callback
@@ -70,6 +71,7 @@ from app.scoring.service import Served
 from app.scoring.table_rows import Batch
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
     from core.base.ranker import Floats
@@ -115,6 +117,14 @@ class OutcomeFile(TypedDict):
     received_at: float | None
 
 
+class ChallengerTraining(TypedDict):
+    """`app.feedback.monitor_repository.TrainingDecisions`, with a file."""
+
+    until: float
+    path: str | None
+    group: str | None
+
+
 class MonitorPayload(Work):
     """`outcomes` are in files."""
 
@@ -126,6 +136,7 @@ class MonitorPayload(Work):
     outcomes: list[OutcomeFile]
     models: list[MonitoredModel]
     challenger: MonitoredModel | None
+    challenger_training: ChallengerTraining | None
     guarantees: dict[str, StoredGuarantee | None]
     tests: list[EarlierTest]
     acknowledged: list[Acknowledged]
@@ -159,6 +170,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "outcomes": [],
         "models": [],
         "challenger": None,
+        "challenger_training": None,
         "guarantees": {},
         "tests": [],
         "acknowledged": [],
@@ -192,6 +204,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             _model(session, each, workdir) for each in _models(session, of, revisions, start)
         ],
         "challenger": _challenger(session, claim.owner, due, workdir),
+        "challenger_training": _challenger_training(session, claim.owner, due),
         "guarantees": {str(each.revision): each.guarantee for each in revisions},
         "tests": [
             {
@@ -266,6 +279,16 @@ def _challenger(session: Session, owner: str, due: Due, workdir: Path) -> Monito
         return _model(session, find_model(session, owner, due.settings["shadow"]), workdir)
     except NotFound:
         return None
+
+
+def _challenger_training(session: Session, owner: str, due: Due) -> ChallengerTraining | None:
+    """Return what is known of the shadow model's training, if periods before its end are due."""
+    starts = [each.period.start for each in due.periods if each.shadow]
+    found = training_of(session, owner, due.settings["shadow"])
+    if found is None or not starts or starts[0] >= found.until:
+        return None
+    path = None if found.table_key is None else BlobKey(found.table_key)
+    return {"until": found.until, "path": path, "group": found.group}
 
 
 def _model(session: Session, model: Model, workdir: Path) -> MonitoredModel:
@@ -652,10 +675,43 @@ class _Maker:
         self._models.setdefault(challenger["id"], challenger)
         scores = self._score(files, span, rows, challenger["id"])
         own = rows.model == rows.models.index(champion_id)
-        rows, scores = rows.take(own), scores[own]
+        unseen = own & ~self._seen_by_challenger(rows)
+        left_out = int(np.count_nonzero(own & ~unseen & (rows.at >= period.start)))
+        found["details"]["left_out"] = left_out
+        rows, scores = rows.take(unseen), scores[unseen]
         newest = rows.at >= period.start
         swap = shadow.swap_of(rows.take(newest), scores[newest])
         return shadow.compare(found, series, rows, scores, swap)
+
+    def _seen_by_challenger(self, rows: PeriodRows) -> npt.NDArray[np.bool_]:
+        """Return which decisions may be in the challenger's training data: their entities are, or are not known."""
+        training = self._payload["challenger_training"]
+        if training is None:
+            return np.zeros(rows.size, np.bool_)
+        known = rows.identified & ~np.isin(rows.entity, self._challenger_entities)
+        return (rows.at < training["until"]) & ~known
+
+    @cached_property
+    def _challenger_entities(self) -> npt.NDArray[np.uint64]:
+        """The hashes of the challenger's groups, or of all entities if none of these is a group: then the groups are
+        something else.
+        """
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        training = self._payload["challenger_training"]
+        assert training is not None
+        files = self._payload["segments"]
+        recorded = [
+            batch.column(0).drop_null().to_numpy() for batch in read_files(files, ["id_hash"])
+        ]
+        entities = np.unique(np.concatenate([np.empty(0, np.uint64), *recorded]))
+        if training["path"] is None or training["group"] is None:
+            return entities
+        groups = pq.read_table(training["path"], columns=[training["group"]]).column(0)
+        texts = pc.unique(groups.cast("string")).drop_null().to_pylist()
+        hashes = hash_ids(self._payload["owner"], texts)
+        return hashes if np.isin(entities, hashes).any() else entities
 
     def _score(
         self, files: Sequence[SegmentFile], span: Period, rows: PeriodRows, model_id: str

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from app.feedback import monitor_repository as repository
-from app.feedback.monitor_repository import MonitoredAlias
+from app.feedback.monitor_repository import MonitoredAlias, TrainingDecisions
 from app.feedback.periods import DAY, Period, period_at, periods_between
 from app.feedback.scheduled_tests import (
     RANKING,
@@ -171,23 +171,24 @@ def _compared_from(
     session: Session, of: MonitoredAlias, settings: StoredFeedback, tests: Sequence[_Tested]
 ) -> float | None:
     """Return the time from which periods are compared: after the last compared one, and after the shadow model's
-    training.
+    training, unless its entities are known.
 
     None without a shadow model.
     """
     if settings["shadow"] is None:
         return None
     last = max((test.period_end for test in tests if test.family == SHADOW), default=0.0)
+    found = training_of(session, of.owner, settings["shadow"])
     # Without the model, each period says that it was deleted.
-    return max(last, unseen_from(session, of.owner, settings["shadow"]) or 0.0)
+    return last if found is None or found.group is not None else max(last, found.until)
 
 
-def unseen_from(session: Session, owner: str, shadow: str | None) -> float | None:
-    """Return the time from which on no decision is in the shadow model's training data."""
+def training_of(session: Session, owner: str, shadow: str | None) -> TrainingDecisions | None:
+    """Return which decisions may be in the training data of a shadow model; None if there is none."""
     if shadow is None:
         return None
     try:
-        return repository.unseen_from(session, owner, models.find(session, owner, shadow))
+        return repository.training_of(session, owner, models.find(session, owner, shadow))
     except NotFound:
         return None
 

@@ -47,7 +47,7 @@ def begin_comparison(
     start = series[0]["term_start"] if series else period.start
     number = series[-1]["number"] + 1 if series else 1
     found = begin(period, Series(series, start, number, 0), champion_id, "auc")
-    found["details"] = {**pair, "swap": None, "comparison": None}
+    found["details"] = {**pair, "swap": None, "comparison": None, "left_out": 0}
     return found, series
 
 
@@ -84,6 +84,9 @@ def compare(
     found["rows"] = rows.size
     found["known"] = int(np.count_nonzero(rows.label != UNKNOWN))
     found["positives"] = int(np.count_nonzero(rows.label == 1))
+    if rows.size == 0 and details["left_out"]:
+        reason = f"the entities of all {details['left_out']:,} decisions may be in the challenger's training data"
+        return {**found, "reason": reason}
     if rows.size == 0:
         return {**found, "reason": "there are no decisions"}
     selected, _ = select(rows)

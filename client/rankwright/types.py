@@ -275,10 +275,14 @@ class AliasShadow(Record):
     shadow: str | None
     """Shadow model of the feedback settings. Null if there is none."""
     unseen_from: str | None
-    """Only periods that begin at this time or later are compared, because the shadow model may have been
-    trained on earlier decisions. It is the end of the decisions in its training dataset. If that
-    dataset was not made from decisions, it is the time at which it was created. Null without a shadow
-    model.
+    """The shadow model may have been trained on decisions before this time: the end of the decisions in
+    its training dataset or, if that dataset was not made from decisions, the time at which it was
+    created. Null without a shadow model.
+    """
+    compared_before: bool
+    """Whether earlier decisions are compared, too: those of entities that are not in the training dataset.
+    This needs its column of groups, with ids as in the decisions. If false, only periods from
+    `unseen_from` on are compared.
     """
     champion_id: str | None
     """Id of the model that decided. Null before the first test."""
@@ -6163,7 +6167,9 @@ class ShadowTest(Record):
     words: str
     """The result in one sentence."""
     rows: int
-    """Number of decisions of the champion."""
+    """Number of compared decisions of the champion."""
+    left_out: int
+    """Number of other decisions of the champion, which may be in the training data of the challenger."""
     known: int
     """Number of these whose outcome was known."""
     positives: int

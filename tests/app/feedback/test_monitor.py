@@ -521,6 +521,37 @@ def test_a_challenger_that_ranks_better_wins(bench: Workbench, world: World) -> 
     assert found.challenger_id == challenger
 
 
+@pytest.mark.parametrize("prefix", ["c", *rest("branch-")])
+def test_a_challenger_is_compared_on_entities_that_it_was_not_trained_on(
+    bench: Workbench, world: World, prefix: str
+) -> None:
+    simulator = world(rows=2000)
+    n = 600
+    lines = table(draw(np.random.default_rng(2), n // 2)).splitlines()
+    columns = ["customer", *(f"{prefix}{i}" for i in range(n // 2))]
+    text = "\n".join(f"{line},{id_}" for line, id_ in zip(lines, columns, strict=True))
+    challenger = bench.work_on(
+        bench.ready(text, label="y", positive="1", group="customer", name="other"),
+        name="m",
+        algorithm={"name": "logistic"},
+    ).model_id
+    simulator.put_settings(feedback(monitor=None, shadow=challenger))
+    for number in (1, 2):
+        simulator.week(number, n, ids=[f"c{i}" for i in range(n)])
+    run_monitor(bench)
+    found = bench.db.reading(monitor_results.read_shadow, OWNER, "m", "live")
+    assert found.compared_before
+    weeks = found.tests[-2:]
+    if prefix == "c":
+        assert [(each.rows, each.left_out) for each in weeks] == [(n // 2, n // 2)] * 2
+        assert found.comparison is not None
+        assert found.comparison.rows == n
+    else:  # no group is an entity of the decisions, so nothing is known of these
+        assert [(each.rows, each.left_out) for each in weeks] == [(0, n)] * 2
+        assert {each.status for each in weeks} == {"not_tested"}
+        assert found.comparison is None
+
+
 def test_equal_models_have_no_winner(bench: Workbench, world: World) -> None:
     simulator = world(rows=2000)
     simulator.put_settings(feedback(monitor=None, shadow=simulator.served().model_id))
