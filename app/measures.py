@@ -113,6 +113,11 @@ def share_interval(part: float, whole: float, inflation: float = 1.0) -> tuple[f
     return found.low, found.high
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """Return a fraction as a percentage."""
+    return f"{100.0 * share:.{digits}f} %"
+
+
 def metric(name: str) -> str:
     """Label names such as `precision@1%`, `pauc:0,0.2`, `precision_at_recall:0.8`."""
     first, _, size = name.partition("@")
@@ -252,9 +257,9 @@ def positives_over_time(train: Json, newest: Json) -> str:
     if difference**2 <= 1.96**2 * variance:
         return ""
     return (
-        f"The fraction of positives has {'risen' if difference > 0 else 'fallen'} significantly: {late / new_rows:.1%} "
-        f"of the newest rows are positive, and {early / rows:.1%} of the earlier ones. If this continues, the "
-        "probabilities of later rows will be wrong."
+        f"The fraction of positives has {'risen' if difference > 0 else 'fallen'} significantly: "
+        f"{percent(late / new_rows)} of the newest rows are positive, and {percent(early / rows)} of the earlier ones. "
+        "If this continues, the probabilities of later rows will be wrong."
     )
 
 

@@ -33,13 +33,18 @@ def adjust(tests: Sequence[Test], alpha: float) -> None:
         )
 
 
+def say_chance(test: Test, alpha: float) -> str:
+    """Say whether an adjusted test is significant at the level `alpha`, and large enough to matter."""
+    p_value = test["adjusted_p_value"]
+    found = "" if p_value < alpha else "not "
+    but = " but small" if p_value < alpha and not test["changed"] else ""
+    shown = f"adjusted p {shown_p(p_value)}"
+    return f"{found}statistically significant at {100.0 * alpha:.3g} %{but} ({shown})"
+
+
 def shown_p(p_value: float) -> str:
     return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
 
 
 def with_ends(interval: Mapping[str, float]) -> str:
     return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

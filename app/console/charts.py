@@ -11,6 +11,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 from rankwright.plots import Plot, ticks
 
+from app.console.rendering import percent
 from app.svg import Square, draw, element, line, path, text
 
 CHARACTER = 7.2
@@ -237,7 +238,7 @@ def decision_curve(points: Sequence[Benefit], title: str) -> Markup:
     ]
     for each in points:
         ends = f"{each.low:.4g} to {each.high:.4g}"
-        hint = f"at {each.threshold:.0%}: {each.value:.4g}, {ends}; all rows {each.flag_all:.4g}"
+        hint = f"at {percent(each.threshold, 0)}: {each.value:.4g}, {ends}; all rows {each.flag_all:.4g}"
         parts.append(_dot(x(each.threshold), y(each.value), hint, 3))
     parts.append(text((left + width) / 2, bottom + 40, "threshold probability", "middle"))
     return picture(width, height, title, *parts)

@@ -430,7 +430,7 @@ class ShownColumn:
         elif column.top and known:
             top, word = column.top[:3], _day if of_dates else _word
             self.shown_text = ", ".join(
-                f"{word(each.value)} {each.count / known:.0%}" for each in top
+                f"{word(each.value)} {percent(each.count / known, 0)}" for each in top
             )
             if column.distinct is not None and column.distinct > len(top):
                 self.shown_text += ", …"

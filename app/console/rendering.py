@@ -148,7 +148,7 @@ def rows(value: float | None) -> str:
 
 def percent(fraction: float | None, digits: int = 1) -> str:
     """Return a fraction as a percentage."""
-    return DASH if fraction is None else f"{100 * fraction:.{digits}f} %"
+    return DASH if fraction is None else measures.percent(fraction, digits)
 
 
 def plain(value: object) -> str:

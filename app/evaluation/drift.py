@@ -27,6 +27,7 @@ from app.findings.probabilities import RIGHT, error_tests, is_large, probabiliti
 from app.findings.ranking import area_name, ranking_kept
 from app.findings.shift import listed, odds_change, positives_kept, rates_kept, say_test, stable
 from app.ingest.sampling import sampled_rows
+from app.measures import percent
 from app.models import repository as model_rows
 from app.models.column_drift import (
     bin_column,
@@ -52,7 +53,7 @@ from app.platform.documents import (
 )
 from app.platform.sql import Json, Session
 from app.platform.tables import Model
-from app.shift_tests import ALPHA, MODERATE, adjust, percent, shown_p, with_ends
+from app.shift_tests import ALPHA, MODERATE, adjust, say_chance, with_ends
 from core import metrics
 
 if TYPE_CHECKING:
@@ -336,14 +337,7 @@ def _words(test: Json, level: float) -> str:
     """Return name, size and significance as text."""
     if "psi" in test:
         return say_test(test, 1.0 - level)
-    p_value = f"adjusted p {shown_p(test['adjusted_p_value'])}"
-    if test["changed"]:
-        chance = "statistically significant"
-    elif test["adjusted_p_value"] < 1.0 - level:
-        chance = "statistically significant but small"
-    else:
-        chance = "not statistically significant"
-    end = f"{chance} ({p_value})"
+    end = say_chance(test, 1.0 - level)
     if test["of"] in RIGHT and test["changed"]:
         return f"{say_error(test)}, {end}"
     if test["of"] == "slope":

@@ -15,6 +15,7 @@ from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.datasets.protected import PROTECTED, protected_columns
 from app.ingest.rows import Hashes
+from app.measures import percent
 from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
 from app.models.groups import RowGroups, scores_by_group
@@ -468,8 +469,8 @@ class Overlap:
         if here <= max(MIN_SHARE, BEYOND_CHANCE * anyway):
             return False, []
         return True, [
-            f"{here:.0%} {EQUAL_ROWS} {model['name']} was trained on, "
-            f"where {anyway:.0%} equal each other: its metrics may be too optimistic"
+            f"{percent(here, 0)} {EQUAL_ROWS} {model['name']} was trained on, "
+            f"where {percent(anyway, 0)} equal each other: its metrics may be too optimistic"
         ]
 
     def _measure(self, trained_on: str, features: Features) -> tuple[float, float]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.findings.finding import Finding, FindingSize, Measured, rows_needed, say_needed
-from app.shift_tests import MODERATE, percent, with_ends
+from app.measures import percent
+from app.shift_tests import MODERATE, with_ends
 from core import metrics
 
 Reliability = Mapping[str, Any]

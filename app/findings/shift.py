@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from app.findings.finding import Answer, Finding, FindingSize, Reason
-from app.shift_tests import ALPHA, LARGE, Test, adjust, percent, shown_p, with_ends
+from app.measures import percent
+from app.shift_tests import ALPHA, LARGE, Test, adjust, say_chance, with_ends
 from core import metrics
 
 MATTERS = 0.01
@@ -259,16 +260,10 @@ def _name(test: Test) -> str:
 
 def say_test(test: Test, alpha: float) -> str:
     """Return name, size and significance of one test."""
-    if (p_value := test["adjusted_p_value"]) is None:
+    if test["adjusted_p_value"] is None:
         return f"{_name(test)}: distance {test['distance']:.3f}, no test: {test['reason']}"
-    if test["changed"]:
-        chance = "statistically significant"
-    elif p_value < alpha:
-        chance = "statistically significant but small"
-    else:
-        chance = "not statistically significant"
     said = _say_column(test) if "name" in test else _say_scores(test)
-    return f"{said}, {chance} (adjusted p {shown_p(p_value)})"
+    return f"{said}, {say_chance(test, alpha)}"
 
 
 def _say_column(test: Test) -> str:

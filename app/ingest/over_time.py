@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.ingest.periods import UNITS, Divided, divide
-from app.shift_tests import ALPHA, MODERATE, Test, adjust, percent
+from app.measures import percent
+from app.shift_tests import ALPHA, MODERATE, Test, adjust
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 Bins = npt.NDArray[np.intp]
 
 TOO_DEPENDENT = (
-    "neighbouring rows, in time or in the table, are so similar, or follow such a trend, that they count as fewer than "
-    "20 independent rows or three independent stretches"
+    "the values change so slowly, over time or along the table, that these rows are worth fewer than 20 independent "
+    "ones"
 )
 IS_TIME = "it orders the rows in time, so it is always different on newer rows"
 _FEW = 60  # rows, of which independent ones may look dependent

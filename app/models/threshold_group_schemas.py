@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from app.http.schemas import FiniteOrNull, Interval, Level, Resource, Words, one_of
+from app.measures import percent
 from app.models.curve_schemas import OfEvaluation
 from app.platform.documents import ReliabilityPoint
 from core.metrics.four_fifths import MIN_REFERENCE_SHARE, SIDES
@@ -81,7 +82,7 @@ class ThresholdColumn(Resource):
     """Whether the column is a feature of the model, so that scores depend on it directly."""
     reference: int | None = Field(
         description="Position in `groups` of the group with the highest rate of the favourable outcome, among those "
-        f"with at least {MIN_REFERENCE_SHARE:.0%} of the rows. Null if there is not enough data."
+        f"with at least {percent(MIN_REFERENCE_SHARE, 0)} of the rows. Null if there is not enough data."
     )
     passes: bool | None
     """Four-fifths rule. True: every group passes. False: one fails. Null: not enough data."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from app.datasets.protected import protected_columns_of
+from app.measures import percent
 from app.models import curves, operating_points, repository
 from app.models import service as models
 from app.models.groups import unpack_steps
@@ -233,7 +234,7 @@ def say_flags(found: metrics.ThresholdGroups) -> str:
         return said
     by_rate = sorted(rates, key=lambda each: rates[each].value)
     shown = " and ".join(
-        f"{rates[each].value:.1%} ({rates[each].low:.1%} to {rates[each].high:.1%}) in {each}"
+        f"{percent(rates[each].value)} ({percent(rates[each].low)} to {percent(rates[each].high)}) in {each}"
         for each in (by_rate[-1], by_rate[0])
     )
     return f"{said}; FPR {shown}"

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from app.measures import percent
+
 _SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "đ": "d"})
 
 
@@ -90,7 +92,7 @@ def validation_in_words(validation: Mapping[str, Any]) -> str:
     )
     match validation["method"]:
         case "holdout":
-            return f"{validation['fraction']:.0%} of the rows held out{by_time}"
+            return f"{percent(validation['fraction'], 0)} of the rows held out{by_time}"
         case "cross_validation":
             folds = cross_validation_in_words(validation)
             return f"{folds}{by_time}; the final ranker is trained on all rows"

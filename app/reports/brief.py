@@ -7,7 +7,7 @@ from typing import Any
 
 from app.evaluation.equal_groups import ComparedGroups
 from app.findings.finding import Question, located
-from app.measures import QUESTIONS, positives_over_time, rows_used, time_effect
+from app.measures import QUESTIONS, percent, positives_over_time, rows_used, time_effect
 from app.models import threshold_groups
 from app.models.imported import dataset_of, imported_from
 from app.platform.documents import ProxyAuc, StoredMemo
@@ -133,10 +133,10 @@ def _protected(model: Model) -> Iterator[Block]:
     yield Table(head, rows)
     yield from document.list_more(found, MAX_PROXIES, " values")
     yield Paragraph(
-        f"AUC of scores that predict the protected value from the features, out of fold, with {found[0]['level']:.0%} "
-        "intervals (random: 0.5). The intervals of single features are not adjusted for the number of features. A "
-        "feature with an AUC far from 0.5 can stand in for the protected column; whether the model uses it so is not "
-        "tested."
+        "AUC of scores that predict the protected value from the features, out of fold, with "
+        f"{percent(found[0]['level'], 0)} intervals (random: 0.5). The intervals of single features are not "
+        "adjusted for the number of features. A feature with an AUC far from 0.5 can stand in for the protected "
+        "column; whether the model uses it so is not tested."
     )
 
 
@@ -279,7 +279,7 @@ def _drift(facts: Facts, evaluated: Evaluation) -> Iterator[Block]:
 
 
 def _importance(share: float | None) -> str:
-    return "—" if share is None else f"{share:.1%}"
+    return "—" if share is None else f"{percent(share)}"
 
 
 def _groups(compared: ComparedGroups, evaluated: Evaluation) -> Iterator[Block]:

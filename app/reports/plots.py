@@ -10,6 +10,7 @@ import numpy as np
 from rankwright import plots
 from rankwright.plots import Axis, Band, Mark, Plot, Window
 
+from app.measures import percent
 from app.models import service as models
 from app.models.curves import PartCurve
 from app.models.objectives import target_fpr, window_of
@@ -60,7 +61,7 @@ def plot_of(
         )
         of = "pointwise" if band == "pointwise" else "simultaneous"
         points = zip(found.fpr.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-        limits = Band(f"{found.level:.0%} confidence band, {of}", list(points))
+        limits = Band(f"{percent(found.level, 0)} confidence band, {of}", list(points))
         highest = max(view[1], *found.high)
     rates_marked, marks = _marks(curve_part, view)
     return plots.roc(

@@ -8,6 +8,7 @@ from typing import Any
 from app.datasets.leaks import leak_in_words
 from app.datasets.service import is_constant
 from app.ingest.values import DATETIME, spell_date
+from app.measures import percent
 from app.platform.tables import Dataset, DatasetKind, DatasetProfile
 from app.reports import document
 from app.reports.document import (
@@ -59,11 +60,15 @@ def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> I
     yield Tile("rows", document.count(dataset.rows), "")
     if dataset.positives is not None:
         share = dataset.positives / (dataset.rows or 1)
-        yield Tile("positives", document.count(dataset.positives), f"{share:.2%} of the rows")
+        yield Tile(
+            "positives", document.count(dataset.positives), f"{percent(share, 2)} of the rows"
+        )
     for label in dataset.labels or ():
         share = label["positives"] / (dataset.rows or 1)
         yield Tile(
-            f"positives of {label['name']}", document.count(label["positives"]), f"{share:.2%}"
+            f"positives of {label['name']}",
+            document.count(label["positives"]),
+            f"{percent(share, 2)}",
         )
     if dataset.kind == DatasetKind.PREFERENCES:
         pairs = None if dataset.pairs is None else dataset.pairs.pairs
@@ -136,7 +141,7 @@ def _column_features(
 
 
 def _share(part: int, whole: int) -> str:
-    return "—" if not part else f"{part:,} ({part / max(whole, 1):.1%})"
+    return "—" if not part else f"{part:,} ({percent(part / max(whole, 1))})"
 
 
 def _counts(column: Column) -> list[int]:
@@ -151,7 +156,7 @@ def _values(column: Column, rows: int) -> str:
     """Return minimum, median and maximum, or the most frequent categories with fractions."""
     if column["type"] == "categorical":
         top = column.get("top") or []
-        shown = [f"{e['value']} {e['count'] / max(rows, 1):.0%}" for e in top[:_MAX_TOP]]
+        shown = [f"{e['value']} {percent(e['count'] / max(rows, 1), 0)}" for e in top[:_MAX_TOP]]
         return ", ".join(shown) + (", …" if column["distinct"] > len(shown) else "")
     if column["min"] is None:
         return "—"

@@ -15,6 +15,7 @@ from app.measures import (
     is_separated,
     measures,
     metric,
+    percent,
     rows_used,
 )
 from app.measures import baseline as words_of_baseline
@@ -389,7 +390,7 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
 
 
 def _candidate(each: LeaderboardRow) -> list[str]:
-    rows = "" if each["rows"] in (0.0, 1.0) else f", {each['rows']:.0%} of the rows"
+    rows = "" if each["rows"] in (0.0, 1.0) else f", {percent(each['rows'], 0)} of the rows"
     members = each["parameters"].get("members")
     parameters = document.settings(each["parameters"])
     if members is not None:  # their list and weights are the paragraph above the table
@@ -480,7 +481,7 @@ def evaluation(facts: Facts) -> list[Block]:
         return [Paragraph("No metrics, because the model was not validated.")]
     level = next(iter(facts.metrics.values()))["level"]
     head = ["", *(f"{rows_of(facts.model.validation, part)} rows" for part in facts.metrics)]
-    notes = [f"Values in parentheses are {level:.0%} confidence intervals."]
+    notes = [f"Values in parentheses are {percent(level, 0)} confidence intervals."]
     if facts.out_of_fold is not None:
         aucs = ", ".join(document.number(fold["auc"]) for fold in facts.out_of_fold.fold_aucs)
         notes.append(f"AUC by fold: {aucs}.")
@@ -677,8 +678,8 @@ def _cutoffs(facts: Facts) -> list[Table | Paragraph]:
     share = facts.cutoffs[0].point.prevalence
     note = (
         "Rows with a score at or above the threshold are flagged. Precision and lift assume that "
-        f"{share:.2%} of the rows are positive, as in this data. GET …/operating-point accepts another prevalence and "
-        "costs."
+        f"{percent(share, 2)} of the rows are positive, as in this data. GET …/operating-point accepts another "
+        "prevalence and costs."
     )
     return [Table(head, rows), Paragraph(note)]
 
@@ -688,7 +689,7 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
     head = ["top", "rows", "positives", "precision", "recall", "lift"]
     rows = [
         [
-            f"{gain.share:.0%}",
+            f"{percent(gain.share, 0)}",
             f"{gain.size:,.0f}",
             f"{gain.positives:,.0f}",
             document.interval(gain.precision, 3),
@@ -706,8 +707,9 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
     share = curve_part.totals.prevalence
     note = (
         f"Average precision: {document.interval(found.interval, 3)} (random: {share:.3f}). All values assume that "
-        f"{share:.2%} of the rows are positive, as in this data. GET …/gains accepts another prevalence and other "
-        "sizes. If rows with equal scores straddle the end of a size, the values are means over random choices of them."
+        f"{percent(share, 2)} of the rows are positive, as in this data. GET …/gains accepts another prevalence and "
+        "other sizes. If rows with equal scores straddle the end of a size, the values are means over random choices "
+        "of them."
     )
     metrics = facts.metrics[curve_part.part]
     plot = precision_recall_plot(curve_part, metrics)
@@ -787,7 +789,7 @@ def _probabilities(facts: Facts, found: ModelCalibration) -> list[Table | Paragr
     method = (
         f"The calibration (method {found.method}) turns scores into probabilities. It was fitted on {found.rows:,} "
         f"{rows_fitted_on} rows, {found.positives:,} of them positive. Probabilities hold for data with "
-        f"{found.prevalence:.2%} positives; pass prevalence= for another fraction."
+        f"{percent(found.prevalence, 2)} positives; pass prevalence= for another fraction."
     )
     evaluated = found.reliability
     if evaluated is None:
@@ -843,9 +845,9 @@ def _reading(facts: Facts) -> Iterator[str]:
             "scores is the midpoint of the window."
         )
     yield (
-        f"Intervals: a {level:.0%} confidence interval for the value on future rows, if the validation rows are a "
-        "random sample of them. Two intervals can overlap although the models differ significantly; run a comparison "
-        "to test the difference."
+        f"Intervals: a {percent(level, 0)} confidence interval for the value on future rows, if the validation rows "
+        "are a random sample of them. Two intervals can overlap although the models differ significantly; run a "
+        "comparison to test the difference."
     )
     if facts.curve_part is not None:
         yield (

@@ -6,6 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from app import svg_parts as svg
+from app.measures import percent
 from core.martirank.martirank import ProgramRanker
 from core.martirank.program import layer
 
@@ -90,7 +91,7 @@ def _draw_node(width: float, t: int, position: int, node: dict[str, Any], *, end
     lines = wrap(condition, _LINE_LENGTH, break_long_words=True)
     if len(lines) > _LINES:
         lines = [*lines[: _LINES - 1], lines[_LINES - 1][: _LINE_LENGTH - 2] + " …"]
-    tip = f"{node['rule']}\nreached by {positive:.1%} of the positives, {negative:.1%} of the negatives"
+    tip = f"{node['rule']}\nreached by {percent(positive)} of the positives, {percent(negative)} of the negatives"
     if "error" in node:
         tip += f"\nerror {node['error']:.4f} on either class"
     return "\n".join(

@@ -14,6 +14,7 @@ from textwrap import wrap
 import numpy as np
 
 from app import svg_parts as svg
+from app.measures import percent
 from core.base.ranker import Floats
 from core.treerank.description import NamedTree, say_leaves, say_mass, say_rows, subtree_curves
 from core.treerank.tree import RankingTree
@@ -55,7 +56,7 @@ def draw_tree(named: NamedTree, title: str) -> str:
             _MARGIN,
             height - 30,
             "0.0%",
-            f"{_positive_fraction(tree, 0):.1%}",
+            f"{percent(_positive_fraction(tree, 0))}",
             "100.0%",
             "share of positives",
         ),
@@ -157,7 +158,7 @@ class _Picture:
                 svg.text(
                     x,
                     y + 35,
-                    f"{_positive_fraction(tree, node):.1%}",
+                    f"{percent(_positive_fraction(tree, node))}",
                     size=16,
                     colour=ink,
                     anchor="middle",

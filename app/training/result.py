@@ -36,6 +36,7 @@ import pyarrow.parquet as pq
 
 from app.datasets.matrices import StoredTable
 from app.ingest.rows import mix
+from app.measures import percent
 from app.models import calibrations
 from app.models.calibrations import CalibrationRecord
 from app.models.column_drift import profile_table
@@ -397,9 +398,9 @@ def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
     if not repeated:
         return []
     return [
-        f"{repeated:,} of the {n_held_out:,} validation rows ({repeated / n_held_out:.1%}) are equal in every feature "
-        f"to a training row: the metrics are too optimistic unless future rows also repeat training rows. If a column "
-        f"identifies related rows, set it as the group to keep them on one side of a split"
+        f"{repeated:,} of the {n_held_out:,} validation rows ({percent(repeated / n_held_out)}) are equal in every "
+        f"feature to a training row: the metrics are too optimistic unless future rows also repeat training rows. If "
+        "a column identifies related rows, set it as the group to keep them on one side of a split"
     ]
 
 

@@ -238,7 +238,7 @@ def reliability(
     return Plot(
         title,
         [Line(name, points)],
-        band=Band(f"{level:.0%} consistency band", consistent),
+        band=Band(f"{100.0 * level:.0f} % consistency band", consistent),
         labels=("Probability", "Fraction of positives"),
         diagonal="perfect calibration",
         **more,

@@ -312,7 +312,7 @@ def _show_job(job: types.Job) -> None:
     words: list[str | None] = [job.state]
     if job.progress is not None:
         if job.progress.fraction is not None:
-            words.append(f"{job.progress.fraction:.0%}")
+            words.append(f"{100.0 * job.progress.fraction:.0f} %")
         words += [job.progress.phase, job.progress.algorithm]
     end = "\n" if job.state in FINAL_STATES else ""
     stream = progress_stream()

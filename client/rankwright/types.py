@@ -6443,7 +6443,7 @@ class ThresholdColumn(Record):
     """Whether the column is a feature of the model, so that scores depend on it directly."""
     reference: int | None
     """Position in `groups` of the group with the highest rate of the favourable outcome, among those with
-    at least 2% of the rows. Null if there is not enough data.
+    at least 2 % of the rows. Null if there is not enough data.
     """
     passes: bool | None
     """Four-fifths rule. True: every group passes. False: one fails. Null: not enough data."""

@@ -149,7 +149,7 @@ def say_leaves(tree: RankingTree) -> str:
 def say_rows(tree: RankingTree, node: int) -> str:
     positive, negative = float(tree.positive[node]), float(tree.negative[node])
     fraction = positive / (positive + negative)
-    return f"{say_mass(positive)} of {say_mass(positive + negative)} positive ({fraction:.1%})"
+    return f"{say_mass(positive)} of {say_mass(positive + negative)} positive ({100.0 * fraction:.1f} %)"
 
 
 def say_mass(mass: float) -> str:

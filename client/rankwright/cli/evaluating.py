@@ -495,7 +495,7 @@ def _amounts(found: types.EvaluatedAmounts) -> list[str]:
                 continue
             lines.append(f"  area over {over} {shown_interval(value.area)}")
             lines += [
-                f"    {one.share:.0%} of the {over} catch {shown_interval(one)} of the amount"
+                f"    {100.0 * one.share:.0f} % of the {over} catch {shown_interval(one)} of the amount"
                 for one in value.recalls
             ]
     costs = found.costs
@@ -530,7 +530,7 @@ def _least(least: types.LeastCost | types.ComparedCost) -> list[str]:
 
 def _decided(decision: types.DecisionCost) -> str:
     return (
-        f"{_money(decision.cost)}, {decision.flagged:.1%} flagged; saves "
+        f"{_money(decision.cost)}, {100.0 * decision.flagged:.1f} % flagged; saves "
         f"{_money(decision.saved_to_none)} compared with none, {_money(decision.saved_to_all)} "
         "compared with all"
     )

@@ -206,7 +206,7 @@ def _labels(model: types.Model, metrics: types.MultilabelMetrics) -> str:
 
 
 def _search(search: types.Search, objective: dict[str, Any]) -> str:
-    on = f"{search.fraction:.0%}" if search.folds is None else f"{search.folds} folds"
+    on = f"{100.0 * search.fraction:.0f} %" if search.folds is None else f"{search.folds} folds"
     lines = [f"tried on {on} of the training part, by {_objective(objective)}"]
     for candidate in search.candidates:
         named = ", ".join(f"{name}={value}" for name, value in candidate.parameters.items())

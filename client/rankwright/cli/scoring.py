@@ -165,7 +165,9 @@ def _score_file(
     err.print(f"{found.rows:,} rows scored by {found.model_name}:{found.model_version}")
     if summary.flagged is not None:
         share = summary.flagged / max(summary.rows, 1)
-        err.print(f"{summary.flagged:,} flagged ({share:.1%}) by the cutoff of {found.alias}")
+        err.print(
+            f"{summary.flagged:,} flagged ({100.0 * share:.1f} %) by the cutoff of {found.alias}"
+        )
 
 
 _WORDS = re.compile(r"reason_\d+_(code|text|error)")

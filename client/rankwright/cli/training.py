@@ -189,7 +189,7 @@ def status(job: types.Job, since: float = 0.0) -> str:
     if job.state not in ("running", "cancelling") or not progress.phase:
         words, fraction = [job.state, progress.detail], progress.fraction
         return ", ".join(
-            [each for each in words if each] + ([f"{fraction:.0%}"] if fraction else [])
+            [each for each in words if each] + ([f"{100.0 * fraction:.0f} %"] if fraction else [])
         )
     doing = progress.phase
     if job.state == "cancelling":

@@ -149,7 +149,7 @@ def test_costs(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     lines = trained("evaluate", "sum", dataset, *asked, "--fpr", 0.1).stdout.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("By balance, "))
     assert lines[start + 1].startswith("  area over rows 0.")
-    assert lines[start + 2].startswith("    1% of the rows ")
+    assert lines[start + 2].startswith("    1 % of the rows ")
     assert "Costs per row:" in lines
     for begin in ("  flag every row 1.5 [1.5, 1.5]", "  lowest at the cutoff ", "    saves "):
         assert any(line.startswith(begin) for line in lines), begin
@@ -221,7 +221,7 @@ def test_scores_by_a_job_leave_nothing_behind(
     asked = ("score", "sum", rows, "--top", 5)
     trained("alias", "sum", "champion", "sum", "--fpr", "0.1")
     said = trained("score", "sum@champion", rows, "--top", 5).stderr
-    assert re.search(r"\d+ flagged \(\d+\.\d%\) .*champion", said)
+    assert re.search(r"\d+ flagged \(\d+\.\d %\) .*champion", said)
     # Where the file cannot be written.
     trained(*asked, "--output", tmp_path / "nowhere" / "scores.csv", code=2)
     assert left() == []

@@ -100,7 +100,7 @@ def test_a_search_says_what_it_tried(run: Run, people: Path, sentences: Sentence
     train = ["train", dataset, *ONE_FIT]
     searched = [*train, "--name", "m", "--search", "n_rounds=3,30,10"]
     lines = run(*searched, "--fpr-max", "0.2").stdout.splitlines()
-    start = lines.index("tried on 25% of the training part, by pauc on FPR [0, 0.2]")
+    start = lines.index("tried on 25 % of the training part, by pauc on FPR [0, 0.2]")
     tried = [line.split() for line in lines[start + 1 : start + 4]]
     assert [name for name, *_ in tried] == ["n_rounds=3", "n_rounds=10", "n_rounds=30"]
     assert sum(words[2:] == ["chosen"] for words in tried) == 1

@@ -184,7 +184,7 @@ def test_the_clock_goes_on_between_what_is_told() -> None:
         assert status(job, passed).startswith(f"{left} ")
         assert status(job, passed).endswith(" · reading the table")
     assert status(types.Job.from_json({"state": "queued", "progress": None})) == "queued"
-    assert status(shown(fraction=0.25, detail="line 10")) == "running, line 10, 25%"
+    assert status(shown(fraction=0.25, detail="line 10")) == "running, line 10, 25 %"
     of_auto = shown(phase="fitting", algorithm="logitboost", auto_phase="portfolio", trial=2)
     assert status(of_auto).split(" · ") == ["portfolio", "fitting logitboost", "trial 2"]
 

@@ -336,7 +336,7 @@ def test_waiting_tells_how_far_a_job_is(capsys: pytest.CaptureFixture[str]) -> N
             job.wait(progress=progress)
     assert seen == ["running", "failed"]
     said = capsys.readouterr().err
-    assert "running, 25%, fitting" in said
+    assert "running, 25 %, fitting" in said
     assert said.count("failed") == 1
 
 

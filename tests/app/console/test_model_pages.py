@@ -529,7 +529,7 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
     tabs = {
         tab: ours.get(f"{world.page}/{tab}").text for tab in ("explain", "validation", "history")
     }
-    assert "25%" in tabs["history"]
+    assert "25 %" in tabs["history"]
     assert f"{spelled(metrics['pauc'][0]['value'])}" in tabs["validation"]
     assert "random: 0.1" in tabs["validation"]  # of the partial area up to an FPR of 0.2
     for tab in (*tabs, "score"):

@@ -242,7 +242,9 @@ def test_rows_that_were_there_in_training_are_counted(bench: Workbench) -> None:
     head, *lines = people.csv().splitlines()
     grown = "\n".join([head, *lines[::2], *more.csv().splitlines()[1:], ""])
     dataset_id = bench.ready(grown, label="left", positive="yes", drop="w,g").id
-    words = "25% of these rows equal a row of the table that bare:1 was trained on, where 0% equal"
+    words = (
+        "25 % of these rows equal a row of the table that bare:1 was trained on, where 0 % equal"
+    )
     found = evaluate(bench, "bare", dataset_id)
     assert [warning[: len(words)] for warning in found.warnings] == [words]
     compared = ask_comparison(bench, ["bare", "boosted"], dataset_id)

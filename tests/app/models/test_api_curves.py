@@ -29,7 +29,7 @@ def test_pictures_of_one_curve(reader: httpx.Client, address: str, kind: str) ->
     words = "\n".join(text.text or "" for text in svg.iter(f"{SVG}text"))
     assert f"AUC {metrics['auc']['value']:.4f} [" in words
     assert f"partial AUC {metrics['pauc'][0]['value']:.4f} [" in words
-    assert "95% confidence band" in words
+    assert "95 % confidence band" in words
     in_view = 3 if kind == "roc" else 2  # the best cuts at FPR 0.01, 0.05 and 0.1
     assert len(list(svg.iter(f"{SVG}circle"))) == in_view + 1
     plain = reader.get(f"{address}/plot", params={"kind": kind, "band": "none"}).text

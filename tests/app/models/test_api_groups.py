@@ -9,6 +9,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.measures import percent
 from tests.app.live_service import STRANGER, Service
 from tests.long_form import long_form
 
@@ -228,6 +229,6 @@ def test_a_pass_on_rows_that_are_not_flagged_shows_how_often_groups_are_flagged(
             continue
         assert f"{1 / min(ratios):.1f} times" in found["words"]
         rates = [each["fpr"]["value"] for each in found["groups"]]
-        assert f"FPR {max(rates):.1%}" in found["words"]
+        assert f"FPR {percent(max(rates))}" in found["words"]
         shown += max(each["flagged"]["value"] for each in found["groups"]) < 0.2
     assert shown

@@ -86,7 +86,7 @@ def test_the_histogram_and_the_reliability_are_drawn() -> None:
     }
     model = Model(name="m", version=1, objective={}, validation={"method": "holdout"})
     drawn = draw_picture(reliability_plot(model, record))
-    assert "95% consistency band" in drawn
+    assert "95 % consistency band" in drawn
     assert " 200 held-out rows: 50" in drawn
 
 

@@ -120,7 +120,12 @@ def test_the_text_has_a_line_per_node() -> None:
     ranker = TreeRank(max_depth=3, splitter="axis").fit(table, y)
     lines = ranker.to_text().splitlines()
     tree = ranker.tree_
-    metrics = f"{tree.n_leaves} leaves", f"{tree.auc:.4f}", f"{y.sum()} of 800", f"{y.mean():.1%}"
+    metrics = (
+        f"{tree.n_leaves} leaves",
+        f"{tree.auc:.4f}",
+        f"{y.sum()} of 800",
+        f"{100.0 * y.mean():.1f} %",
+    )
     assert all(metric in lines[0] for metric in metrics)
     assert len(lines) == tree.n_nodes  # the first is that of the root
     assert [line.split("rank ")[1].split(":")[0] for line in lines if "rank " in line[5:]] == [
