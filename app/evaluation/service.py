@@ -201,7 +201,7 @@ def was_trained_on(session: Session, model: Model, dataset: Dataset) -> bool:
     """True for equal content, and for versions that share rows."""
     if model.imported is not None:
         return model.imported["dataset_sha256"] == dataset.sha256
-    # By id, too: during an upgrade, a worker of a version without lineage knows only the id.
+    # By id, too, if the lineage is not known.
     return (
         model.dataset_id == dataset.id
         or shares_rows(model.dataset, lineage_of(dataset))
