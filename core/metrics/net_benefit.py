@@ -10,11 +10,11 @@ use at t if its net benefit is above both.
 
 **Intervals.** Each row is in one of four cells (true or false, positive or negative), and the net benefit is a weighted
 difference of two shares. Each share has Wilson's interval for its effective trials, p (1 − p) / v with the variance v
-over rows, or over groups; Student's t replaces the normal quantile for groups. The interval of the difference recovers
-the variances from the two (MOVER), with the correlation of the shares, which is negative: with shares a and b, weights
-α and β and correlation ρ, the lower end is αa − βb − √(A² + B² − 2ρAB) with A = α (a − l_a) and B = β (u_b − b). This
-also holds where no row, or only positives, are acted on, and a variance would be 0.
-Each threshold has an interval by itself.
+over rows or, where that is greater, over groups; Student's t replaces the normal quantile for groups. The interval of
+the difference recovers the variances from the two (MOVER), with the correlation of the shares, which is negative: with
+shares a and b, weights α and β and correlation ρ, the lower end is αa − βb − √(A² + B² − 2ρAB) with A = α (a − l_a) and
+B = β (u_b − b). This also holds where no row, or only positives, are acted on, and a variance would be 0. Each
+threshold has an interval by itself.
 
 References
 ----------
@@ -144,10 +144,10 @@ class _Cells(NamedTuple):
     """Shape (n_thresholds, 4), float64."""
     covariance: FloatArray
     """Of the shares. Shape (n_thresholds, 4, 4), float64."""
+    of_rows: FloatArray
+    """The same if rows were independent: groups whose shares vary less may do so by chance."""
     effective: float
     """Effective number of units."""
-    most: float
-    """Effective number of rows: the most trials that a share can have."""
     level: float
     """At which Wilson's interval has Student's quantile."""
 
@@ -158,34 +158,36 @@ class _Cells(NamedTuple):
         order = np.sort(thresholds)
         above = np.searchsorted(order, rows.scores[0], side="right")  # thresholds at or below
         place = np.searchsorted(order, thresholds, side="left")
-        most = effective_number(weight)
+        shares, squares = (
+            _sums_at(above, rows.positive, each, order.size)[place] for each in (weight, weight**2)
+        )
+        covariance = of_rows = _covariance_of_rows(shares, squares)
         if rows.unit is None:
-            effective, shown = most, level
-            sums = [
-                _sums_at(above, rows.positive, each, order.size) for each in (weight, weight**2)
-            ]
-            shares, squares = (each[place] for each in sums)
-            covariance = _covariance_of_rows(shares, squares)
+            effective, shown = effective_number(weight), level
         else:
             of_unit = sum_by_unit(weight, rows.unit)
             effective = effective_number(of_unit)
             t = quantile(level, max(effective - 1.0, MIN_DEGREES))
             shown = min(1.0 - two_sided(t), 1.0 - EPSILON)
-            every = [
-                _units_at(above > at, rows.positive, weight, rows.unit, of_unit) for at in place
-            ]
-            shares = np.array([each for each, _ in every])
-            covariance = np.array([each for _, each in every])
+            covariance = np.array(
+                [
+                    _covariance_of_units(above > at, rows.positive, weight, rows.unit, of_unit, own)
+                    for at, own in zip(place, shares, strict=True)
+                ]
+            )
         if effective > 1.0 + EPSILON:
             covariance = covariance * (effective / (effective - 1.0))
-        return cls(shares, covariance, effective, most, shown)
+        return cls(shares, covariance, of_rows, effective, shown)
 
     def share(self, number: int, *cells: int) -> Interval:
-        variance = float(self.covariance[number][np.ix_(cells, cells)].sum())
+        variance = max(
+            float(each[number][np.ix_(cells, cells)].sum())
+            for each in (self.covariance, self.of_rows)
+        )
         value = min(1.0, max(0.0, float(self.shares[number, list(cells)].sum())))
         trials = self.effective
         if variance > EPSILON**2 and EPSILON < value < 1.0 - EPSILON:
-            trials = min(value * (1.0 - value) / variance, self.most)
+            trials = value * (1.0 - value) / variance
         return wilson_interval(value, trials, self.level)
 
     def correlation(self, number: int, first: int, second: int) -> float:
@@ -241,16 +243,17 @@ def _covariance_of_rows(shares: FloatArray, squares: FloatArray) -> FloatArray:
     return found - cross - cross.transpose(0, 2, 1) + total * outer
 
 
-def _units_at(
+def _covariance_of_units(
     flagged: NDArray[np.bool_],
     positive: NDArray[np.bool_],
     weight: FloatArray,
     unit: NDArray[np.intp],
     of_unit: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the cells' shares p at a threshold, and Σ (m − M p)(m − M p)ᵀ over groups with weights m, in all M."""
+    shares: FloatArray,
+) -> FloatArray:
+    """Return Σ (m − M p)(m − M p)ᵀ over groups with weights m in the cells, M in all, and the cells' shares p."""
     cell = np.where(flagged, np.where(positive, _TP, _FP), np.where(positive, _FN, _TN))
     masses = np.bincount(unit * 4 + cell, weight, 4 * of_unit.size).reshape(-1, 4)
-    shares = masses.sum(axis=0)
     apart = masses - of_unit[:, np.newaxis] * shares
-    return shares, np.einsum("ui,uj->ij", apart, apart)
+    found: FloatArray = np.einsum("ui,uj->ij", apart, apart)
+    return found

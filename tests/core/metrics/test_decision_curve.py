@@ -121,6 +121,22 @@ def test_intervals_cover_with_few_positives() -> None:
     assert (np.mean(covered, axis=0) >= (0.88 if LONG_FORM else 0.83)).all()
 
 
+def test_intervals_are_as_wide_as_estimates_vary_if_classes_are_sampled_differently() -> None:
+    """Of the negatives, one in ten is sampled, with weight 10; Kish's number of rows is that of the negatives."""
+    rng = np.random.default_rng(0)
+    n_trials, found = LONG_FORM * 700 + 300, []
+    for _ in range(n_trials):
+        p = rng.beta(1.0, 6.0, 8000)
+        y = rng.random(p.size) < p
+        kept = y | (rng.random(p.size) < 0.1)
+        weight = np.where(y, 1.0, 10.0)[kept]
+        found += decision_curve(y[kept], p[kept], [0.3], sample_weight=weight)
+    for name in ("benefit", "flag_all", "over_all"):
+        intervals = np.array([getattr(each, name) for each in found])
+        half = np.median(intervals[:, 2] - intervals[:, 1]) / 2.0
+        assert half / (1.96 * intervals[:, 0].std()) == pytest.approx(1.0, abs=0.12)
+
+
 def test_scores_have_intervals() -> None:
     y, p = rows(300)
     p = np.clip(p, 0.01, 0.99)
