@@ -12,6 +12,7 @@ from typing import Any, Literal
 from sqlalchemy import (
     JSON,
     ColumnElement,
+    ForeignKey,
     FromClause,
     LargeBinary,
     Select,
@@ -286,11 +287,19 @@ def _belongs_to(table: Table) -> ColumnElement[bool] | None:
     """Return the condition that a row is of `of_owner`, by its own column or a reference; None without owners."""
     if (owned := _owned().get(table.name)) is not None:
         return owned.belongs_to(bindparam("of_owner"))
-    for key in table.foreign_keys:
-        whole = key.column.table
-        if whole is not table and (of_whole := _belongs_to(whole)) is not None:
-            return key.parent.in_(select(key.column).where(of_whole))
-    return None
+    by_key = [
+        key.parent.in_(select(key.column).where(of_whole))
+        for key in _references(table)
+        if (of_whole := _belongs_to(key.column.table)) is not None
+    ]
+    return or_(*by_key) if by_key else None
+
+
+def _references(table: Table) -> list[ForeignKey]:
+    """Return a reference that every row has, or those of which each row has one; in a fixed order."""
+    keys = sorted(table.foreign_keys, key=lambda key: str(key.parent.name))
+    keys = [key for key in keys if key.column.table is not table]
+    return next(([key] for key in keys if not key.parent.nullable), keys)
 
 
 _OF_OPEN_UPLOAD = UploadPart.upload_id.in_(
@@ -325,9 +334,8 @@ def _with_owner(table: Table) -> tuple[FromClause, ColumnElement[str]] | None:
     """Join a table with the one that has its owners; None without owners."""
     if "owner" in table.c:
         return table, table.c.owner
-    for key in table.foreign_keys:
-        whole = key.column.table
-        if whole is not table and (found := _with_owner(whole)) is not None:
+    for key in _references(table):
+        if (found := _with_owner(key.column.table)) is not None:
             of_whole, owner = found
             return table.join(of_whole, key.parent == key.column), owner
     return None

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import select, update
 
+from app.access import repository as quota_rows
 from app.datasets import service as datasets
 from app.evaluation import evaluations
 from app.evaluation.checks import findings_of
@@ -90,6 +91,15 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
     exact = metrics.roc_curve(people.y, scores, people.weight)
     for name in ("fpr", "tpr", "thresholds"):
         assert getattr(curve, name) == pytest.approx(getattr(exact, name))
+
+
+def test_evaluations_count_in_the_quota_of_their_owner(bench: Workbench) -> None:
+    train(bench, People(300, 0).upload(bench), "churn")
+    people = People(400, 1).upload(bench)
+    before = bench.db.reading(quota_rows.row_bytes, OWNER)
+    found = evaluate(bench, "churn", people)
+    _, curve, _ = bench.db.reading(evaluations.roc, OWNER, found.id)
+    assert bench.db.reading(quota_rows.row_bytes, OWNER) - before > 3 * curve.fpr.nbytes
 
 
 def test_drift_where_nothing_and_where_much_has_changed(
