@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from app.access import repository as quota_rows
 from app.datasets import service as datasets
@@ -93,13 +93,17 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
         assert getattr(curve, name) == pytest.approx(getattr(exact, name))
 
 
-def test_evaluations_count_in_the_quota_of_their_owner(bench: Workbench) -> None:
+def test_metrics_of_models_and_of_evaluations_count_in_the_quota(bench: Workbench) -> None:
     train(bench, People(300, 0).upload(bench), "churn")
-    people = People(400, 1).upload(bench)
-    before = bench.db.reading(quota_rows.row_bytes, OWNER)
-    found = evaluate(bench, "churn", people)
-    _, curve, _ = bench.db.reading(evaluations.roc, OWNER, found.id)
-    assert bench.db.reading(quota_rows.row_bytes, OWNER) - before > 3 * curve.fpr.nbytes
+    evaluate(bench, "churn", People(400, 1).upload(bench))
+    for of in (Measurement.model_id, Measurement.evaluation_id):
+        before = bench.db.reading(quota_rows.row_bytes, OWNER)
+        with bench.db.write() as session:
+            columns = (Measurement.fpr, Measurement.tpr, Measurement.thresholds)
+            curves = session.execute(select(*columns).where(of.is_not(None))).all()
+            size = sum(len(column) for curve in curves for column in curve if column is not None)
+            session.execute(delete(Measurement).where(of.is_not(None)))
+        assert before - bench.db.reading(quota_rows.row_bytes, OWNER) > size > 0
 
 
 def test_drift_where_nothing_and_where_much_has_changed(
