@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -146,7 +147,7 @@ class KnownCallers:
         )
         self._refused: TtlCache[Credential, bool] = TtlCache(lambda _: None, seconds=REFUSED_FOR)
         self._memory = memory
-        self._noted: dict[Credential, float] = {}
+        self._noted: OrderedDict[Credential, float] = OrderedDict()
 
     def cached(self, credential: Credential) -> Caller | None:
         """Return the caller accepted within the last second. Never waits."""
@@ -215,8 +216,9 @@ class KnownCallers:
                 self._later(partial(self._db.writing, repository.touch, caller.key_id))
 
     def _remember(self, credential: Credential, noted_at: float) -> None:
+        self._noted.pop(credential, None)  # the oldest stands first
         if len(self._noted) >= MAX_NOTED:
-            self._noted.clear()
+            self._noted.popitem(last=False)
         self._noted[credential] = noted_at
 
 

@@ -199,7 +199,7 @@ def _warnings(of: BinnedFeature) -> list[str]:
 
 def _merge(found: ModelBins, given: Fields, asked: str) -> None:
     """Merge a bin with the next one; `asked` has the numbers of the feature and of the bin."""
-    place = [int(part) if part.isdecimal() else -1 for part in asked.split(".")[:2]]
+    place = [int(part[:9]) if part.isdecimal() else -1 for part in asked.split(".")[:2]]
     if len(place) < 2 or not 0 <= place[0] < len(found.features):
         return
     j, k = place

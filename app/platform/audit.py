@@ -180,7 +180,8 @@ def position_of(after: str | None) -> int:
     """Return the position in an export's cursor: 0 for the start. Raises Invalid."""
     if after is None:
         return 0
-    if not (after.isascii() and after.isdecimal()) or int(after[:20]) > MAX_POSITION:
+    is_short = after.isascii() and after.isdecimal() and len(after) < 20
+    if not is_short or int(after) > MAX_POSITION:
         raise Invalid(
             f"after must be the position of an entry, such as 1042, got {shown(after)}",
             code="invalid_cursor",

@@ -6,6 +6,7 @@ import logging
 import queue
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -68,7 +69,7 @@ class TtlCache(Generic[Key, Value]):
         self.seconds = seconds
         self._size = size
         # time of refresh, time of expiry, answer
-        self._known: dict[Key, tuple[float, float, Value]] = {}
+        self._known: OrderedDict[Key, tuple[float, float, Value]] = OrderedDict()
 
     def get(self, key: Key) -> Value | None:
         """Return a valid value, without waiting; an old one is refreshed in the background."""
@@ -86,8 +87,9 @@ class TtlCache(Generic[Key, Value]):
 
     def put(self, key: Key, value: Value, looked_at: float) -> None:
         """The look-up began at this monotonic time."""
+        self._known.pop(key, None)  # the oldest stands first
         if len(self._known) >= self._size:
-            self._known.clear()
+            self._known.popitem(last=False)
         self._known[key] = (looked_at + self.seconds / 2, looked_at + self.seconds, value)
 
     def drop(self, key: Key) -> None:

@@ -278,7 +278,9 @@ class ModelCache:
         self._lock = threading.Lock()
         self._loading: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._recorders: dict[tuple[str, str], tuple[AliasFeedback, str, Recorder]] = {}
+        self._recorders: OrderedDict[tuple[str, str], tuple[AliasFeedback, str, Recorder]] = (
+            OrderedDict()
+        )
         self._quick_hits = 0  # counted in the event loop alone; the others under the lock
         self._hits = self._misses = 0
 
@@ -354,8 +356,9 @@ class ModelCache:
         known = self._recorders.get((owner, ref))
         if known is not None and known[0] == feedback and known[1] == served.model_id:
             return known[2]
+        self._recorders.pop((owner, ref), None)  # the oldest stands first
         if len(self._recorders) >= self._size:
-            self._recorders.clear()
+            self._recorders.popitem(last=False)
         recorder = Recorder(owner, feedback, served, self._decisions)
         self._recorders[owner, ref] = (feedback, served.model_id, recorder)
         return recorder

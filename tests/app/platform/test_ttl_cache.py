@@ -72,7 +72,9 @@ def test_it_does_not_grow_without_bound(clock: Clock) -> None:
     cache: TtlCache[int, int] = TtlCache(lambda key: None, size=3)
     for key in range(10):
         cache.put(key, key, clock.now)
-    assert sum(cache.get(key) is not None for key in range(10)) <= 3
-    assert cache.get(9) == 9
+    assert [cache.get(key) for key in range(10)] == [None] * 7 + [7, 8, 9]
+    cache.put(7, 70, clock.now)  # is the newest now
+    cache.put(10, 10, clock.now)
+    assert [cache.get(key) for key in (7, 8, 9, 10)] == [70, None, 9, 10]
     cache.clear()
     assert cache.get(9) is None
