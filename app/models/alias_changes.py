@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from app.models import alias_request_repository as request_rows
 from app.models import aliases, calibrations, repository
 from app.models.alias_schemas import AliasPreview, AliasSide
 from app.models.curves import find_curve_on
 from app.models.operating_point_endpoints import TOTAL_ROWS, operating_point_of
 from app.models.operating_points import point_on
+from app.models.protection import needs_approval
 from app.models.service import VALIDATION
 from app.platform.documents import AliasCutoff, StoredGuarantee
 from app.platform.errors import Conflict, check_name
@@ -54,13 +54,13 @@ def preview(
         before = read_side(session, pointed_at, current.guarantee, current.cutoff)
     after = read_side(session, model, kept, cutoff)
     number = None if newest is None else newest.revision
-    suspended = request_rows.find_break_glass(session, owner, name, alias)
+    is_to_approve = protected and needs_approval(session, owner, name, alias)
     return lambda: AliasPreview(
         name=name,
         alias=alias,
         revision=number,
         protected=protected,
-        approval_required=protected and suspended is None,
+        approval_required=is_to_approve,
         before=None if before is None else before(),
         after=after(),
     )

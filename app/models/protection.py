@@ -64,14 +64,17 @@ def permit(
     Raises Conflict otherwise, and for a caller that is not an admin; and Invalid without a reason, whose position in
     the request is `position`.
     """
-    name, _, label = alias.partition("@")
-    suspended = rows.find_break_glass(session, owner, name, label)
-    actor = acting.get()
-    is_admin = actor is not None and actor.caller is not None and "admin" in actor.caller.scopes
-    if suspended is None or not is_admin:
+    if needs_approval(session, owner, *alias.split("@")):
         raise approval_required(alias)
     if is_blank(reason or ""):
         raise reason_required(alias, position)
+
+
+def needs_approval(session: Session, owner: str, name: str, alias: str) -> bool:
+    """Return False if the protection is suspended and the caller is an admin. The alias is protected."""
+    actor = acting.get()
+    is_admin = actor is not None and actor.caller is not None and "admin" in actor.caller.scopes
+    return not is_admin or rows.find_break_glass(session, owner, name, alias) is None
 
 
 def approval_required(alias: str) -> Conflict:

@@ -59,6 +59,8 @@ def test_an_admin_changes_a_protected_alias_and_it_is_loud(
         refused(answer, 422, "reason_required")
     seen = us.eve.post(f"{ALIAS}/preview", json={"model_id": us.second}).json()
     assert (seen["protected"], seen["approval_required"]) == (True, False)
+    seen = us.ann.post(f"{ALIAS}/preview", json={"model_id": us.second}).json()
+    assert (seen["protected"], seen["approval_required"]) == (True, True)
     moved = us.eve.put(ALIAS, json=put, headers=tag(2))
     assert moved.status_code == 200, moved.text
     step = moved.json()["history"][0]
