@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,15 +25,15 @@ from core.base.parameters import check_items
 from core.errors import InvalidData
 from core.metrics.groups import (
     FloatArray,
-    check_rows,
     check_weights,
     finite_vector,
     sum_by_unit,
 )
-from core.monitoring.calibration import check_calibration_rows, coefficient
+from core.monitoring.calibration import check_calibration_rows
 from core.monitoring.measuring import Measurement, check_booleans, entity_numbers
 from core.monitoring.recurrence import sketch_of
 from core.monitoring.window import WindowMonitor, monitor_windows
+from core.probability.cox import contrast_of
 
 EXACT = 1e-12
 """Variance of a reference that is known."""
@@ -166,20 +165,16 @@ def measure_calibration_difference(
     >>> round(measure_calibration_difference(p, y, of, first=1, last=1).value, 1)
     0.5
     """
-    found = check_calibration_rows(probability, y, sample_weight, entity)
-    positive, odds, weight, numbers, used = found
+    checked = check_calibration_rows(probability, y, sample_weight, entity)
+    rows, used = checked.rows, checked.used
     group = check_booleans("in_group", finite_vector("in_group", in_group, used.size))[used]
-    distinct, unit = None, np.arange(positive.size)
-    if numbers is not None:
-        distinct, unit = np.unique(numbers, return_inverse=True)
-    masses = np.ones(positive.size) if weight is None else weight
-    effective = _scarcest(positive, group, masses, unit)
+    unit = np.arange(group.size) if rows.unit is None else rows.unit
+    masses = np.ones(group.size) if rows.weight is None else rows.weight
+    effective = _scarcest(rows.positive, group, masses, unit)
     if min(effective) == 0.0:
         return None
-    rows = check_rows(positive, {"probability": odds}, weight, numbers)
-    indicator = group.astype(np.float64)[np.newaxis]
-    measured = coefficient(rows, indicator, odds, 0.0, first, last, distinct)
-    return measured and replace(measured, positives=effective[0], negatives=effective[1])
+    difference = contrast_of(rows, checked.odds, group.astype(np.float64))
+    return checked.measured(difference, first, last, effective)
 
 
 def monitor_differences(

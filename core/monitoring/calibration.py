@@ -1,9 +1,7 @@
 """Are the predicted probabilities still as good as at the validation? Cox's line in each test, by the window monitor.
 
-The *level* is the intercept a of log odds(y) = a + log odds(p): above 0 there are more positives than predicted. The
-*slope* is the b of log odds(y) = a' + b log odds(p): below 1 the probabilities are too far apart. Both are estimated at
-each test, with influences by entity, and tested for a shift in either direction by `monitor_windows`; each has half of
-α.
+Level and slope (see `core.probability.cox`) are estimated at each test, with influences by entity, and tested for a
+shift in either direction by `monitor_windows`; each has half of α.
 
 **The reference is an estimate, too.** A calibration that was fitted on few rows is off by its sampling error from the
 first day, and that is no change. So the reference has the values and the variances of the held-out rows of the
@@ -11,10 +9,6 @@ calibration: with 100 positives there, the level is known to ±.2 only, and no n
 shift.
 
 Near 0 expected positives the level is skewed. Its variance is at least that under H₀, as for areas.
-
-References
-----------
-Cox, "Two further applications of a model for binary regression", Biometrika 45 (1958).
 """
 
 from __future__ import annotations
@@ -29,32 +23,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_items, check_value
+from core.base.target import two_classes
 from core.errors import InvalidData
 from core.metrics.estimates import Interval, normal_quantile
 from core.metrics.groups import (
     EvaluatedRows,
     FloatArray,
     check_probabilities,
-    check_rows,
     check_weights,
     effective_units,
     finite_vector,
-    inner,
-    sum_by_unit,
 )
 from core.metrics.window import check_level
 from core.monitoring.measuring import Measurement, check_alpha, check_booleans, entity_numbers
 from core.monitoring.recurrence import sketch_of
 from core.monitoring.window import WindowMonitor, monitor_windows
-from core.probability.calibration import minimise_log_loss
-from core.probability.score_test import log_odds, sigmoid
+from core.probability.cox import Coefficient, level_of, slope_of
+from core.probability.score_test import log_odds
 
 CALIBRATION_ALPHA = 0.01
 """The share of the calibration in a budget of .05; see `budget`."""
 
-_MOST_ODDS = -math.log(
-    1e-6
-)  # a forecast below 1e-6 is not held against an outcome more than this one would be
+_MOST_ODDS = -math.log(1e-6)  # a smaller forecast is not held against an outcome more than this one
+_LEAST = 1e-12  # of a variance: rows that are all as predicted show none
 
 
 @dataclass(frozen=True)
@@ -131,27 +122,36 @@ def measure_calibration(
     >>> round(found.level.value, 1), round(found.slope.value, 1)
     (0.5, 1.0)
     """
-    positive, odds, weight, numbers, _ = check_calibration_rows(
-        probability, y, sample_weight, entity
+    checked = check_calibration_rows(probability, y, sample_weight, entity)
+    two_classes(checked.rows.positive)
+    slope = slope_of(checked.rows, checked.odds)
+    return CalibrationMeasurement(
+        checked.measured(level_of(checked.rows, checked.odds), first, last),
+        slope and checked.measured(slope, first, last),
     )
-    rows = check_rows(positive, {"probability": odds}, weight, numbers)
-    distinct = None if numbers is None else np.unique(numbers)
-    slope = None
-    if np.ptp(odds) > 0.0:
-        slope = coefficient(rows, odds[np.newaxis], np.zeros(odds.size), 1.0, first, last, distinct)
-    level = coefficient(rows, np.empty((0, odds.size)), odds, 0.0, first, last, distinct)
-    assert level is not None
-    return CalibrationMeasurement(level, slope)
 
 
 class CalibrationRows(NamedTuple):
-    """Checked rows of weight above 0. `numbers` identify entities; `used` is their mask among all rows."""
+    """Checked rows of weight above 0, with the log odds of their probabilities."""
 
-    positive: NDArray[np.bool_]
+    rows: EvaluatedRows
     odds: FloatArray
-    weight: FloatArray | None
-    numbers: NDArray[np.uint64] | None
+    entity: NDArray[np.uint64] | None
+    """The number of each unit of `rows`; None if rows are independent."""
     used: NDArray[np.bool_]
+    """Which of the rows given these are."""
+
+    def measured(
+        self,
+        found: Coefficient,
+        first: int,
+        last: int,
+        effective: tuple[float, float] | None = None,
+    ) -> Measurement:
+        sketch = b"" if self.entity is None else sketch_of(found.influence, self.entity)
+        variance = max(found.null_variance, _LEAST)
+        numbers = effective or effective_units(self.rows)
+        return Measurement(found.value, variance, *numbers, first, last, sketch)
 
 
 def check_calibration_rows(
@@ -163,55 +163,15 @@ def check_calibration_rows(
     positive = check_booleans("y", finite_vector("y", y))
     p = finite_vector("probability", probability, positive.size)
     check_probabilities(p)
-    numbers = None if entity is None else entity_numbers(entity, positive.size)
-    weight = None if sample_weight is None else check_weights(sample_weight, positive.size)
     odds = np.clip(log_odds(p), -_MOST_ODDS, _MOST_ODDS)
-    used = np.ones(positive.size, np.bool_) if weight is None else weight > 0.0
-    return CalibrationRows(
-        positive[used],
-        odds[used],
-        None if weight is None else weight[used],
-        None if numbers is None else numbers[used],
-        used,
-    )
-
-
-def coefficient(
-    rows: EvaluatedRows,
-    features: FloatArray,
-    offset: FloatArray,
-    expected: float,
-    first: int,
-    last: int,
-    entity: NDArray[np.uint64] | None,
-) -> Measurement | None:
-    """Return the first coefficient of a logistic regression, whose value under H₀ is `expected`; None if it has none.
-
-    The variance is Huber's, by unit, times what the model's own variance would be greater under H₀.
-    """
-    y = rows.positive.astype(np.float64)
-    weight = np.ones(y.size) if rows.weight is None else rows.weight / rows.weight.mean()
-    _, theta, inverse = minimise_log_loss(features, weight, weight * y, offset)
-    fitted = offset + theta[:-1] @ features + theta[-1]
-    p = sigmoid(fitted)
-    gradient = inverse[0, :-1] @ features + inverse[0, -1]
-    influence = sum_by_unit(weight * (y - p) * gradient, rows.unit)
-    units = min(effective_units(rows))
-    variance = inner(influence, influence) * units / max(units - 1.0, 1.0)
-    null = sigmoid(offset + expected * features.sum(axis=0))
-    own, by_null = _information(features, weight, p), _information(features, weight, null)
-    variance *= max(1.0, by_null / own) if own > 0.0 else 1.0
-    if not (math.isfinite(theta[0]) and 0.0 < variance < math.inf):
-        return None
-    sketch = b"" if entity is None else sketch_of(influence, entity)
-    return Measurement(float(theta[0]), variance, *effective_units(rows), first, last, sketch)
-
-
-def _information(features: FloatArray, weight: FloatArray, p: FloatArray) -> float:
-    """Return the variance of the first coefficient by the model, for probabilities p."""
-    design = np.vstack([features, np.ones(p.size)])
-    matrix = (design * (weight * p * (1.0 - p))) @ design.T
-    return float(np.linalg.pinv(matrix, hermitian=True)[0, 0])
+    weight = check_weights(sample_weight, positive.size)
+    used = weight > 0.0
+    distinct = unit = None
+    if entity is not None:
+        numbers = entity_numbers(entity, positive.size)[used]
+        distinct, unit = np.unique(numbers, return_inverse=True)
+    rows = EvaluatedRows(positive[used], (), None if sample_weight is None else weight[used], unit)
+    return CalibrationRows(rows, odds[used], distinct, used)
 
 
 def calibration_reference(

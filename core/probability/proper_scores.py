@@ -34,17 +34,15 @@ The draws are by the probabilities that there are, with as many rows each as the
 distinct ones, or more than effective rows (see `masses_of`), neighbours are drawn together, so that a draw is of one
 row or more: labels of a fifth of a row would vary too little. The same seed gives the same bits.
 
-**Cox's line.** The logistic regression of the labels on the log odds of the probabilities. With slope 1 its intercept
-is the calibration *in the large* (0: as many positives as predicted; above 0: more). The *slope* is 1 if the
-probabilities are as far apart as they should be; below 1 they are too extreme. What the line cannot show, an error that
-changes its sign along the probabilities, is the *shape* (see `shape`).
+**Cox's line.** Its level is the calibration *in the large* (0: as many positives as predicted; above 0: more). Its
+slope is 1 if the probabilities are as far apart as they should be; below 1 they are too extreme (see `cox`). What the
+line cannot show, an error that changes its sign along the probabilities, is the *shape* (see `shape`).
 
 References
 ----------
 Dimitriadis, Gneiting & Jordan, "Stable reliability diagrams for probabilistic classifiers", PNAS 118 (2021): CORP.
 Sen & Xu, "Model based bootstrap methods for interval censored data", Computational Statistics & Data Analysis 81
 (2015).
-Cox, "Two further applications of a model for binary regression", Biometrika 45 (1958).
 """
 
 from __future__ import annotations
@@ -65,7 +63,6 @@ from core.metrics.estimates import (
     Interval,
     effective_trials,
     hidden_share,
-    normal_quantile,
     student_shrinkage,
     wilson_interval,
 )
@@ -79,17 +76,16 @@ from core.metrics.groups import (
     inner,
 )
 from core.metrics.window import check_level
-from core.probability.calibration import minimise_log_loss
+from core.probability.cox import level_of, slope_of
 from core.probability.isotonic import ScoreMasses, isotonic_values, masses_of
+from core.probability.score_test import log_odds
 from core.probability.shape import Shape, shape_of
 
 MAX_BOOTSTRAP = 10_000
 N_BINS = 10
 _MAX_CELLS = 1_000  # distinct probabilities whose labels are drawn
 _DRAWS_AT_ONCE = 100
-_MAX_COX_CELLS = 1 << 15
 _MAX_POINTS = 100  # of the diagram
-_MAX_ODDS = 700.0
 
 
 class Decomposition(NamedTuple):
@@ -301,14 +297,15 @@ def reliability(
     total = float(masses.mass.sum())
     share = masses.mass / total
     bins = np.minimum((masses.scores * N_BINS).astype(np.intp), N_BINS - 1)
-    in_the_large, slope, intercept = _cox(masses.in_cells(_MAX_COX_CELLS), level)
+    odds = log_odds(rows.scores[0])
+    slope = slope_of(rows, odds)
     return Reliability(
         points=_points(masses, level, n_bootstrap, np.random.default_rng(seed)),
         brier=_brier(masses, rows, level),
         log=_log(masses, rows, level),
-        in_the_large=in_the_large,
-        slope=slope,
-        shape=None if intercept is None else shape_of(rows, intercept, slope.value, level),
+        in_the_large=level_of(rows, odds).interval(level),
+        slope=Interval(math.nan, -math.inf, math.inf) if slope is None else slope.interval(level),
+        shape=None if slope is None else shape_of(rows, slope.intercept, slope.value, level),
         predicted=inner(share, masses.scores),
         observed=float(masses.positive.sum()) / total,
         histogram=np.bincount(bins, share, N_BINS).tolist(),
@@ -507,39 +504,3 @@ def _between_blocks(p: FloatArray, mass: FloatArray, curve: FloatArray) -> Float
     middles = np.add.reduceat(p * mass, starts) / np.add.reduceat(mass, starts)
     smooth: FloatArray = np.interp(p, middles, curve[starts])
     return smooth
-
-
-def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval, float | None]:
-    """Return Cox's intercept at slope 1 and slope, with Wald intervals, and the slope's own intercept.
-
-    If all probabilities are equal, the slope is NaN and its intercept None.
-    """
-    with np.errstate(divide="ignore"):
-        odds = np.clip(np.log(masses.scores) - np.log1p(-masses.scores), -_MAX_ODDS, _MAX_ODDS)
-    z = normal_quantile(level)
-    nothing = np.empty((0, odds.size))
-    _, theta, inverse = minimise_log_loss(nothing, masses.mass, masses.positive, odds)
-    large = _wald(theta[0], _variance(masses, theta[0] + odds, nothing, inverse), z)
-    if odds.size < 2:
-        return large, Interval(math.nan, -math.inf, math.inf), None
-    features = odds[np.newaxis]
-    _, theta, inverse = minimise_log_loss(features, masses.mass, masses.positive)
-    fitted = theta[0] * odds + theta[1]
-    slope = _wald(theta[0], _variance(masses, fitted, features, inverse), z)
-    return large, slope, float(theta[1])
-
-
-def _variance(
-    masses: ScoreMasses, odds: FloatArray, features: FloatArray, inverse: FloatArray
-) -> float:
-    """Return Huber's sandwich variance of the first coefficient, valid also if the model is wrong."""
-    part = np.exp(-np.abs(odds))
-    p = np.where(odds >= 0.0, 1.0, part) / (1.0 + part)
-    squares = masses.positive * (1.0 - p) ** 2 + (masses.mass - masses.positive) * p**2
-    gradient = inverse[0, :-1] @ features + inverse[0, -1]
-    return inner(squares, gradient**2)
-
-
-def _wald(value: float, variance: float, z: float) -> Interval:
-    half = z * math.sqrt(max(float(variance), 0.0))
-    return Interval(float(value), float(value) - half, float(value) + half)
