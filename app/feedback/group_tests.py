@@ -28,6 +28,7 @@ from app.feedback.scheduled_tests import (
     restored,
     select,
     stored,
+    why_selection,
 )
 from app.http.schemas import one_of
 from app.platform.documents import MonitoredGroups, described
@@ -268,13 +269,14 @@ def _selections(rows: PeriodRows, groups: MonitoredGroups) -> _Prepared | str:
 
 
 def _outcomes(rows: PeriodRows) -> _Prepared | str:
-    """Return why there are none. As in the test of the whole calibration, rows are conditioned on their probability."""
+    """Return why there are none."""
     if np.isnan(rows.probability).all():
         return "the decisions have no probability"
     selected, _ = select(rows)
+    if (reason := why_selection(selected["population"])) is not None:
+        return reason
     used = selected["rows"] & ~np.isnan(rows.probability)
-    weight = np.ones(rows.size)
-    return _Prepared(rows, used, rows.label == 1, weight, rows.probability)
+    return _Prepared(rows, used, rows.label == 1, selected["weight"], rows.probability)
 
 
 def shown_groups(found: Json) -> Iterator[ComparedGroup]:

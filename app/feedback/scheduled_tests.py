@@ -264,6 +264,19 @@ def select(rows: PeriodRows) -> tuple[Selected, Json]:
     return selected, asdict(found)
 
 
+def why_selection(population: str) -> str | None:
+    """Return why probabilities cannot be tested on the outcomes of one side of the threshold; None if they can.
+
+    The line of other rows is no reference for them: it may be right for all rows and wrong for those above a threshold.
+    """
+    if population in ("all", "none"):
+        return None
+    return (
+        f"outcomes are known for {population} decisions only: their probabilities cannot be compared with those of all "
+        "validation rows. Explore the other side"
+    )
+
+
 def begin(period: Period, series: Series, model_id: str | None, metric: str) -> StoredTest:
     """Nothing was tested yet."""
     return {
@@ -676,8 +689,7 @@ def run_calibration_test(
 ) -> StoredTest:
     """Test whether level and slope of the calibration are those of its held-out rows. Pass all waiting periods.
 
-    `reference` is None without a calibration. The rows on a side of the threshold that is observed are enough, because
-    whether they were selected depends only on their scores.
+    `reference` is None without a calibration.
     """
     from core.monitoring import measure_calibration, monitor_calibration
     from core.monitoring.measuring import MIN_POSITIVES
@@ -701,18 +713,22 @@ def run_calibration_test(
         rows = rows.take(rows.at >= reference["at"])
     selected, _ = select(rows)
     found = {**found, "population": selected["population"]}
+    if (reason := why_selection(selected["population"])) is not None:
+        return {**found, "reason": reason}
     has = ~np.isnan(rows.probability)
     used = rows.take(selected["rows"] & has)
-    y = used.label == 1
+    y, weight = used.label == 1, selected["weight"][selected["rows"] & has]
     if used.size == 0 or not y.any() or y.all():
         reason = _NOTHING_KNOWN if used.size == 0 else "the outcomes are of one class"
         return {**found, "status": "waiting", "reason": reason}
-    found["value"], found["expected"] = float(y.mean()), float(used.probability.mean())
+    found["value"] = float(np.average(y, weights=weight))
+    found["expected"] = float(np.average(used.probability, weights=weight))
     own = measure_calibration(
         used.probability,
         y,
         first=max(pending_from(series), found["since"] + 1),
         last=found["number"],
+        sample_weight=None if np.ptp(weight) == 0.0 else weight,
         entity=used.entities,
     )
     if own.level.weight < MIN_POSITIVES:
@@ -726,15 +742,16 @@ def run_calibration_test(
         found["since"], tests = own.level.first - 1, []  # the model was calibrated again
     part = rows.take((selected["rows"] | selected["missing"]) & has)
     known, missing = part.label != UNKNOWN, part.label == UNKNOWN
-    odds = log_odds(part.probability)
+    odds, weight = log_odds(part.probability), part.weight / part.keep
     found["state"] = {
         "level": stored(own.level),
         "slope": None if own.slope is None else stored(own.slope),
         "reference": own_reference,
         "missing": int(np.count_nonzero(missing)),
         "shares": {
-            name: level_by_share(odds, part.label == 1, known, changed).tolist()
+            name: level_by_share(odds, part.label == 1, known, changed, weight).tolist()
             for name, changed in _sides(part, missing).items()
+            if not selected["by_chance"]  # as for the AUC
         },
     }
     tolerance = plan.tolerance("calibration")

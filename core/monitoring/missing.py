@@ -81,6 +81,7 @@ def level_by_share(
     positive: NDArray[np.bool_],
     known: NDArray[np.bool_],
     changed: NDArray[np.bool_],
+    weight: FloatArray,
 ) -> FloatArray:
     """Return the level of the calibration for each of `SHARES` among the missing outcomes of `changed` rows.
 
@@ -88,13 +89,14 @@ def level_by_share(
 
     log_odds: (n,); of the predicted probabilities.
     positive, known, changed: (n,), bool; `positive` has any value where `known` is False.
+    weight: (n,).
     """
     used = known | changed
-    cell, odds = odds_cells(log_odds[used], None, _CELLS)
-    mass = np.bincount(cell).astype(np.float64)
+    cell, odds = odds_cells(log_odds[used], weight[used], _CELLS)
+    mass = np.bincount(cell, weight[used])
     # At the maximum of the likelihood as many positives are expected as there are.
     seen = known[used]
-    positives = np.count_nonzero(positive[used] & seen) + SHARES * np.count_nonzero(~seen)
+    positives = weight[used][positive[used] & seen].sum() + SHARES * weight[used][~seen].sum()
     positives = np.clip(positives, _LEAST, mass.sum() - _LEAST)
     low, high = np.full(SHARES.size, -_MOST_ODDS), np.full(SHARES.size, _MOST_ODDS)
     for _ in range(_HALVINGS):

@@ -217,3 +217,28 @@ def test_decisions_without_probabilities_do_not_say_that_the_model_has_no_calibr
         reasons[name] = test["reason"]
     assert "decisions" in reasons["decisions"]
     assert "model" in reasons["model"]
+
+
+def first_test(rows: PeriodRows) -> StoredTest:
+    """Return the first test of the calibration."""
+    period = period_at(1_767_571_200.0, "week")
+    series = scheduled_tests.series_of(period, "mdl_1", [], None)
+    test = scheduled_tests.begin_with_rows(period, series, "mdl_1", "calibration", rows)
+    return scheduled_tests.run_calibration_test(test, series, rows, CALIBRATED, PLAN)
+
+
+def test_sampled_negatives_count_by_their_weight() -> None:
+    year = Year(np.random.default_rng(6), 1.0)
+    rows = year.week(1, period_at(1_767_571_200.0, "week"))
+    negative = rows.label == 0
+    rows.weight[negative] = 2.0
+    rows = rows.take(~negative | (np.arange(rows.size) % 2 == 0))
+    assert first_test(rows)["status"] == "passed"
+    rows.weight[:] = 1.0
+    assert first_test(rows)["status"] == "alarm"
+
+
+def test_outcomes_of_flagged_rows_only_are_not_compared_with_all_rows() -> None:
+    year = Year(np.random.default_rng(7), 0.0)
+    test = first_test(year.week(1, period_at(1_767_571_200.0, "week")))
+    assert (test["status"], test["population"]) == ("not_tested", "flagged")

@@ -54,22 +54,22 @@ def test_a_side_may_lack_a_class_if_its_outcomes_are_known() -> None:
 def test_at_the_level_as_many_positives_are_expected_as_there_are() -> None:
     odds, positive, known, flag = rows()
     odds -= 1.0
-    found = level_by_share(odds, positive, known, flag)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, odds.size)
+    found = level_by_share(odds, positive, known, flag, weight)
     used = known | flag
     for share, level in zip(SHARES, found, strict=True):
-        expected = (1 / (1 + np.exp(-odds[used] - level))).sum()
-        assert expected == pytest.approx(
-            (positive & known).sum() + share * (flag & ~known).sum(), rel=1e-3
-        )
+        expected = (weight[used] / (1 + np.exp(-odds[used] - level))).sum()
+        positives = weight[positive & known].sum() + share * weight[flag & ~known].sum()
+        assert expected == pytest.approx(positives, rel=1e-3)
 
 
 def test_the_level_without_a_positive_is_finite() -> None:
     odds = np.array([-1.0, 0.0, 1.0])
     known = np.array([True, True, False])
-    low, *_, high = level_by_share(odds, ~known, known, ~known)
+    low, *_, high = level_by_share(odds, ~known, known, ~known, np.ones(3))
     assert -72 < low < -12
     assert -2 < high < 0.5
-    assert 12 < level_by_share(odds, known, known, ~known)[-1] < 72
+    assert 12 < level_by_share(odds, known, known, ~known, np.ones(3))[-1] < 72
 
 
 def test_the_shares_at_which_a_metric_is_within_limits() -> None:
