@@ -11,6 +11,8 @@ Bonferroni's. For a quarter of the trials.
 
 `betting`: false alarms of tests by betting at α .05, and delays at α .01, as quartiles.
 
+`calibration`: see `benchmarks.calibration_monitor`.
+
 `paired`: two models on the same rows, 2,000 a week: how often one of two equal ones wins, and weeks until the better
 one has won.
 
@@ -27,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import at_least_one
+from benchmarks import at_least_one, calibration_monitor
 from core.metrics import WindowArea, auc_interval, compare_metrics
 from core.monitoring import (
     Measurement,
@@ -260,6 +262,7 @@ TABLES: dict[str, Callable[[int, Sequence[str]], Iterator[str]]] = {
     "weighted": weighted,
     "betting": betting,
     "paired": paired,
+    "calibration": calibration_monitor.table,
 }
 
 
@@ -269,8 +272,9 @@ def main() -> None:
     parser.add_argument("--trials", type=at_least_one, default=800)
     parser.add_argument("--tables", nargs="+", choices=[*TABLES], default=[*TABLES])
     parser.add_argument(
-        "--designs", nargs="+", choices=[*DESIGNS, *FEW, *SELECTIONS], default=[], metavar="NAME",
-        help="rows of the tables windows and weighted; default: all",
+        "--designs", nargs="+", default=[], metavar="NAME",
+        choices=[*DESIGNS, *FEW, *SELECTIONS, *calibration_monitor.CASES],
+        help="rows of the tables windows, weighted and calibration; default: all",
     )  # fmt: skip
     given = parser.parse_args()
     usual = window.N_PATHS

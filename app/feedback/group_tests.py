@@ -110,15 +110,23 @@ def waiting_of(series: Series) -> dict[GroupPair, WaitingRows]:
     return {}
 
 
-def _measured(tests: Sequence[StoredTest], pair: GroupPair) -> list[Measurement]:
+_GAPS = 4
+"""Tests whose mean gap is that of the series: an earlier verdict must not change with later rows."""
+
+
+def _measured(
+    tests: Sequence[StoredTest], pair: GroupPair
+) -> tuple[list[Measurement], list[float]]:
+    """Return the measurements of a pair, and the gap of the log odds at each."""
     from core.monitoring import Measurement
 
-    return [
-        restored(Measurement, found)
+    own = [
+        (restored(Measurement, found), gap)
         for test in tests
-        for names, found in test["state"].get("measured", ())
+        for names, found, gap in test["state"].get("measured", ())
         if GroupPair(*names) == pair
     ]
+    return [each for each, _ in own], [gap for _, gap in own]
 
 
 def run_group_tests(
@@ -129,8 +137,12 @@ def run_group_tests(
     rows: PeriodRows,
     texts: Texts,
     plan: MonitorPlan,
+    slope_variance: float | str,
 ) -> StoredTest:
-    """Compare the groups on the rows of this period and of those that wait; all are of one model."""
+    """Compare the groups on the rows of this period and of those that wait; all are of one model.
+
+    `slope_variance` is that of the calibration, 0 for selection rates. A text says why it is not known.
+    """
     from core.metrics.four_fifths import FOUR_FIFTHS
     from core.monitoring import monitor_differences
     from core.monitoring.measuring import MIN_POSITIVES
@@ -140,6 +152,8 @@ def run_group_tests(
     prepared = _selections(rows, groups) if family == SELECTION else _outcomes(rows)
     if isinstance(prepared, str):
         return {**found, "metric": None, "reason": prepared}
+    if isinstance(slope_variance, str):
+        return {**found, "reason": slope_variance}
     pairs, earlier = pairs_of(groups), waiting_of(series)
     alpha = alpha_of(family, plan) / len(pairs)
     tolerance = -math.log(FOUR_FIFTHS)
@@ -147,7 +161,7 @@ def run_group_tests(
         tolerance = plan.tolerance("calibration")
     compared: list[ComparedGroup] = []
     waiting: list[tuple[list[str], WaitingRows]] = []
-    measured: list[tuple[list[str], Json]] = []
+    measured: list[tuple[list[str], Json, float]] = []
     greatest, chosen = -math.inf, None
     for pair in pairs:
         since = earlier.get(pair, {"number": found["number"], "start": period.start})
@@ -158,13 +172,16 @@ def run_group_tests(
         if measurement is None or measurement.weight < MIN_POSITIVES:
             waiting.append(([*pair], since))
             continue
-        measured.append(([*pair], stored(measurement)))
+        tests, gaps = _measured(series.tests, pair)
+        gaps.append(own.gap())
+        measured.append(([*pair], stored(measurement), gaps[-1]))
         test = monitor_differences(
-            [*_measured(series.tests, pair), measurement],
+            [*tests, measurement],
             planned=found["planned"],
             alpha=alpha,
             tolerance=tolerance,
             since=found["since"],
+            reference_variance=float(np.mean(gaps[:_GAPS])) ** 2 * slope_variance,
         ).tests[-1]
         one["status"] = "alarm" if test.alarm else "passed"
         one["ratio"], one["first"], one["last"] = math.exp(test.window_value), test.first, test.last
@@ -221,6 +238,13 @@ class _Pair(NamedTuple):
             "first": None,
             "last": None,
         }
+
+    def gap(self) -> float:
+        from core.monitoring import log_odds_gap
+
+        if self.probability is None:
+            return 0.0
+        return log_odds_gap(self.probability, self.in_group, self.weight)
 
     def measure(self, first: int, last: int) -> Measurement | None:
         from core.monitoring import measure_calibration_difference, measure_selection_ratio

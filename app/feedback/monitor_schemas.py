@@ -204,7 +204,7 @@ class ScheduledTest(Resource):
     """Probability of a false alarm that this series of tests has used so far."""
     term_start: Timestamp
     """Start of the term. Its tests share the error probability. A new term begins after a year, with another model, and
-    with an alarm that is acknowledged with `renew`."""
+    with an alarm that is acknowledged with `renew` (not of the calibration)."""
     number: int
     """Number of the period in the term, from 1."""
     planned: int
@@ -329,9 +329,10 @@ class AlarmAcknowledgement(Body):
     )
     """Reason, of up to 2,000 characters."""
     reference: Literal["keep", "renew"] = Field(examples=["keep"])
-    """`keep`: later tests are compared with the validation as before. `renew`: the change is the new normal. AUC and
-    calibration are then compared with the periods that raised the alarm, and shifts of the same columns raise no
-    further alarm while the alias serves the same model. In both cases the test begins again after this test."""
+    """`keep`: later tests are compared with the validation as before. `renew`: the change is the new normal. The AUC is
+    then compared with the periods that raised the alarm, and the calibration with the first four tested periods after
+    the acknowledgement. Shifts of the same columns raise no further alarm while the alias serves the same model. In
+    both cases the test begins again after this test."""
 
 
 class AliasMonitor(Resource):

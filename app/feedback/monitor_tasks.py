@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -540,7 +539,11 @@ class _Maker:
         found: dict[str, StoredTest] = {}
         for family, metric in metrics.items():
             before = self._before.get(family, [])
-            series = scheduled_tests.series_of(period, model_id, before, self._acknowledged(family))
+            acknowledged = self._acknowledged(family)
+            if family == CALIBRATION and acknowledged is not None:
+                # A renewed reference has no α of its own, so renewals add no false alarms.
+                acknowledged = {**acknowledged, "reference": "keep"}
+            series = scheduled_tests.series_of(period, model_id, before, acknowledged)
             test = scheduled_tests.begin_with_rows(period, series, model_id, metric, own)
             waiting = self._with_waiting(period, series, model_id, own)
             if family == RANKING:
@@ -596,7 +599,15 @@ class _Maker:
             rows.take(mine),
             {name: values[mine] for name, values in texts.items()},
             self._plan,
+            self._slope_variance(model_id, period) if family == GROUP_CALIBRATION else 0.0,
         )
+
+    def _slope_variance(self, model_id: str, period: Period) -> float | str:
+        newest = self._newest_calibration(model_id, period)
+        reference = None if newest is None else scheduled_tests.reference_of(newest)
+        if reference is None:
+            return "how far its calibration is off is not known well enough"
+        return 0.0 if reference.slope is None else reference.slope.variance
 
     def _protected(self, span: Period, rows: PeriodRows) -> group_tests.Texts:
         """Return the protected columns of the rows."""
@@ -628,20 +639,23 @@ class _Maker:
 
     def _calibration(
         self, model_id: str, period: Period
-    ) -> CalibrationReference | CalibrationMeasurement | None:
+    ) -> CalibrationReference | CalibrationMeasurement | str | None:
         """Return the reference of a model's calibration at the end of a period."""
-        from core.monitoring import CalibrationMeasurement
+        newest = self._newest_calibration(model_id, period)
+        renewals = self._renewals(CALIBRATION, model_id)
+        # A calibration that was made after a renewal is the reference again.
+        if newest is None or not renewals or newest["at"] > renewals[-1]["next"]:
+            return newest
+        last = renewals[-1]["term_start"], renewals[-1]["number"]
+        tests = self._before.get(CALIBRATION, [])
+        place = [(each["term_start"], each["number"]) for each in tests].index(last)
+        after = [each for each in tests[place + 1 :] if each["model_id"] == model_id]
+        return scheduled_tests.renewed_reference(newest, after)
 
+    def _newest_calibration(self, model_id: str, period: Period) -> CalibrationReference | None:
         model = self._models.get(model_id)
         every = [] if model is None else model["calibrations"]
-        newest = next((each for each in reversed(every) if each["at"] < period.end), None)
-        acknowledged = self._acknowledged(CALIBRATION)
-        # A calibration that was made after a renewal is the reference again.
-        if newest is None or acknowledged is None or newest["at"] <= acknowledged["next"]:
-            level = self._renewed(CALIBRATION, model_id, "level")
-            if level is not None:
-                return CalibrationMeasurement(level, self._renewed(CALIBRATION, model_id, "slope"))
-        return newest
+        return next((each for each in reversed(every) if each["at"] < period.end), None)
 
     def _shadow(self, period: Period) -> StoredTest:
         """Compare the model that decided with the shadow model."""
@@ -724,19 +738,21 @@ class _Maker:
             parts += [served.ranker.score_rows(X) for X in mine.blocks(len(names))]
         return np.concatenate(parts)[rows.kept] if parts else np.empty(0)
 
+    def _renewals(self, family: str, model_id: str) -> list[Acknowledged]:
+        return [
+            each
+            for each in self._payload["acknowledged"]
+            if (each["family"], each["reference"], each["model_id"]) == (family, "renew", model_id)
+        ]
+
     def _renewed(self, family: str, model_id: str, name: str) -> Measurement | None:
         """Return the reference that the last acknowledgement renewed: the mean over the window of the alarm.
 
         `name` is the measurement in the state of a test.
         """
         from core.monitoring import Measurement
-        from core.monitoring.recurrence import covariance_factor
 
-        renewals = [
-            each
-            for each in self._payload["acknowledged"]
-            if (each["family"], each["reference"], each["model_id"]) == (family, "renew", model_id)
-        ]
+        renewals = self._renewals(family, model_id)
         if not renewals:
             return None
         last = renewals[-1]
@@ -751,19 +767,8 @@ class _Maker:
         ]
         if not inside:
             return None
-        parts = [scheduled_tests.restored(Measurement, each[name]) for each in inside]
-        weights = np.array([each.weight for each in parts])
-        weights /= weights.sum()
-        errors = covariance_factor(
-            [each.by_entity for each in parts], np.array([each.variance for each in parts])
-        )
-        if errors is None:
-            errors = np.diag([math.sqrt(each.variance) for each in parts])
-        return Measurement(
-            float(weights @ [each.value for each in parts]),
-            float(np.sum((weights @ errors) ** 2)),
-            sum(each.positives for each in parts),
-            sum(each.negatives for each in parts),
+        return scheduled_tests.mean_of(
+            [scheduled_tests.restored(Measurement, each[name]) for each in inside]
         )
 
 

@@ -17,11 +17,12 @@ from app.feedback.scheduled_tests import (
     SHADOW,
     UNLABELLED,
     CalibrationReference,
+    held_out_reference,
 )
 from app.jobs import service as jobs
 from app.models import repository as model_repository
 from app.models import service as models
-from app.platform.documents import Interval, PeriodKind, StoredFeedback
+from app.platform.documents import PeriodKind, StoredFeedback
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Session, read_clock
@@ -201,21 +202,10 @@ def _is_of(test: _Tested, kind: PeriodKind) -> bool:
 def calibrations_of(session: Session, model: Model) -> list[CalibrationReference]:
     """Return what held-out rows say about each calibration, oldest first."""
 
-    def limits(interval: Interval | None) -> list[float] | None:
-        return interval and [interval["value"], interval["low"], interval["high"]]
-
     found: list[CalibrationReference] = []
     for each in reversed(model_repository.list_calibrations(session, model.id, _MOST_CALIBRATIONS)):
-        held_out = each.reliability
-        found.append(
-            {
-                # Decisions of the past may be recorded later, by a model that was made later.
-                "at": each.created_at if found else 0.0,
-                "in_the_large": None if held_out is None else limits(held_out["in_the_large"]),
-                "slope": None if held_out is None else limits(held_out["slope"]),
-                "level": 0.95 if held_out is None else held_out["level"],
-                "positives": each.positives,
-                "negatives": each.rows - each.positives,
-            }
-        )
+        # Decisions of the past may be recorded later, by a model that was made later.
+        at = each.created_at if found else 0.0
+        classes = each.positives, each.rows - each.positives
+        found.append(held_out_reference(each.reliability, at, classes))
     return found

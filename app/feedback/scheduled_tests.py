@@ -24,8 +24,11 @@ from app.feedback.periods import PLANNED, Period, count_periods
 from app.findings.shift import matters
 from app.http.schemas import ModelId
 from app.platform.documents import (
+    Interval,
     MonitoredGroups,
     MonitorSettings,
+    PeriodLevel,
+    Reliability,
     StoredFeedback,
     StoredGuarantee,
     described,
@@ -665,6 +668,41 @@ class CalibrationReference(TypedDict):
     negatives: int
 
 
+def held_out_reference(
+    held_out: Reliability | None, at: float, classes: tuple[int, int]
+) -> CalibrationReference:
+    """Return the reference of a calibration that was fitted on so many positives and negatives.
+
+    With time windows, the probabilities of `held_out` are of an earlier calibration. Its error says nothing about the
+    served one, which has a slope of 1 on its windows together, and in the last one the level of `periods`.
+    """
+    found: CalibrationReference = {
+        "at": at,
+        "in_the_large": None,
+        "slope": None,
+        "level": 0.95,
+        "positives": classes[0],
+        "negatives": classes[1],
+    }
+    if held_out is None or held_out["in_the_large"] is None:
+        return found
+    level: Interval | PeriodLevel = held_out["in_the_large"]
+    slope, periods = held_out["slope"], held_out.get("periods")
+    if periods is not None:
+        if not held_out.get("later"):
+            return found  # the last window has too few rows
+        level = periods["levels"][-1]
+        found["positives"] = held_out["n_positives"]
+        found["negatives"] = held_out["n"] - held_out["n_positives"]
+        if slope is not None:
+            half = (slope["high"] - slope["low"]) / 2.0
+            slope = {"value": 1.0, "low": 1.0 - half, "high": 1.0 + half}
+    found["level"] = held_out["level"]
+    found["in_the_large"] = [level["value"], level["low"], level["high"]]
+    found["slope"] = slope and [slope["value"], slope["low"], slope["high"]]
+    return found
+
+
 def reference_of(found: CalibrationReference) -> CalibrationMeasurement | None:
     """Return None if the calibration's own error is not known well enough."""
     from core.monitoring import calibration_reference
@@ -680,16 +718,64 @@ def reference_of(found: CalibrationReference) -> CalibrationMeasurement | None:
     )
 
 
+RENEWAL_PERIODS = 4
+"""Periods after an acknowledged alarm that become the reference, or fewer that are as precise as the validation."""
+
+
+def renewed_reference(
+    validated: CalibrationReference, after: Sequence[StoredTest]
+) -> CalibrationMeasurement | str:
+    """Return the reference of a calibration whose alarm was acknowledged, or why there is none yet.
+
+    `after` are the tests after the acknowledgement. The window that raised the alarm was selected because it is far
+    from the old reference, so it is not part of the new one.
+    """
+    from core.monitoring import CalibrationMeasurement
+
+    before, parts = reference_of(validated), []
+    for test in after:
+        if not test["state"].get("level"):
+            continue
+        parts.append(_calibration_of(test))
+        level = mean_of([each.level for each in parts])
+        is_precise = before is not None and level.variance <= before.level.variance
+        if is_precise or len(parts) == RENEWAL_PERIODS:
+            slopes = [each.slope for each in parts if each.slope is not None]
+            return CalibrationMeasurement(
+                level, mean_of(slopes) if len(slopes) == len(parts) else None
+            )
+    return "the first periods after the acknowledged alarm become the new reference"
+
+
+def mean_of(parts: Sequence[Measurement]) -> Measurement:
+    """Return the mean of periods by their rows, with the variance that recurring entities give it."""
+    from core.monitoring import Measurement
+    from core.monitoring.recurrence import covariance_factor
+
+    weights = np.array([each.weight for each in parts])
+    weights /= weights.sum()
+    variances = np.array([each.variance for each in parts])
+    errors = covariance_factor([each.by_entity for each in parts], variances)
+    if errors is None:
+        errors = np.diag(np.sqrt(variances))
+    return Measurement(
+        float(np.einsum("i,i->", weights, [each.value for each in parts])),
+        float(np.square(np.einsum("i,ij->j", weights, errors)).sum()),
+        sum(each.positives for each in parts),
+        sum(each.negatives for each in parts),
+    )
+
+
 def run_calibration_test(
     found: StoredTest,
     series: Series,
     rows: PeriodRows,
-    reference: CalibrationReference | CalibrationMeasurement | None,
+    reference: CalibrationReference | CalibrationMeasurement | str | None,
     plan: MonitorPlan,
 ) -> StoredTest:
     """Test whether level and slope of the calibration are those of its held-out rows. Pass all waiting periods.
 
-    `reference` is None without a calibration.
+    `reference` is None without a calibration. A text says why the rows are measured, but not tested yet.
     """
     from core.monitoring import measure_calibration, monitor_calibration
     from core.monitoring.measuring import MIN_POSITIVES
@@ -705,16 +791,16 @@ def run_calibration_test(
     known_as = reference_of(reference) if isinstance(reference, dict) else reference
     if known_as is None:
         reason = (
-            f"its calibration was fitted on fewer than {MIN_CALIBRATION} positive rows, so how far it is off is not "
-            "known well enough"
+            f"its calibration was fitted on fewer than {MIN_CALIBRATION} positive rows (with time windows: in the last "
+            "one), so how far it is off is not known well enough"
         )
         return {**found, "reason": reason}
     if isinstance(reference, dict):
         rows = rows.take(rows.at >= reference["at"])
     selected, _ = select(rows)
     found = {**found, "population": selected["population"]}
-    if (reason := why_selection(selected["population"])) is not None:
-        return {**found, "reason": reason}
+    if (partial := why_selection(selected["population"])) is not None:
+        return {**found, "reason": partial}
     has = ~np.isnan(rows.probability)
     used = rows.take(selected["rows"] & has)
     y, weight = used.label == 1, selected["weight"][selected["rows"] & has]
@@ -733,10 +819,12 @@ def run_calibration_test(
     )
     if own.level.weight < MIN_POSITIVES:
         return {**found, "status": "waiting", "reason": _too_few(own.level.weight)}
-    own_reference = {
-        name: None if (each := getattr(known_as, name)) is None else stored(each)
-        for name in ("level", "slope")
-    }
+    own_reference = None
+    if not isinstance(known_as, str):
+        own_reference = {
+            name: None if (each := getattr(known_as, name)) is None else stored(each)
+            for name in ("level", "slope")
+        }
     tests = [each for each in series.tests if each["state"].get("level")]
     if any(each["state"]["reference"] != own_reference for each in tests):
         found["since"], tests = own.level.first - 1, []  # the model was calibrated again
@@ -754,6 +842,8 @@ def run_calibration_test(
             if not selected["by_chance"]  # as for the AUC
         },
     }
+    if isinstance(known_as, str):
+        return {**found, "reason": known_as}
     tolerance = plan.tolerance("calibration")
     monitor = monitor_calibration(
         known_as,

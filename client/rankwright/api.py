@@ -172,9 +172,10 @@ def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", 
         Reason, of up to 2,000 characters.
     reference : Literal["keep", "renew"] | str
         `keep`: later tests are compared with the validation as before. `renew`: the change is the new
-        normal. AUC and calibration are then compared with the periods that raised the alarm, and shifts
-        of the same columns raise no further alarm while the alias serves the same model. In both cases
-        the test begins again after this test.
+        normal. The AUC is then compared with the periods that raised the alarm, and the calibration
+        with the first four tested periods after the acknowledgement. Shifts of the same columns raise
+        no further alarm while the alias serves the same model. In both cases the test begins again
+        after this test.
     """
     return ApiRequest.of("POST", f"/v1/alarms/{segment(alarm_id)}/acknowledge", record_of(types.Alarm), {"reason": reason, "reference": reference}, body=["reason", "reference"])
 

@@ -5722,7 +5722,7 @@ class ScheduledTest(Record):
     """Probability of a false alarm that this series of tests has used so far."""
     term_start: str
     """Start of the term. Its tests share the error probability. A new term begins after a year, with
-    another model, and with an alarm that is acknowledged with `renew`.
+    another model, and with an alarm that is acknowledged with `renew` (not of the calibration).
     """
     number: int
     """Number of the period in the term, from 1."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from .budget import allot
     from .by_group import (
+        log_odds_gap,
         measure_calibration_difference,
         measure_selection_ratio,
         monitor_differences,

@@ -1,13 +1,15 @@
 """Do decisions treat groups equally? Ratios of selection rates and differences of the calibration, at each test.
 
 Both compare one group with a reference group and are tested for a shift in either direction by `monitor_windows`,
-against equality instead of a validation: the reference is known exactly.
+against equality instead of a validation. Of ratios it is known exactly.
 
 * The *ratio* of the selection rates r_g / r_0 is measured as its logarithm, whose error is more nearly normal. With the
   tolerance −log .8 there is an alarm when a ratio is significantly below .8 or above 1 / .8 (the four-fifths rule of 29
   CFR 1607.4 D, in both directions).
 * The *difference* of the calibration is the coefficient of the group in log odds(y) = log odds(p) + a + d · [group]. A
-  shift that all groups have in common, such as another prevalence, is no difference.
+  shift that all groups have in common, such as another prevalence, is no difference. But a calibration was estimated.
+  If its slope is off by s, groups whose mean log odds differ by m have levels that differ by s m, although nothing is
+  unequal. So the reference has the variance m² Var(s). An error in the shape of the calibration is not part of it.
 
 Both have influences by entity, so that the same customers in each period are no new evidence, see `recurrence`. Their
 variance is at least that under H₀: a rate that is high by chance would otherwise also look precise.
@@ -25,6 +27,7 @@ from core.base.parameters import check_items
 from core.errors import InvalidData
 from core.metrics.groups import (
     FloatArray,
+    check_probabilities,
     check_weights,
     finite_vector,
     sum_by_unit,
@@ -34,6 +37,7 @@ from core.monitoring.measuring import Measurement, check_booleans, entity_number
 from core.monitoring.recurrence import sketch_of
 from core.monitoring.window import WindowMonitor, monitor_windows
 from core.probability.cox import contrast_of
+from core.probability.score_test import log_odds, sigmoid
 
 EXACT = 1e-12
 """Variance of a reference that is known."""
@@ -177,6 +181,38 @@ def measure_calibration_difference(
     return checked.measured(difference, first, last, effective)
 
 
+def log_odds_gap(
+    probability: ArrayLike, in_group: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """Compute the difference of two groups' mean log odds, by which an error of the slope moves their levels apart.
+
+    Parameters
+    ----------
+    probability, sample_weight
+        As for `measure_calibration`.
+    in_group : array_like of bool, shape (n_samples,)
+        As for `measure_calibration_difference`; both groups have rows of weight above 0.
+
+    Returns
+    -------
+    float
+        Mean of the group minus mean of the reference group, where a row of probability p counts p (1 − p).
+
+    Examples
+    --------
+    >>> from core.monitoring import log_odds_gap
+    >>> round(log_odds_gap([0.1, 0.1, 0.2, 0.2], [0, 0, 1, 1]), 3)
+    0.811
+    """
+    p = finite_vector("probability", probability)
+    check_probabilities(p)
+    group = check_booleans("in_group", finite_vector("in_group", in_group, p.size))
+    odds = log_odds(p)
+    information = check_weights(sample_weight, p.size) * sigmoid(odds) * sigmoid(-odds)
+    means = [float(np.average(odds[of], weights=information[of])) for of in (group, ~group)]
+    return means[0] - means[1]
+
+
 def monitor_differences(
     tests: Sequence[Measurement],
     *,
@@ -184,6 +220,7 @@ def monitor_differences(
     alpha: float,
     tolerance: float = 0.0,
     since: int = 0,
+    reference_variance: float = 0.0,
 ) -> WindowMonitor:
     """Test after each period whether two groups differ by more than a tolerance, in either direction.
 
@@ -196,6 +233,9 @@ def monitor_differences(
         As for `monitor_windows`.
     tolerance : float >= 0
         Difference, on the logarithmic scale of the measurements, up to which the groups count as equal.
+    reference_variance : float >= 0
+        Variance of the difference that the calibration's own error causes: the square of `log_odds_gap` times the
+        variance of its slope. The same at each test of a series.
 
     Returns
     -------
@@ -213,7 +253,7 @@ def monitor_differences(
     check_items("tests", tests, Measurement)
     if any(not each.first for each in tests):
         raise InvalidData("tests must be of periods, from 1")
-    equal = Measurement(0.0, EXACT, 1.0, 1.0)
+    equal = Measurement(0.0, EXACT + reference_variance, 1.0, 1.0)
     return monitor_windows(
         equal,
         tests,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,17 @@ import pytest
 from app.feedback import scheduled_tests
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import Period, period_at
-from app.feedback.scheduled_tests import CALIBRATION, GUARANTEE, RANKING, StoredTest
+from app.feedback.scheduled_tests import (
+    CALIBRATION,
+    GUARANTEE,
+    RANKING,
+    Acknowledged,
+    StoredTest,
+    held_out_reference,
+    reference_of,
+    renewed_reference,
+    stored,
+)
 from app.platform.documents import StoredGuarantee
 from core.monitoring import CalibrationMeasurement, Measurement, measure_validation, window
 from tests.long_form import LONG_FORM, long_form
@@ -242,3 +253,85 @@ def test_outcomes_of_flagged_rows_only_are_not_compared_with_all_rows() -> None:
     year = Year(np.random.default_rng(7), 0.0)
     test = first_test(year.week(1, period_at(1_767_571_200.0, "week")))
     assert (test["status"], test["population"]) == ("not_tested", "flagged")
+
+
+def held_out(*, later: bool, periods: list[float] | None) -> Any:
+    """Return the document of held-out rows whose probabilities are .5 too low."""
+    levels = [{"value": each, "low": each - 0.1, "high": each + 0.1} for each in periods or ()]
+    return {
+        "in_the_large": {"value": 0.5, "low": 0.4, "high": 0.6},
+        "slope": {"value": 0.8, "low": 0.6, "high": 1.0},
+        "level": 0.95,
+        "n": 900,
+        "n_positives": 90,
+        "later": later,
+        "periods": {"levels": levels} if periods else None,
+    }
+
+
+def test_with_time_windows_the_reference_is_the_level_of_the_last_one() -> None:
+    """The error of the earlier calibration is not that of the served one."""
+    without = held_out_reference(held_out(later=False, periods=None), 0.0, (400, 4000))
+    assert (without["in_the_large"], without["slope"]) == ([0.5, 0.4, 0.6], [0.8, 0.6, 1.0])
+    windows = held_out_reference(held_out(later=True, periods=[0.3, -0.2]), 0.0, (400, 4000))
+    assert windows["in_the_large"] == pytest.approx([-0.2, -0.3, -0.1])
+    assert windows["slope"] == pytest.approx([1.0, 0.8, 1.2])
+    assert (windows["positives"], windows["negatives"]) == (90, 810)
+    few = held_out_reference(held_out(later=False, periods=[0.3, -0.2]), 0.0, (400, 4000))
+    assert reference_of(few) is None
+
+
+def test_a_renewed_reference_has_the_first_periods_after_the_alarm() -> None:
+    exact = held_out_reference(held_out(later=False, periods=None), 0.0, (400, 4000))
+    rough: Any = {**exact, "in_the_large": [0.5, 0.0, 1.0]}
+    after: list[Any] = [
+        {"state": {"level": stored(Measurement(value, 0.01, 200, 1800, i, i)), "slope": None}}
+        for i, value in enumerate((0.2, 0.4, 0.6, 0.8, 9.0), start=1)
+    ]
+    after.insert(1, {"state": {}})
+    assert isinstance(renewed_reference(exact, after[:4]), str)
+    for tests in (after[:5], after):
+        found = renewed_reference(exact, tests)
+        assert isinstance(found, CalibrationMeasurement)
+        assert found.level.value == pytest.approx(0.5)
+        assert found.slope is None
+        assert found.level.variance == pytest.approx(0.01 / 4)
+    early = renewed_reference(rough, after[:1])  # it is as precise as the validation
+    assert isinstance(early, CalibrationMeasurement)
+    assert early.level.value == pytest.approx(0.2)
+
+
+def test_while_a_reference_is_renewed_nothing_is_tested_and_no_alpha_is_spent() -> None:
+    year = Year(np.random.default_rng(8), 1.0)
+    before: list[StoredTest] = []
+    period = period_at(1_767_571_200.0, "week")
+    exact = CalibrationMeasurement(Measurement(0.1, 1e-3, 1e3, 1e4), None)
+    acknowledged: Acknowledged = {
+        "family": CALIBRATION,
+        "term_start": period.start,
+        "number": 1,
+        "next": period.end,
+        "reference": "keep",
+        "model_id": "mdl_1",
+        "window": [1, 1],
+        "names": [],
+    }
+    references: list[Any] = [exact, "it is renewed", "it is renewed", CALIBRATED, CALIBRATED]
+    for number, reference in enumerate(references, start=1):
+        rows = year.week(number, period)
+        series = scheduled_tests.series_of(
+            period, "mdl_1", before, acknowledged if number > 1 else None
+        )
+        test = scheduled_tests.begin_with_rows(period, series, "mdl_1", "calibration", rows)
+        before.append(scheduled_tests.run_calibration_test(test, series, rows, reference, PLAN))
+        period = period.next()
+    assert [each["status"] for each in before[1:]] == [
+        "not_tested",
+        "not_tested",
+        "passed",
+        "passed",
+    ]
+    assert all(each["state"]["level"] for each in before)
+    assert [each["since"] for each in before] == [0, 1, 1, 3, 3]
+    share = scheduled_tests.alpha_of(CALIBRATION, PLAN) / 2.0 / 52.0
+    assert before[-1]["alpha_spent"] == pytest.approx(2.0 * share)

@@ -13,6 +13,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.metrics.four_fifths import FOUR_FIFTHS
 from core.monitoring import (
     Measurement,
+    log_odds_gap,
     measure_calibration_difference,
     measure_selection_ratio,
     monitor_differences,
@@ -114,6 +115,50 @@ def test_false_alarms_with_customers_that_come_back(of: str) -> None:
         )
         alarms += found.alarm is not None
     assert alarms <= years * alpha + 3.0 * math.sqrt(years * alpha * (1.0 - alpha))
+
+
+def test_the_gap_is_what_an_error_of_the_slope_does_to_a_difference() -> None:
+    rng = np.random.default_rng(8)
+    group = rng.random(40_000) < 0.5
+    odds = rng.normal(-2.0, 1.0, 40_000) + group
+    p = 1.0 / (1.0 + np.exp(-odds))
+    gap, slope = log_odds_gap(p, group), 1.05
+    wrong = 1.0 / (1.0 + np.exp(-slope * odds))
+    expected = [
+        measure_calibration_difference(p, rng.random(40_000) < wrong, group, **AT)
+        for _ in range(20)
+    ]
+    values = [each.value for each in expected if each is not None]
+    assert np.mean(values) == pytest.approx((slope - 1.0) * gap, abs=0.02)
+    weight = rng.integers(1, 3, 40_000)
+    repeated = log_odds_gap(np.repeat(p, weight), np.repeat(group, weight))
+    assert log_odds_gap(p, group, weight) == pytest.approx(repeated)
+
+
+def test_the_error_of_the_slope_is_no_difference() -> None:
+    """The calibration is off by its standard error of .1, so groups one standard deviation apart differ."""
+    alarms = {0.0: 0, 0.01: 0}
+    for year in range(300 if LONG_FORM else 20):
+        rng, tests, gaps = np.random.default_rng((9, year)), [], []
+        slope = rng.normal(1.0, 0.1)
+        for week in range(1, 5):
+            group = rng.random(4000) < 0.5
+            odds = rng.normal(-2.0, 1.0, 4000) + 1.5 * group
+            p, true = (1.0 / (1.0 + np.exp(-each)) for each in (odds, slope * odds))
+            own = {"first": week, "last": week}
+            tests.append(measure_calibration_difference(p, rng.random(4000) < true, group, **own))
+            gaps.append(log_odds_gap(p, group))
+        for variance in alarms:
+            found = monitor_differences(
+                [each for each in tests if each is not None],
+                planned=4,
+                alpha=0.1,
+                reference_variance=np.mean(gaps) ** 2 * variance,
+            )
+            alarms[variance] += found.alarm is not None
+    years = 300 if LONG_FORM else 20
+    assert alarms[0.0] > 0.25 * years
+    assert alarms[0.01] <= years * 0.1 + 3.0 * math.sqrt(years * 0.09)
 
 
 def test_a_ratio_below_four_fifths_is_found_in_both_directions() -> None:
