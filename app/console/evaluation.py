@@ -35,7 +35,7 @@ from app.console.session import ConsoleRoute, Page, PageDep, or_form
 from app.console.top import draw_reliability, read_top_of_list
 from app.console.words import FieldLabel
 from app.http.forms import Fields, cost_or_text, number_or_text
-from app.measures import SEPARATED_CALIBRATION, Measure, is_separated, measures
+from app.measures import SEPARATED_CALIBRATION, Measure, measures
 from app.platform.errors import shown
 from app.platform.ids import is_id
 
@@ -308,8 +308,6 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         top=top,
         caught=say_caught(found, () if top is None else top.first_rows),
         evaluated=evaluated,
-        separated=isinstance(found.metrics, EvaluatedCurve)
-        and is_separated(found.metrics.auc.value),
         separated_words=SEPARATED_CALIBRATION,
         chart=reliability,
         benefits=benefits,

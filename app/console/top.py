@@ -19,7 +19,6 @@ from rankwright.types import (
     EvaluationMetricEstimates,
     EvaluationOperatingPoint,
     Gain,
-    Metrics,
     Model,
     ModelGains,
     ModelMetricEstimates,
@@ -36,7 +35,7 @@ from app.console.model_aliases import needs_more
 from app.console.model_parts import model_page, read_or_error, show_part, show_tab
 from app.console.session import ConsoleRoute, ModelDep, Page, PageDep
 from app.console.words import FieldLabel, FormFaults, place_faults
-from app.measures import SEPARATED_CALIBRATION, is_separated
+from app.measures import SEPARATED_CALIBRATION
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -187,8 +186,7 @@ async def _show_calibration(
     page: Page, ref: str, status: int = 200, problem: Json | None = None, chosen: str = ""
 ) -> Response:
     """Show the calibration and the form that fits it again, and a problem after an error."""
-    model = await page.client.models[ref].read(include=("metrics",))
-    metrics = None if model.included is None else model.included.metrics
+    model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].read_calibration())
     evaluated = None if found is None else found.reliability
     offered = {}
@@ -206,7 +204,6 @@ async def _show_calibration(
         words=words,
         evaluated=evaluated,
         chart=None if evaluated is None else draw_reliability(evaluated),
-        separated=isinstance(metrics, Metrics) and is_separated(metrics.auc.value),
         separated_words=SEPARATED_CALIBRATION,
         problem=problem,
         chosen=chosen,

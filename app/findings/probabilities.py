@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.findings.finding import Finding, FindingSize, Measured, rows_needed, say_needed
-from app.measures import percent
+from app.measures import SEPARATED_CALIBRATION, percent
 from app.shift_tests import MODERATE, with_ends
 from core import metrics
 
@@ -56,6 +56,10 @@ def probabilities(found: Reliability, errors: Sequence[Test]) -> Finding:
         if (interval := found[widest]) is not None:
             ends = (interval[end] for end in ("value", "low", "high"))
             about["size"] = FindingSize(widest, *ends)
+    if found["separated"]:
+        return Finding(
+            "probabilities", "unknown", SEPARATED_CALIBRATION, reason="too_few_rows", **about
+        )
     if bounds and max(bounds.values()) < LOG_ODDS_MARGIN:
         words = f"The probabilities match the outcomes within {LOG_ODDS_MARGIN:g} in log odds."
         if "slope" in about["missing"]:

@@ -54,10 +54,12 @@ class MeasuredReliability(Resource):
     agree. Null if it cannot be estimated."""
     slope: Interval | None
     """Calibration slope: the factor of the log odds. Below 1: the probabilities are too extreme. Null if all
-    probabilities are equal."""
+    probabilities are equal, or `separated`."""
+    separated: bool
+    """True if each positive has a higher probability than all negatives. Slope and shape cannot be estimated then."""
     shape: CalibrationShape | None
     """Calibration errors that change sign along the probabilities, which level and slope do not show. Null if there are
-    too few rows to test it."""
+    too few rows to test it, or no slope."""
     histogram: list[float]
     """Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."""
     points: list[ReliabilityPoint]

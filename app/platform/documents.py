@@ -790,7 +790,8 @@ class CalibrationPeriods(TypedDict):
 class Reliability(TypedDict):
     """The quality of probabilities on some rows; an interval with an infinite end is None.
 
-    `shape` is None if there are too few rows to test it, and is absent from documents of versions before the test.
+    `separated`: whether each positive has a higher probability than all negatives; then there is no slope. `shape` is
+    None if there is no slope, or too few rows to test it, and is absent from documents of versions before the test.
     `later` and `periods` are of a calibration's own rows: whether they are from after those that it was fitted on.
     """
 
@@ -803,6 +804,7 @@ class Reliability(TypedDict):
     log: ScoreParts
     in_the_large: Interval | None
     slope: Interval | None
+    separated: bool
     shape: NotRequired[CalibrationShape | None]
     later: NotRequired[bool]
     periods: NotRequired[CalibrationPeriods | None]

@@ -799,16 +799,15 @@ def _probabilities(facts: Facts, found: ModelCalibration) -> list[Table | Paragr
         parts = (score["score"], score["miscalibration"], score["discrimination"])
         values = (*parts, score["uncertainty"])
         rows.append([name, *("∞" if value is None else f"{value:.4f}" for value in values)])
-    separated = is_separated(facts.metrics.get("validation", {}).get("auc", {}).get("value"))
     lines = [
         f"{name}: {document.interval(interval, 2)}; ideal: {right}"
         for name, interval, right in (
             ("calibration in the large, in log odds", evaluated["in_the_large"], 0),
             ("slope", evaluated["slope"], 1),
         )
-        if interval is not None and not (separated and name == "slope")
+        if interval is not None
     ]
-    if (shape := evaluated.get("shape")) is not None and not separated:
+    if (shape := evaluated.get("shape")) is not None:
         lines.append(
             f"shape, in log odds: {shape['value']:.2f} [{shape['low']:.2f}, {shape['high']:.2f}]; ideal: 0"
         )
@@ -821,7 +820,7 @@ def _probabilities(facts: Facts, found: ModelCalibration) -> list[Table | Paragr
         else "Cross-fitted on these rows, which does not test later rows"
     )
     note = f"{where}. Score = miscalibration − discrimination + uncertainty. {'. '.join(lines)}."
-    if separated:
+    if evaluated["separated"]:
         note += f" {SEPARATED_CALIBRATION}"
     head = ["score", "value", "miscalibration", "discrimination", "uncertainty"]
     plot = reliability_plot(facts.model, evaluated)

@@ -874,11 +874,15 @@ class CalibrationDrift(Record):
     """
     slope: Interval | None
     """Calibration slope: the factor of the log odds. Below 1: the probabilities are too extreme. Null if
-    all probabilities are equal.
+    all probabilities are equal, or `separated`.
+    """
+    separated: bool
+    """True if each positive has a higher probability than all negatives. Slope and shape cannot be
+    estimated then.
     """
     shape: CalibrationShape | None
     """Calibration errors that change sign along the probabilities, which level and slope do not show. Null
-    if there are too few rows to test it.
+    if there are too few rows to test it, or no slope.
     """
     histogram: list[float]
     """Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."""
@@ -5311,11 +5315,15 @@ class Reliability(Record):
     """
     slope: Interval | None
     """Calibration slope: the factor of the log odds. Below 1: the probabilities are too extreme. Null if
-    all probabilities are equal.
+    all probabilities are equal, or `separated`.
+    """
+    separated: bool
+    """True if each positive has a higher probability than all negatives. Slope and shape cannot be
+    estimated then.
     """
     shape: CalibrationShape | None
     """Calibration errors that change sign along the probabilities, which level and slope do not show. Null
-    if there are too few rows to test it.
+    if there are too few rows to test it, or no slope.
     """
     histogram: list[float]
     """Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."""

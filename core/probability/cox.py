@@ -6,7 +6,9 @@ and 0 elsewhere. Each is the first coefficient of a logistic regression with wei
 
 **Variance.** A row's influence on a coefficient is w (y − p̂) h, where h is the row's regressors times the coefficient's
 row of the inverse information. The variance is the sum of squares of the influences by unit (Huber's sandwich, by
-cluster), so it holds if a class is weighted or sampled, if rows of a unit are correlated, and if the line is wrong.
+cluster), so it holds if a class is weighted or sampled, if rows of a unit are correlated, and if the line is wrong. If
+the probabilities separate the classes, it is at least the model's own, Σ w² p̂ (1 − p̂) h², because the residuals of rows
+that are all right say nothing of the first wrong one.
 
 **Under H₀** the same coefficient has the information of the probabilities of the null model: with the level 0, the
 slope 1 or the contrast 0. Its other coefficients are fitted, so that a shift which all rows have in common does not
@@ -59,10 +61,17 @@ def level_of(rows: EvaluatedRows, odds: FloatArray) -> Coefficient:
 
 
 def slope_of(rows: EvaluatedRows, odds: FloatArray) -> Coefficient | None:
-    """Return the slope of log odds, (n,), on rows of both classes; None if they are all equal."""
-    if np.ptp(odds) == 0.0:
+    """Return the slope of log odds, (n,), on rows of both classes; None if they are all equal, or separate the classes:
+    the greatest likelihood then has an infinite slope.
+    """
+    if np.ptp(odds) == 0.0 or separates(rows, odds) or separates(rows, -odds):
         return None
     return _first_coefficient(rows, odds[np.newaxis], np.zeros(odds.size), 1.0)
+
+
+def separates(rows: EvaluatedRows, odds: FloatArray) -> bool:
+    """Return True if all positives have greater values than all negatives."""
+    return bool(odds[rows.positive].min() > odds[~rows.positive].max())
 
 
 def contrast_of(rows: EvaluatedRows, odds: FloatArray, of: FloatArray) -> Coefficient:
@@ -80,7 +89,10 @@ def _first_coefficient(
     gradient = np.einsum("i,in->n", inverse[0, :-1], features) + inverse[0, -1]
     influence = sum_by_unit(weight * (rows.positive - p) * gradient, rows.unit)
     degrees = max(min(effective_units(rows)) - 1.0, 1.0)
-    variance = inner(influence, influence) * (degrees + 1.0) / degrees
+    squares = inner(influence, influence)
+    if separates(rows, offset):
+        squares = max(squares, inner((weight * gradient) ** 2, p * (1.0 - p)))
+    variance = squares * (degrees + 1.0) / degrees
     null = offset.copy()
     if len(features):
         null += expected * features[0]

@@ -76,7 +76,7 @@ from core.metrics.groups import (
     inner,
 )
 from core.metrics.window import check_level
-from core.probability.cox import level_of, slope_of
+from core.probability.cox import level_of, separates, slope_of
 from core.probability.isotonic import ScoreMasses, isotonic_values, masses_of
 from core.probability.score_test import log_odds
 from core.probability.shape import Shape, shape_of
@@ -158,9 +158,11 @@ class Reliability:
     in_the_large: Interval
     """Log-odds to add so that the predicted number of positives equals the observed one."""
     slope: Interval
-    """Factor of the log-odds; NaN if all probabilities are equal."""
+    """Factor of the log-odds; NaN if all probabilities are equal, or separate the classes."""
     shape: Shape | None
-    """Distance of the log-odds of the outcome from a line; None if there are too few rows to test it."""
+    """Distance of the log-odds of the outcome from a line; None if there are too few rows to test it, or no slope."""
+    separated: bool
+    """Whether each positive has a higher probability than all negatives."""
     predicted: float
     """Mean probability."""
     observed: float
@@ -306,6 +308,7 @@ def reliability(
         in_the_large=level_of(rows, odds).interval(level),
         slope=Interval(math.nan, -math.inf, math.inf) if slope is None else slope.interval(level),
         shape=None if slope is None else shape_of(rows, slope.intercept, slope.value, level),
+        separated=separates(rows, odds),
         predicted=inner(share, masses.scores),
         observed=float(masses.positive.sum()) / total,
         histogram=np.bincount(bins, share, N_BINS).tolist(),

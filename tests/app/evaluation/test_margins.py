@@ -77,7 +77,14 @@ def test_the_rows_that_are_needed() -> None:
 @pytest.mark.parametrize(("half", "is_known"), [(0.35, True), (2.0, False)])
 def test_a_number_of_rows_that_nobody_will_have_is_not_stated(half: float, is_known: bool) -> None:
     level = {"value": 0.0, "low": -half, "high": half}
-    found = {"n": 100, "level": 0.95, "in_the_large": level, "slope": None, "shape": None}
+    found = {
+        "n": 100,
+        "level": 0.95,
+        "in_the_large": level,
+        "slope": None,
+        "shape": None,
+        "separated": False,
+    }
     told = probabilities_right(found, [])
     assert told.answer == "unknown"
     assert (told.more_rows is not None) is is_known
@@ -118,7 +125,14 @@ def test_probabilities_with_a_degenerate_interval_are_not_known_to_be_right() ->
         ({"value": 0.0, "low": -0.01, "high": 0.01}, {"value": 0.0, "low": None, "high": None}),
     ):
         slope = {"value": 1.0, "low": 0.99, "high": 1.01}
-        stored = {"n": 50, "level": 0.95, "in_the_large": large, "slope": slope, "shape": shape}
+        stored = {
+            "n": 50,
+            "level": 0.95,
+            "in_the_large": large,
+            "slope": slope,
+            "shape": shape,
+            "separated": False,
+        }
         found = probabilities_right(stored, [])
         assert (found.answer, found.more_rows) == ("unknown", None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,20 @@ def test_equal_probabilities_have_a_level_and_no_slope() -> None:
     rows = check_rows(np.arange(400) % 4 == 0, {"z": np.zeros(400)})
     assert slope_of(rows, np.zeros(400)) is None
     assert level_of(rows, np.zeros(400)).value == pytest.approx(np.log(1 / 3))
+
+
+def test_probabilities_that_separate_the_classes_have_a_level_and_no_slope() -> None:
+    """A third of a row more than predicted is no evidence, however small the residuals are."""
+    p = np.r_[np.full(100, 0.02), np.full(50, 0.97)]
+    y = p > 0.5
+    found = reliability(y, p, n_bootstrap=20)
+    assert found.separated
+    assert math.isnan(found.slope.value)
+    assert found.shape is None
+    assert found.in_the_large.low < 0.0 < found.in_the_large.high
+    for wrong in (0, -1):
+        labels = y.copy()
+        labels[wrong] = not labels[wrong]
+        mixed = reliability(labels, p, n_bootstrap=20)
+        assert not mixed.separated
+        assert math.isfinite(mixed.slope.value)
