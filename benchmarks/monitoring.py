@@ -13,6 +13,12 @@ Bonferroni's. For a quarter of the trials.
 
 `calibration`: see `benchmarks.calibration_monitor`.
 
+`guarantee`: guaranteed rates with missing outcomes, at α .01: years with an alarm of the known outcomes as if none were
+missing, with a capital at random, with an alarm, and without one but with an unknown answer.
+
+`customers`: guaranteed rates of the same customers every week, at α .01: years with an alarm by weighted rates with
+ids, by the known outcomes with ids, and by betting as if rows were independent. For a quarter of the trials.
+
 `paired`: two models on the same rows, 2,000 a week: how often one of two equal ones wins, and weeks until the better
 one has won.
 
@@ -38,6 +44,7 @@ from core.monitoring import (
     monitor_windows,
     window,
 )
+from tests.core.monitoring import guaranteed
 from tests.core.monitoring.simulator import DESIGNS, WEEKS, Design
 from tests.core.monitoring.test_paired import EQUAL, draw
 from tests.core.monitoring.test_weighted import SELECTIONS, decisions, metrics_of
@@ -209,6 +216,48 @@ def betting(trials: int, chosen: Sequence[str]) -> Iterator[str]:
         yield f"| {n:,}, {bound:g} | {percent(np.mean(false))} | {quartiles(delays[0])} | {quartiles(delays[1])} |"
 
 
+def guarantee(trials: int, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of the table of guaranteed rates with missing outcomes."""
+    yield "| rate; missing | raw | at random | alarm | unknown | week of the alarm |"
+    yield "|---|---:|---:|---:|---:|---|"
+    for name, design in guaranteed.DESIGNS.items():
+        counts, weeks = np.zeros(4), []
+        for trial in range(trials):
+            found, raw = design.monitor(np.random.default_rng([39, trial]))
+            alarm = found.alarm is not None
+            counts += [
+                raw.alarm is not None,
+                any(map(guaranteed.is_at_random, found.tests)),
+                alarm,
+                not alarm and any(test.unknown for test in found.tests),
+            ]
+            weeks.append(alarm_week(found, 0))
+        shown = " | ".join(percent(each) for each in counts / trials)
+        yield f"| {name} | {shown} | {quartiles(weeks)} |"
+
+
+def customers(trials: int, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of the table of guaranteed rates of customers who come back."""
+    few = max(1, trials // 4)
+    yield "| FPR; unflagged missing; customers, sd | weighted | raw | independent | week of the alarm |"
+    yield "|---|---:|---:|---:|---|"
+    worlds = [
+        *(guaranteed.Customers(rate, 0.3) for rate in (0.045, 0.05, 0.07)),
+        *(guaranteed.Customers(0.05, 0.0, 500, sd=sd) for sd in (1.0, 2.0)),
+    ]
+    for world in worlds:
+        counts, weeks = np.zeros(3), []
+        for trial in range(few):
+            found = world.monitor(np.random.default_rng([40, trial]))
+            counts += [each.alarm is not None for each in found]
+            weeks.append(alarm_week(found[0], 0))
+        shown = " | ".join(percent(each) for each in counts / few)
+        yield (
+            f"| {world.rate}; {100 * world.missing:.0f} %; {world.customers:,} × {world.each}, {world.sd:g} | {shown} "
+            f"| {quartiles(weeks)} |"
+        )
+
+
 def peeks(y: np.ndarray, champion: np.ndarray, challenger: np.ndarray, period: np.ndarray) -> bool:
     """Whether a paired test at 5 % after some week calls two models different."""
     for week in range(1, WEEKS + 1):
@@ -261,6 +310,8 @@ TABLES: dict[str, Callable[[int, Sequence[str]], Iterator[str]]] = {
     "effects": effects,
     "weighted": weighted,
     "betting": betting,
+    "guarantee": guarantee,
+    "customers": customers,
     "paired": paired,
     "calibration": calibration_monitor.table,
 }

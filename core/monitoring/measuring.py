@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_value
-from core.base.target import as_array, number_units
+from core.base.target import as_array, as_numbers, number_units
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import EPSILON, Estimates, effective_trials
@@ -31,6 +31,7 @@ from core.metrics.groups import (
     FloatArray,
     check_rows,
     check_weights,
+    effective_rows,
     effective_units,
     finite_vector,
     has_enough,
@@ -192,24 +193,41 @@ def measure_auc(
 
 
 def measure_rate(
-    event: ArrayLike, bound: float, *, first: int, last: int, entity: ArrayLike
+    event: ArrayLike,
+    bound: float,
+    *,
+    first: int,
+    last: int,
+    entity: ArrayLike,
+    of_class: ArrayLike | None = None,
+    missing_odds: float = 1.0,
 ) -> Measurement | None:
     """Measure a rate of events on the rows of one interim test, where entities recur.
+
+    The rows of each side, with the event and without it, are weighted by the inverse of the part whose outcome is
+    known. So outcomes may be missing at random, more often on one side than on the other.
 
     Parameters
     ----------
     event : array_like of bool, shape (n_samples,)
-        Whether each row is an event, such as a flagged negative among negatives.
+        Whether the row had the event, such as being flagged. It is known of all rows.
     bound : float in (0, 1)
         Largest rate under H₀.
     first, last, entity
         As for `measure_calibration`.
+    of_class : array_like of float, shape (n_samples,), optional
+        1 for rows of the class whose rate of events it is, such as the negatives, 0 for others, NaN for those without
+        an outcome. Default: all rows are of the class.
+    missing_odds : float > 0
+        The odds of the class among the missing outcomes of rows with the event, over those among the known ones; on
+        the other side the inverse. 1: missing at random.
 
     Returns
     -------
     Measurement or None
-        The rate; `positives` are the events that are expected at the bound. None if these are fewer than 50, or the
-        other rows are, or there are fewer than 50 entities: the rate is then far from normal.
+        The rate. `positives` is the number of entities that would have an event if events at the bound were
+        independent, and `negatives` that of those with a row without one, by Kish's effective number of entities. None
+        if one of these is below 50, or less than half of the outcomes of a side are known.
 
     Examples
     --------
@@ -220,20 +238,54 @@ def measure_rate(
     """
     if not 0.0 < check_rate("bound", bound) < 1.0:
         raise InvalidParameter(f"bound must be strictly between 0 and 1, got {bound}")
+    if not 0.0 < check_value("missing_odds", Real, missing_odds) < np.inf:
+        raise InvalidParameter(f"missing_odds must be positive and finite, got {missing_odds}")
     if as_array("event", event).size == 0:
         return None
     happened = check_booleans("event", finite_vector("event", event))
     n = happened.size
     distinct, unit = np.unique(entity_numbers(entity, n), return_inverse=True)
-    if min(n * bound, n * (1.0 - bound), distinct.size) < MIN_POSITIVES:
+    known = counted = np.ones(n, np.bool_)
+    if of_class is not None:
+        given = as_numbers("of_class", of_class)
+        if given.shape != (n,):
+            raise InvalidData(
+                f"of_class must have one value for each of the {n} rows, got shape {given.shape}"
+            )
+        known = ~np.isnan(given)
+        counted = check_booleans("of_class", np.where(known, given, 0.0))
+    sizes = np.bincount(unit[counted]).astype(np.float64, copy=False)
+    if not sizes.any():
         return None
-    rate = float(happened.mean())
-    influence = np.bincount(unit, happened - rate) / n
-    variance = float(influence @ influence) * distinct.size / (distinct.size - 1.0)
-    sketch = sketch_of(influence, distinct)
+    units, rows = effective_rows(sizes, sizes**2), float(sizes.sum())
+    with_event, without = (
+        units * (1.0 - (1.0 - p) ** (rows / units)) for p in (bound, 1.0 - bound)
+    )
+    if not has_enough(min(with_event, without), MIN_POSITIVES):
+        return None
+    weight, sides = counted.astype(np.float64), []
+    for side, odds in ((happened, missing_odds), (~happened, 1.0 / missing_odds)):
+        seen, unseen = side & known, side & ~known
+        k, m = np.count_nonzero(seen), np.count_nonzero(unseen)
+        if m > k:
+            return None
+        if m:
+            share = np.count_nonzero(side & counted) / k
+            relative = odds / (share * odds + 1.0 - share)
+            weight[side] *= 1.0 + relative * m / k
+            sides.append((seen, unseen, relative, m / k))
+    rate = float(weight @ happened / weight.sum())
+    influence = counted * (happened - rate)
+    for seen, unseen, relative, per_known in sides:
+        mean = influence[seen].mean()
+        influence[seen] += relative * per_known * (influence[seen] - mean)
+        influence[unseen] = relative * mean
+    by_entity = np.bincount(unit, influence / weight.sum(), distinct.size)
+    variance = float(by_entity @ by_entity) * distinct.size / (distinct.size - 1.0)
+    sketch = sketch_of(by_entity, distinct)
     if variance <= 0.0:
-        variance = bound * (1.0 - bound) / n
-    return Measurement(rate, variance, n * bound, n * (1.0 - bound), first, last, sketch)
+        variance = bound * (1.0 - bound) / rows
+    return Measurement(rate, variance, with_event, without, first, last, sketch)
 
 
 def entity_numbers(entity: ArrayLike, length: int) -> NDArray[np.uint64]:

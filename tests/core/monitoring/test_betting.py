@@ -11,7 +11,9 @@ import pytest
 
 from core.errors import InvalidData, InvalidParameter
 from core.monitoring import betting, monitor_rate
+from tests.core.monitoring.guaranteed import DESIGNS
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 from tests.sentences import Sentences
 
 PERIODS = 52
@@ -95,7 +97,115 @@ def test_later_periods_leave_earlier_answers_and_an_alarm_stays() -> None:
 def test_periods_without_rows_change_nothing() -> None:
     found = monitor_rate([0, 0], [0, 0], 0.05, planned=10)
     assert [test.e_value for test in found.tests] == pytest.approx([1.0, 1.0])
+    assert not any(test.unknown for test in found.tests)
     assert found.tests[0].observed is None
+
+
+def test_the_capitals_of_missing_outcomes_by_hand() -> None:
+    (events, others), (k_e, k_o), (n_e, n_o), bound = (3, 40), (6, 50), (9, 80), 0.05
+    found = monitor_rate(
+        [events], [events + others], bound, planned=1, known=[[k_e, k_o]], decisions=[[n_e, n_o]]
+    ).tests[0]
+    weights = {
+        "e_low": (events, others + n_o - k_o, 1.0, 1.0),
+        "e_value": (events, others, n_e / k_e, n_o / k_o),
+    }
+    for name, (c_e, c_o, w_e, w_o) in weights.items():
+        capital = []
+        for odds in betting._ODDS:
+            q = odds * bound / (1 - bound) / (1 + odds * bound / (1 - bound))
+            stake = (q - bound) / (bound * (1 - bound))
+            capital.append(
+                (1 + stake * (1 - bound) * w_e) ** c_e * (1 - stake * bound * w_o) ** c_o
+            )
+        assert getattr(found, name) == pytest.approx(np.mean(capital)), name
+    assert found.e_low < found.e_value < found.e_high
+    rows = (events * n_e / k_e, others * n_o / k_o)
+    assert found.observed == pytest.approx(rows[0] / sum(rows))
+
+
+def test_the_expected_capital_at_random_is_at_most_one() -> None:
+    """Over all outcomes and all ways in which 2 of 3 and 3 of 4 outcomes of the sides are known."""
+    (n_e, k_e), (n_o, k_o), bound, share = (3, 2), (4, 3), 0.3, 0.6
+    p_event = share * bound / (share * bound + 0.2)  # of the flagged ones
+    p_other = share * (1 - bound) / (share * (1 - bound) + 0.2)
+    mean = 0.0
+    for c_e in range(k_e + 1):
+        for c_o in range(k_o + 1):
+            chance = math.comb(k_e, c_e) * p_event**c_e * (1 - p_event) ** (k_e - c_e)
+            chance *= math.comb(k_o, c_o) * p_other**c_o * (1 - p_other) ** (k_o - c_o)
+            test = monitor_rate(
+                [c_e], [c_e + c_o], bound, planned=1, known=[[k_e, k_o]], decisions=[[n_e, n_o]]
+            ).tests[0]
+            full = _mean_of_all(n_e, p_event, n_o, p_other, bound)
+            mean += chance * test.e_value
+    assert mean <= full + 1e-12
+
+
+def _mean_of_all(n_e: int, p_e: float, n_o: int, p_o: float, bound: float) -> float:
+    """Return the mean capital when all outcomes are known."""
+    return sum(
+        math.comb(n_e, i)
+        * p_e**i
+        * (1 - p_e) ** (n_e - i)
+        * math.comb(n_o, j)
+        * p_o**j
+        * (1 - p_o) ** (n_o - j)
+        * monitor_rate([i], [i + j], bound, planned=1).tests[0].e_value
+        for i in range(n_e + 1)
+        for j in range(n_o + 1)
+    )
+
+
+def test_less_than_half_of_a_side_is_unknown_and_counts_for_nothing() -> None:
+    for known, unknown in (([50, 900], False), ([49, 900], True), ([100, 449], True)):
+        test = monitor_rate(
+            [10], [400], 0.05, planned=1, known=[known], decisions=[[100, 900]]
+        ).tests[0]
+        assert test.unknown is unknown
+        assert (test.observed is None) is unknown
+        assert (test.e_value == pytest.approx(1.0)) is unknown
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "alarm", "unknown"),
+    [
+        ("FPR 0.045; unflagged 0 %", False, False, False),
+        ("FPR 0.045; unflagged 30 %", True, False, False),
+        ("FPR 0.05; unflagged 30 %", True, False, False),
+        ("FPR 0.07; unflagged 30 %", True, True, False),
+        ("FPR 0.045; flagged 30 %, positives at odds × 10", False, False, True),
+        ("FNR 0.18; flagged 40 %", True, False, False),
+        ("FNR 0.26; flagged 0 %", True, True, False),
+    ],
+)
+def test_missing_outcomes_break_no_guarantee(
+    name: str, raw: bool, alarm: bool, unknown: bool
+) -> None:
+    years = 100 if LONG_FORM else 4
+    counts = np.zeros(3)
+    for seed in range(years):
+        found, as_if_known = DESIGNS[name].monitor(np.random.default_rng([39, seed]))
+        is_alarm = found.alarm is not None
+        open_answers = any(test.unknown for test in found.tests) and not is_alarm
+        counts += [as_if_known.alarm is not None, is_alarm, open_answers]
+    for share, wanted in zip(counts / years, (raw, alarm, unknown), strict=True):
+        assert share >= 0.9 if wanted else share <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("known", "decisions", "values"),
+    [
+        ([[1, 3]], None, ["known", "decisions"]),
+        ([[1, 3]], [[2]], ["decisions", (1, 1)]),
+        ([[0, 3]], [[2, 4]], [1]),
+        ([[1, 3]], [[0, 4]], [1]),
+        ([[1, 3.5]], [[2, 4]], [1]),
+    ],
+)
+def test_bad_numbers_of_sides(known: Any, decisions: Any, values: list[Any]) -> None:
+    with raises((InvalidData, InvalidParameter), *values):
+        monitor_rate([1], [4], 0.1, planned=4, known=known, decisions=decisions)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from core.monitoring import (
     window,
 )
 from core.monitoring.recurrence import covariance_factor, sketch_of
+from tests.core.monitoring.guaranteed import Customers
 from tests.core.monitoring.recurring import World, alarms, simulate
 from tests.long_form import LONG_FORM
 
@@ -133,16 +134,81 @@ def test_without_ids_the_same_customers_make_winners() -> None:
     assert false >= 1
 
 
-def test_a_rate_needs_50_expected_events_other_rows_and_entities() -> None:
+def test_a_rate_needs_50_entities_with_events_and_without() -> None:
     def measured(n: int, bound: float, entities: int) -> bool:
         event, entity = np.arange(n) % 20 == 0, np.arange(n) % entities
         return measure_rate(event, bound, first=1, last=1, entity=entity) is not None
 
-    assert measured(200, 0.25, 50)
-    assert not measured(199, 0.25, 50)
-    assert measured(200, 0.75, 50)
-    assert not measured(199, 0.75, 50)
-    assert not measured(200, 0.25, 49)
+    for bound in (0.25, 0.75):
+        assert measured(200, bound, 200)
+        assert not measured(199, bound, 199)
+        assert not measured(200, bound, 50)
+    assert measured(50 * 25, 0.25, 51)
+
+
+def test_the_entities_of_a_rate_are_those_with_an_event_and_those_without() -> None:
+    entity = np.repeat(np.arange(400), 4)
+    found = measure_rate(entity % 10 == 0, 0.1, first=1, last=1, entity=entity)
+    assert found is not None
+    assert found.positives == pytest.approx(400 * (1 - 0.9**4))
+    assert found.negatives == pytest.approx(400 * (1 - 0.1**4))
+
+
+def test_a_rate_weights_each_side_by_what_is_known_of_it() -> None:
+    event = np.arange(4000) % 10 == 0
+    negative = np.where(event, np.arange(4000) % 20 == 0, 1.0)
+    full = {"first": 1, "last": 1, "entity": np.arange(4000)}
+    complete = measure_rate(event, 0.1, **full, of_class=negative)
+    missing = np.where(~event & (np.arange(4000) % 3 == 0), np.nan, negative)
+    found = measure_rate(event, 0.1, **full, of_class=missing)
+    assert complete is not None
+    assert found is not None
+    assert found.value == pytest.approx(complete.value)
+    assert found.variance == pytest.approx(complete.variance, rel=0.02)
+    few = np.where(~event & (np.arange(4000) % 7 > 2), np.nan, negative)
+    assert measure_rate(event, 0.1, **full, of_class=few) is None
+    both = np.where(np.arange(4000) // 20 % 3 == 0, np.nan, negative)
+    low, even, high = (
+        measure_rate(event, 0.1, **full, of_class=both, missing_odds=odds)
+        for odds in (0.5, 1.0, 2.0)
+    )
+    assert low is not None
+    assert even is not None
+    assert high is not None
+    assert low.value < even.value < high.value
+
+
+def test_the_variance_of_a_weighted_rate_is_that_of_its_repetitions() -> None:
+    rng = np.random.default_rng(6)
+    values, variances = [], []
+    for _ in range(300):
+        negative = rng.random(3000) < 0.9
+        event = rng.random(3000) < np.where(negative, 0.1, 0.8)
+        is_missing = rng.random(3000) < np.where(event, 0.1, 0.4)
+        found = measure_rate(
+            event,
+            0.1,
+            first=1,
+            last=1,
+            entity=np.arange(3000),
+            of_class=np.where(is_missing, np.nan, negative),
+        )
+        assert found is not None
+        values.append(found.value)
+        variances.append(found.variance)
+    assert np.mean(values) == pytest.approx(0.1, abs=0.002)
+    assert np.var(values) == pytest.approx(np.mean(variances), rel=0.25)
+
+
+@pytest.mark.parametrize(("rate", "alarm"), [(0.045, False), (0.07, True)])
+def test_missing_outcomes_of_recurring_customers_break_no_guarantee(
+    rate: float, alarm: bool
+) -> None:
+    years, weeks = (40, 52) if LONG_FORM else (2, 20)
+    for seed in range(years):
+        weighted, raw, _ = Customers(rate, 0.3).monitor(np.random.default_rng([40, seed]), weeks)
+        assert (weighted.alarm is not None) is alarm
+        assert raw.alarm is not None
 
 
 def test_the_variance_of_an_area_of_1_is_that_of_a_rate_above_its_trials() -> None:
