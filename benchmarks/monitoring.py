@@ -17,7 +17,8 @@ Bonferroni's. For a quarter of the trials.
 missing, with a capital at random, with an alarm, and without one but with an unknown answer.
 
 `customers`: guaranteed rates of the same customers every week, at α .01: years with an alarm by weighted rates with
-ids, by the known outcomes with ids, and by betting as if rows were independent. For a quarter of the trials.
+ids, by the known outcomes with ids, and by betting as if rows were independent; and years in which the autocorrelation
+of the rows, in random order, is significant in some week. For a quarter of the trials.
 
 `paired`: two models on the same rows, 2,000 a week: how often one of two equal ones wins, and weeks until the better
 one has won.
@@ -37,6 +38,7 @@ import numpy as np
 
 from benchmarks import at_least_one, calibration_monitor
 from core.metrics import WindowArea, auc_interval, compare_metrics
+from core.metrics.serial import order_matters
 from core.monitoring import (
     Measurement,
     compare_by_period,
@@ -239,17 +241,25 @@ def guarantee(trials: int, chosen: Sequence[str]) -> Iterator[str]:
 def customers(trials: int, chosen: Sequence[str]) -> Iterator[str]:
     """Yield the rows of the table of guaranteed rates of customers who come back."""
     few = max(1, trials // 4)
-    yield "| FPR; unflagged missing; customers, sd | weighted | raw | independent | week of the alarm |"
-    yield "|---|---:|---:|---:|---|"
+    yield "| FPR; unflagged missing; customers, sd | weighted | raw | independent | autocorrelated | week of the alarm |"
+    yield "|---|---:|---:|---:|---:|---|"
     worlds = [
         *(guaranteed.Customers(rate, 0.3) for rate in (0.045, 0.05, 0.07)),
         *(guaranteed.Customers(0.05, 0.0, 500, sd=sd) for sd in (1.0, 2.0)),
     ]
     for world in worlds:
-        counts, weeks = np.zeros(3), []
+        counts, weeks = np.zeros(4), []
         for trial in range(few):
             found = world.monitor(np.random.default_rng([40, trial]))
-            counts += [each.alarm is not None for each in found]
+            rng = np.random.default_rng([41, trial])
+            flags = [week["event"][week["of_class"] == 1.0] for week in world.draw(rng, WEEKS)]
+            counts += [
+                *(each.alarm is not None for each in found),
+                any(
+                    order_matters(rng.permutation(each).astype(np.intp), 2, ordered=True)
+                    for each in flags
+                ),
+            ]
             weeks.append(alarm_week(found[0], 0))
         shown = " | ".join(percent(each) for each in counts / few)
         yield (

@@ -560,10 +560,9 @@ class _Maker:
                     test, series, waiting, calibrated, self._plan
                 )
             else:
-                revision = str(int(own.alias_revision[np.argmax(own.at)]))
-                guarantee = self._payload["guarantees"].get(revision)
+                revision = int(own.alias_revision[np.argmax(own.at)])
                 test = scheduled_tests.run_guarantee_test(
-                    test, series, waiting, guarantee, self._plan
+                    test, series, *self._under_guarantee(waiting, revision), self._plan
                 )
             test["details"]["ambiguous"] = int(np.count_nonzero(own.ambiguous))
             found[family] = test
@@ -636,6 +635,20 @@ class _Maker:
         as_of = period.end + self._horizon
         every = read_period(self._payload["segments"], span, self._outcomes, as_of)
         return scheduled_tests.rows_of_model(every, model_id)
+
+    def _under_guarantee(
+        self, rows: PeriodRows, revision: int
+    ) -> tuple[PeriodRows, StoredGuarantee | None]:
+        """Return the decisions under the bound of a revision of the alias, and its guarantee."""
+        guarantees = self._payload["guarantees"]
+        guarantee = guarantees.get(str(revision))
+        bound = scheduled_tests.bounded_rate(guarantee)
+        same = [
+            int(number)
+            for number, each in guarantees.items()
+            if scheduled_tests.bounded_rate(each) == bound
+        ]
+        return rows.take(np.isin(rows.alias_revision, same)), guarantee
 
     def _calibration(
         self, model_id: str, period: Period

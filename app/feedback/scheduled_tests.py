@@ -552,6 +552,23 @@ def _sensitivity(
     }
 
 
+def bounded_rate(guarantee: StoredGuarantee | None) -> tuple[str, float] | str:
+    """Return the metric that a guarantee bounds, and its largest value; a text says why it bounds none."""
+    if guarantee is None:
+        return "the alias has no guarantee"
+    if guarantee["confidence"] is None:
+        return "the alias keeps a target of its validation rows, not a guarantee"
+    if (bound := guarantee.get("flagged")) is not None:
+        metric = "flagged"
+    elif (bound := guarantee["fpr"]) is not None:
+        metric = "fpr"
+    elif guarantee["tpr"] is not None:
+        metric, bound = "fnr", 1.0 - guarantee["tpr"]
+    else:
+        return "the alias keeps a threshold, which bounds no rate"
+    return (metric, bound) if 0.0 < bound < 1.0 else f"a rate of {bound:g} cannot be tested"
+
+
 def run_guarantee_test(
     found: StoredTest,
     series: Series,
@@ -559,100 +576,167 @@ def run_guarantee_test(
     guarantee: StoredGuarantee | None,
     plan: MonitorPlan,
 ) -> StoredTest:
-    """Test whether the guaranteed rate of the alias is exceeded. Pass the rows of all waiting periods.
+    """Test whether the guaranteed rate of the alias is exceeded.
 
-    By betting if the rows are independent. If they have ids of entities, which may come back, by the window monitor.
+    By betting if each entity has one decision, by the window monitor if entities come back. Without ids it is unknown
+    whether they do, so nothing is tested. Missing outcomes raise no alarm and let no test pass if they could change it.
+
+    rows: the decisions of all waiting periods that were made under this guarantee.
     """
-    from core.monitoring import Measurement, measure_rate, monitor_rate, monitor_windows
-    from core.monitoring.measuring import MIN_POSITIVES
+    from core.monitoring.recurrence import entities_recur, presence_of
 
-    if guarantee is None:
-        return {**found, "metric": None, "reason": "the alias has no guarantee"}
-    if guarantee["confidence"] is None:
-        reason = "the alias keeps a target of its validation rows, not a guarantee"
-        return {**found, "reason": reason}
-    flagged, known = rows.flag == 1, rows.label != UNKNOWN
-    if (bound := guarantee.get("flagged")) is not None:
-        found["metric"], counted, events = "flagged", rows.flag != UNKNOWN, flagged
+    rated = bounded_rate(guarantee)
+    if isinstance(rated, str):
+        return {**found, "metric": None, "reason": rated}
+    found["metric"], found["expected"] = rated
+    rows = rows.take(rows.flag != UNKNOWN)
+    if not rows.size:
+        return {**found, "reason": "no decision says whether it was flagged"}
+    event, known, of_class = rows.flag == 1, rows.label != UNKNOWN, rows.label == 0
+    if found["metric"] == "flagged":
         found["population"] = "all"
+        known = of_class = np.ones(rows.size, np.bool_)
     else:
-        selected, _ = select(rows) if rows.size else (None, None)
-        found["population"] = "none" if selected is None else selected["population"]
-        if selected is not None and (selected["population"] != "all" or selected["by_chance"]):
+        selected, _ = select(rows)
+        found["population"] = selected["population"]
+        if selected["population"] != "all" or selected["by_chance"]:
             reason = "the outcomes of all decisions must be known, not only those of selected ones"
             return {**found, "reason": reason}
-        if guarantee["fpr"] is not None:
-            found["metric"], bound = "fpr", guarantee["fpr"]
-            counted, events = known & (rows.label == 0), flagged
-        elif guarantee["tpr"] is not None:
-            found["metric"], bound = "fnr", 1.0 - guarantee["tpr"]
-            counted, events = known & (rows.label == 1), ~flagged
-        else:
-            reason = "the alias keeps a threshold, which bounds no rate"
-            return {**found, "metric": None, "reason": reason}
-    if not 0.0 < bound < 1.0:
-        return {**found, "reason": f"a rate of {bound:g} cannot be tested"}
-    trials = int(np.count_nonzero(counted))
-    k = int(np.count_nonzero(counted & events))
-    found["expected"], found["value"] = bound, k / trials if trials else None
+        if np.ptp(rows.weight[known]) > 0.0:
+            return {**found, "reason": "the outcomes have different weights"}
+        if found["metric"] == "fnr":
+            event, of_class = ~event, rows.label == 1
+    sides = np.stack([event, ~event])
+    c, k, n = ((sides & each).sum(axis=1) for each in (of_class, known, event | ~event))
+    missing = n - k
+    if c.any():
+        at_random = c * n / np.maximum(k, 1)
+        found["value"] = float(at_random[0] / at_random.sum())
+        if missing.any():
+            found["low"] = float(c[0] / (c.sum() + missing[1]))
+            found["high"] = float((c[0] + missing[0]) / (c.sum() + missing[0]))
+    if (entities := rows.entities) is None:
+        reason = "the decisions have no entity ids, so it is unknown whether they are independent"
+        return {**found, "reason": reason}
     tests = [each for each in series.tests if each["state"]]
-    if any(each["expected"] != bound for each in tests):
+    recurring = any("measurement" in each["state"] for each in tests) or entities_recur(
+        entities, [base64.b64decode(each["state"]["entities"]) for each in tests]
+    )
+    if any(
+        (each["metric"], each["expected"]) != rated or (recurring and "counts" in each["state"])
+        for each in tests
+    ):
         found["since"], tests = found["number"] - 1, []
-    if (entities := rows.entities) is not None:
+    few = (2 * k < n).any()
+    half = "less than half of the outcomes of the decisions on a side of the cutoff are known"
+    if recurring:
+        if few:
+            return {**found, "reason": half}
+        return _test_recurring_rate(found, series, tests, (event, known, of_class), entities, plan)
+    found["state"] = {
+        "counts": [each.tolist() for each in (c, k, n)],
+        "entities": base64.b64encode(presence_of(entities)).decode(),
+    }
+    return _test_independent_rate(found, tests, plan, half if few else None)
+
+
+def _test_independent_rate(
+    found: StoredTest, tests: Sequence[StoredTest], plan: MonitorPlan, few: str | None
+) -> StoredTest:
+    """Test a rate by betting. `few`: why this period cannot pass."""
+    from core.monitoring import monitor_rate
+
+    counts = np.zeros((found["number"], 3, 2))
+    for each in [*tests, found]:
+        counts[each["number"] - 1] = each["state"]["counts"]
+    c, k, n = (counts[:, i] for i in range(3))
+    alpha = alpha_of(GUARANTEE, plan)
+    test = monitor_rate(
+        c[:, 0], c.sum(axis=1), found["expected"] or 0.0,
+        known=k, decisions=n, planned=found["planned"], alpha=alpha, since=found["since"],
+    ).tests[-1]  # fmt: skip
+    left = found["planned"] - found["since"]
+    critical = found["planned"] / (alpha * left)
+    found |= {
+        "statistic": test.e_low,
+        "critical_value": critical,
+        "alpha_spent": alpha * (found["number"] - found["since"]) / found["planned"],
+        "from_period": test.first,
+    }
+    return _of_rate(found, test.observed, test.e_low >= critical, test.unknown, few)
+
+
+def _test_recurring_rate(
+    found: StoredTest,
+    series: Series,
+    tests: Sequence[StoredTest],
+    rows: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]],
+    entities: npt.NDArray[np.uint64],
+    plan: MonitorPlan,
+) -> StoredTest:
+    """Test a rate by the window monitor: at random, and with the least and the greatest that missing outcomes allow.
+
+    rows: whether each has the event, has an outcome, and is known to be of the class.
+    """
+    from core.monitoring import Measurement, measure_rate, monitor_windows
+    from core.monitoring.betting import MISSING_ODDS
+    from core.monitoring.measuring import MIN_POSITIVES
+
+    event, known, of_class = rows
+    bound = found["expected"] or 0.0
+    given = np.where(known, of_class, np.nan)
+    named = {"measurement": (given, 1.0)}
+    if not known.all():
+        # Whatever they are: those without the event are of the class, the others are not.
+        named |= {"low": (np.where(known, of_class, ~event), 1.0), "high": (given, MISSING_ODDS)}
+    for name, (classes, odds) in named.items():
         own = measure_rate(
-            events[counted],
+            event,
             bound,
             first=max(pending_from(series), found["since"] + 1),
             last=found["number"],
-            entity=entities[counted],
+            entity=entities,
+            of_class=classes,
+            missing_odds=odds,
         )
         if own is None:
-            reason = f"a test needs {MIN_POSITIVES} entities, and {MIN_POSITIVES} events expected at the bound"
-            return {**found, "status": "waiting", "reason": reason}
-        found["state"] = {"measurement": stored(own)}
-        reference = Measurement(bound, _EXACT, own.positives, own.negatives)
-        rise = monitor_windows(
+            reason = f"a test needs {MIN_POSITIVES} entities with an event, and without one, expected at the bound"
+            return {**found, "status": "waiting", "reason": reason, "state": {}}
+        found["state"][name] = stored(own)
+
+    def rise(name: str) -> WindowTest:
+        states = [each["state"] for each in [*tests, found]]
+        measured = [restored(Measurement, each.get(name, each["measurement"])) for each in states]
+        reference = Measurement(bound, _EXACT, measured[-1].positives, measured[-1].negatives)
+        return monitor_windows(
             reference,
-            measurements([*tests, found]),
+            measured,
             planned=found["planned"],
             alpha=alpha_of(GUARANTEE, plan),
             since=found["since"],
             change="rise",
         ).tests[-1]
-        found = _of_window(found, rise, by_entity=True)
-        rates = {"observed_since": rise.window_value, "expected_since": bound}
-        return {**found, "details": found["details"] | rates}
-    tests = [each for each in tests if "events" in each["state"]]
-    counts = {each["number"]: each["state"] for each in tests}
-    counts[found["number"]] = found["state"] = {"events": k, "trials": trials}
-    numbers = range(1, found["number"] + 1)
-    test = monitor_rate(
-        [counts.get(i, {}).get("events", 0) for i in numbers],
-        [counts.get(i, {}).get("trials", 0) for i in numbers],
-        bound,
-        planned=found["planned"],
-        alpha=alpha_of(GUARANTEE, plan),
-        since=found["since"],
-    ).tests[-1]
-    return _of_bets(found, test, alpha_of(GUARANTEE, plan))
+
+    low, even, high = (rise(name) for name in ("low", "measurement", "high"))
+    found = _of_window(found, even, by_entity=True)
+    found["statistic"], found["critical_value"] = low.statistic, low.critical_value
+    return _of_rate(found, even.window_value, low.alarm, high.alarm, None)
 
 
-def _of_bets(found: StoredTest, test: object, alpha: float) -> StoredTest:
-    from core.monitoring import BettingTest
-
-    assert isinstance(test, BettingTest)
-    left = found["planned"] - found["since"]
-    threshold = found["planned"] / (alpha * left)
-    details = {"observed_since": test.observed, "expected_since": test.expected}
-    return {
-        **found,
-        "status": "alarm" if test.e_value >= threshold else "passed",
-        "statistic": test.e_value,
-        "critical_value": threshold,
-        "alpha_spent": alpha * (found["number"] - found["since"]) / found["planned"],
-        "from_period": test.first,
-        "details": found["details"] | details,
-    }
+def _of_rate(
+    found: StoredTest, observed: float | None, alarm: bool, unknown: bool, few: str | None
+) -> StoredTest:
+    """Return the test with its answer. `few`: why this period cannot pass; else missing outcomes are why."""
+    found["details"] |= {"observed_since": observed, "expected_since": found["expected"]}
+    if alarm:
+        return {**found, "status": "alarm"}
+    if not unknown:
+        return {**found, "status": "passed", "reason": None}
+    reason = few or (
+        f"missing outcomes leave it open; if they are missing at random, the rate since the change is {observed:.4f}, "
+        f"{found['expected']:.4f} allowed"
+    )
+    return {**found, "status": "not_tested", "reason": reason}
 
 
 class CalibrationReference(TypedDict):

@@ -58,7 +58,9 @@ def say_test(family: str, found: Json) -> str:
         said = _say_auc(found) if family == RANKING else _say_calibration(found)
         said += _say_newest(family, found) + _say_missing(found) + _say_ambiguous(found)
     window = details.get("window")
-    if window is None or window["inflation"] is None:
+    if window is None:  # a guarantee where each entity has one decision
+        return said
+    if window["inflation"] is None:
         return f"{said} Decisions have no entity ids, so rows are assumed to be independent."
     if window["inflation"] >= _RECURRING:
         times = window["inflation"]

@@ -34,6 +34,7 @@ from core.metrics.groups import FloatArray
 N_CELLS = 2048
 """Cells of a sketch, a power of two: two bytes each."""
 
+_EVIDENT = 4.0  # standard errors
 _LEAST = 1e-3
 """The part of a variance that other periods never explain: with the error of the sketches there might be none."""
 
@@ -62,6 +63,31 @@ def _mix(entity: NDArray[np.uint64]) -> NDArray[np.uint64]:
         found *= np.uint64(factor)
     found ^= found >> np.uint64(31)
     return found
+
+
+def presence_of(entity: NDArray[np.uint64]) -> bytes:
+    """Return the sketch of which entities a period has. The product of two such sketches is the number of entities of
+    both over the geometric mean of their numbers.
+
+    entity: (n_rows,), uint64.
+    """
+    distinct = np.unique(entity)
+    return sketch_of(np.ones(distinct.size), distinct)
+
+
+def entities_recur(entity: NDArray[np.uint64], earlier: Sequence[bytes]) -> bool:
+    """Return whether an entity has several rows, or entities come back, beyond four standard errors of the sketches.
+
+    entity: (n_rows,), uint64; of one period.
+    earlier: `presence_of` the periods before.
+    """
+    if np.unique(entity).size < entity.size:
+        return True
+    own, *others = (
+        np.frombuffer(each, "<f2").astype(np.float64) for each in (presence_of(entity), *earlier)
+    )
+    common = sum(float(own @ each) for each in others)
+    return common > _EVIDENT * float(np.sqrt(len(others) / N_CELLS))
 
 
 def recurrence_of(sketches: Sequence[bytes]) -> float:

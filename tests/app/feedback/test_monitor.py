@@ -291,17 +291,38 @@ def test_a_broken_guarantee_is_found(bench: Workbench, world: World) -> None:
     simulator = world()
     put_guarantee(bench, fpr=0.1)
     simulator.put_settings(feedback())
-    for number in (1, 2):
-        simulator.week(number)
-    simulator.flag_share = 0.5
-    for number in (3, 4):
-        simulator.week(number)
+    for number in range(1, 5):
+        if number == 3:
+            simulator.flag_share = 0.5
+        simulator.week(number, ids=[f"row {number} {i}" for i in range(1000)])
     run_monitor(bench)
     made = [each.found for each in made_tests(bench.db, "guarantee")[:4]]
     assert [each["status"] for each in made] == ["passed", "passed", "alarm", "alarm"]
     assert {each["population"] for each in made} == {"all"}
     assert (made[0]["metric"], made[0]["expected"], made[2]["from_period"]) == ("fpr", 0.1, 3)
     assert len([each for each in alarms(bench.db) if each.family == "guarantee"]) == 1
+
+
+def test_a_guarantee_is_tested_on_the_decisions_that_were_made_under_it(
+    bench: Workbench, world: World
+) -> None:
+    """The bound is tightened while decisions of the same week have already been made under another."""
+    simulator = world()
+    put_guarantee(bench, fpr=0.6)
+    simulator.put_settings(feedback())
+    simulator.flag_share = 0.5
+    simulator.week(1, ids=[f"old {i}" for i in range(1000)])
+    put_guarantee(bench, fpr=0.1)
+    simulator.flag_share = 0.1
+    rows = draw(simulator.rng, 1000)
+    ids = simulator.decide(MONDAY + 1.0, rows, ids=[f"new {i}" for i in range(1000)])
+    simulator.know(ids, rows.y.tolist(), MONDAY + WEEK + 10 * DAY)
+    run_monitor(bench)
+    test = made_tests(bench.db, "guarantee")[0].found
+    assert (test["status"], test["expected"]) == ("passed", 0.1)
+    own = simulator.flags[~rows.y].mean()
+    assert test["value"] == pytest.approx(own)
+    assert own < 0.1
 
 
 def test_a_guarantee_is_not_tested_on_selected_decisions(bench: Workbench, world: World) -> None:

@@ -99,8 +99,8 @@ class Year:
             weight=np.ones(n),
             corrected=np.zeros(n, np.int32),
             ambiguous=np.zeros(n, np.bool_),
-            entity=np.arange(n, dtype=np.uint64),
-            identified=np.zeros(n, np.bool_),
+            entity=rng.integers(0, 2**63, n).astype(np.uint64),
+            identified=np.ones(n, np.bool_),
             kept=np.arange(n),
         )
 
