@@ -241,7 +241,7 @@ def guarantee(trials: int, chosen: Sequence[str]) -> Iterator[str]:
 def customers(trials: int, chosen: Sequence[str]) -> Iterator[str]:
     """Yield the rows of the table of guaranteed rates of customers who come back."""
     few = max(1, trials // 4)
-    yield "| FPR; unflagged missing; customers, sd | weighted | raw | independent | autocorrelated | week of the alarm |"
+    yield "| FPR; missing; customers, sd | weighted | raw | independent | autocorrelated | week of the alarm |"
     yield "|---|---:|---:|---:|---:|---|"
     worlds = [
         *(guaranteed.Customers(rate, 0.3) for rate in (0.045, 0.05, 0.07)),

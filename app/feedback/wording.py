@@ -202,7 +202,7 @@ def _say_missing(found: Json) -> str:
         return f" What the {count} could change is not known."
     if is_alarm and not within:
         if found["metric"] == "auc":
-            return f" The {count} alone cannot explain it, if they have scores like the known ones of their class."
+            return f" The {count} alone cannot explain it, if their odds depend on the score like the known ones."
         return f" The {count} alone cannot explain it."
     for side, (low, high) in within.items():
         if low <= 0.0 and high >= 1.0:

@@ -169,16 +169,14 @@ class Customers:
             ],
             decisions=[both.sum(axis=1) for both in sides],
         )
-        return (
-            *(
-                monitor_windows(
-                    Measurement(0.05, 1e-12, 1e3, 1e3),
-                    [each for each in tests if each is not None],
-                    planned=weeks,
-                    alpha=ALPHA,
-                    change="rise",
-                )
-                for tests in (weighted, raw)
-            ),
-            alone,
+        by_weight, by_known = (
+            monitor_windows(
+                Measurement(0.05, 1e-12, 1e3, 1e3),
+                [each for each in tests if each is not None],
+                planned=weeks,
+                alpha=ALPHA,
+                change="rise",
+            )
+            for tests in (weighted, raw)
         )
+        return by_weight, by_known, alone

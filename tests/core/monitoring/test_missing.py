@@ -17,25 +17,55 @@ def rows(n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return score, positive, rng.random(n) < np.where(flag, 0.9, 0.5), flag
 
 
-@pytest.mark.parametrize("sides", [(False,), (True,), (False, True)])
-def test_the_auc_is_that_of_weighted_known_rows(sides: tuple[bool, ...]) -> None:
+def test_at_the_ends_all_missing_outcomes_are_of_one_class() -> None:
     score, positive, known, flag = rows()
-    changed = np.isin(flag, sides)
-    found = auc_by_share(score, positive, known, flag, changed)
+    found = auc_by_share(score, positive, known, flag, np.ones(flag.size, np.bool_))
     assert found is not None
-    for share, value in zip(SHARES, found, strict=True):
-        weight = np.zeros(score.size)
-        for side in (False, True):
-            known_positive = known & (flag == side) & positive
-            known_negative = known & (flag == side) & ~positive
-            n_missing = (~known & (flag == side)).sum()
-            of_known = known_positive.sum() / (known & (flag == side)).sum()
-            part = share if side in sides else of_known
-            for rows_of_class, extra in ((known_positive, part), (known_negative, 1 - part)):
-                weight[rows_of_class] = 1 + n_missing * extra / rows_of_class.sum()
-        assert value == pytest.approx(
-            roc_auc_score(positive[known], score[known], sample_weight=weight[known])
-        )
+    for value, label in ((found[0], False), (found[-1], True)):
+        assert value == pytest.approx(roc_auc_score(np.where(known, positive, label), score))
+
+
+def test_outcomes_of_an_unchanged_side_are_as_often_positive_as_known_ones() -> None:
+    score, positive, known, flag = rows(20_000)
+    found = auc_by_share(score, positive, known, flag, flag)
+    assert found is not None
+    at = SHARES.searchsorted(positive[flag].mean())
+    assert found[at] == pytest.approx(roc_auc_score(positive, score), abs=0.005)
+
+
+def test_a_missing_row_is_no_pair_with_itself() -> None:
+    score, positive = np.array([1.0, 2.0, 3.0]), np.array([False, False, True])
+    known = np.array([True, False, True])
+    found = auc_by_share(score, positive, known, known & False, ~known)
+    assert found is not None
+    assert found == pytest.approx(np.ones(SHARES.size))
+
+
+@pytest.mark.parametrize("has_cutoff", [False, True])
+def test_missing_outcomes_of_high_scores_explain_a_fall_and_a_few_at_random_do_not(
+    has_cutoff: bool,
+) -> None:
+    rng = np.random.default_rng(1)
+    score = rng.normal(size=20_000)
+    flag = (score > 1.6) & has_cutoff
+    positive = rng.random(score.size) < 1 / (1 + np.exp(2.6 - 1.5 * score))
+    less = rng.random(score.size) < 1 / (1 + np.exp(2.6 - 0.7 * score))
+    whole = roc_auc_score(positive, score)
+    for label, is_missing, explains in (
+        (
+            positive,
+            positive & (rng.random(score.size) < np.clip(0.3 * (score - 0.2), 0, 0.8)),
+            True,
+        ),
+        (positive, (score > 1.0) & (rng.random(score.size) < 0.7), True),
+        (less, rng.random(score.size) < 0.05, False),
+        (less, rng.random(score.size) < 0.2, False),
+    ):
+        known = ~is_missing
+        assert roc_auc_score(label[known], score[known]) < whole - 0.03
+        found = auc_by_share(score, label, known, flag, ~known)
+        assert found is not None
+        assert (unchanged_shares(found, whole - 0.02, 1.0) is not None) is explains
 
 
 def test_a_side_may_lack_a_class_if_its_outcomes_are_known() -> None:
