@@ -185,19 +185,21 @@ class ScheduledTest(Resource):
     positives: int
     """Number of positive outcomes."""
     value: float | None
-    """PSI of the score, AUC, fraction of positives, rate, or ratio of the group with the greatest statistic. Null if
-    not measured."""
+    """PSI of the score, AUC, fraction of positives, rate (for outcomes missing at random), or ratio of the group with
+    the greatest statistic. Null if not measured."""
     low: float | None
-    """Lower confidence limit of the value in this period."""
+    """Lower confidence limit of the value in this period. Of a guarantee: the rate with the most favourable missing
+    outcomes; null if none is missing."""
     high: float | None
-    """Upper confidence limit of the value in this period."""
+    """Upper confidence limit of the value in this period. Of a guarantee: the rate with the least favourable missing
+    outcomes; null if none is missing."""
     variance: float | None
     """Sampling variance of the AUC, by entity. Null for other metrics."""
     expected: float | None
     """AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."""
     statistic: float | None
-    """Test statistic: the greatest standardised change over windows that end here. Of a guarantee without entity ids:
-    the e-value. Null without a test."""
+    """Test statistic: the greatest standardised change over windows that end here. Of a guarantee whose
+    entities have one decision each: the e-value, whatever the missing outcomes are. Null without a test."""
     critical_value: float | None
     """Value of the statistic that raises an alarm. Null if `statistic` is null."""
     alpha_spent: float
@@ -210,8 +212,8 @@ class ScheduledTest(Resource):
     planned: int
     """Number of periods of a term."""
     since: int
-    """Number of the last period before the test began again, because an alarm was acknowledged with `keep`, or the
-    bound of the guarantee has changed. 0: it has not begun again."""
+    """Number of the last period before the test began again, because an alarm was acknowledged with `keep`, the bound
+    of the guarantee has changed, or its entities have come back. 0: it has not begun again."""
     from_period: int | None
     """Number of the period in which the change probably began. Null without a test."""
     window: ChangeWindow | None
