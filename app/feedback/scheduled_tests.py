@@ -592,6 +592,8 @@ def run_guarantee_test(
     rows = rows.take(rows.flag != UNKNOWN)
     if not rows.size:
         return {**found, "reason": "no decision says whether it was flagged"}
+    if np.ptp(rows.keep) > 0.0:  # those that are explored are always recorded
+        return {**found, "reason": "the decisions were recorded with different probabilities"}
     event, known, of_class = rows.flag == 1, rows.label != UNKNOWN, rows.label == 0
     if found["metric"] == "flagged":
         found["population"] = "all"
@@ -733,7 +735,7 @@ def _of_rate(
     if not unknown:
         return {**found, "status": "passed", "reason": None}
     reason = few or (
-        f"missing outcomes leave it open; if they are missing at random, the rate since the change is {observed:.4f}, "
+        f"missing outcomes leave it open; if they are missing at random, the rate has been {observed:.4f}, "
         f"{found['expected']:.4f} allowed"
     )
     return {**found, "status": "not_tested", "reason": reason}

@@ -171,13 +171,17 @@ def test_another_bound_begins_the_bets_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "metric"),
-    [({"weight": np.tile([1.0, 2.0], 1000)}, "fpr"), ({"flag": np.full(2000, UNKNOWN)}, "fpr")],
+    "change",
+    [
+        {"weight": np.tile([1.0, 2.0], 1000)},
+        {"keep": np.tile([1.0, 0.5], 1000)},
+        {"flag": np.full(2000, UNKNOWN)},
+    ],
 )
-def test_what_cannot_be_tested(change: dict[str, Any], metric: str) -> None:
+def test_what_cannot_be_tested(change: dict[str, np.ndarray]) -> None:
     rows = draw(np.random.default_rng(8), FIRST)
     found = run(PeriodRows(**{**vars(rows), **change}), FIRST, [], FPR)
-    assert (found["status"], found["metric"]) == ("not_tested", metric)
+    assert (found["status"], found["metric"], found["state"]) == ("not_tested", "fpr", {})
     assert found["reason"]
 
 
