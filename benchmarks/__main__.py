@@ -76,7 +76,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "sizing": _of("--copies 1 --models 1", in_bench=False),
     "soak": _of("--minutes .05 --clients 1", in_bench=False),
     "upload": _of("--megabytes 2 --repeats 1 --files 2 --rows 300", in_bench=False),
-    "monitoring": _of("--trials 1 --designs usual 26,000", in_bench=False, within=True),
+    "monitoring": _of("--trials 1 --designs usual 26,000 steady", in_bench=False, within=True),
     "recurring": _of('--trials 1 --false-only --worlds "26 weeks"', in_bench=False, within=True),
     "findings": _of("--trials 1 --worlds 60", in_bench=False, within=True),
     "very_top": _of("--drawn-rows 400 --repeats 1 --rounds 5", in_bench=False, within=True),

@@ -41,6 +41,8 @@ from core.monitoring import (
 )
 from core.monitoring.measuring import MIN_POSITIVES
 from core.probability import Calibration, choose_calibration, reliability
+from tests.core.probability.test_cox import DESIGNS, sigmoid
+from tests.core.probability.test_cox import draw as draw_rows
 
 WEEKS, ALPHA, BEGINS = 52, 0.01, 8
 FLAGGED = 1.2815515655446004  # the score that 10 % of the rows exceed
@@ -292,7 +294,7 @@ class Case:
 
 
 CASES: dict[str, Case] = {
-    "nothing changes": Case("1", year),
+    "steady": Case("1", year),
     "nothing changes, 1,000 validation rows": Case("1", year, World(validation=1_000)),
     "positives in rings of four": Case("5", year, World(ring=4), (0.05,)),
     "half of the negatives sampled, weight 2": Case("1", year, World(halved=True)),
@@ -351,3 +353,19 @@ def table(trials: int, chosen: Sequence[str]) -> Iterator[str]:
             week = f"{np.median(alarms):.0f}" if alarms else "–"
             shown = [f"{100.0 * rate:.1f}", f"{100.0 * error:.1f}", week]
         yield f"| {name} | {case.nominal} | {trials} | {trials - len(tested)} | {' | '.join(shown)} |"
+
+
+def line(trials: int, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of the table of Cox's line."""
+    yield "| sample | drawn rows | level, % | slope, % |"
+    yield "|---|---:|---:|---:|"
+    for name in [each for each in DESIGNS if not chosen or each in chosen]:
+        for n in (1_000, 3_000, 10_000):
+            inside = np.zeros(2)
+            for trial in range(trials):
+                y, odds, options = draw_rows(name, np.random.default_rng([39, trial]), n)
+                found = reliability(y, sigmoid(odds), n_bootstrap=20, **options)
+                for i, (each, truth) in enumerate(((found.in_the_large, 0.0), (found.slope, 1.0))):
+                    inside[i] += each.low <= truth <= each.high
+            level, slope = 100.0 * inside / trials
+            yield f"| {name} | {n:,} | {level:.1f} | {slope:.1f} |"

@@ -11,7 +11,7 @@ Bonferroni's. For a quarter of the trials.
 
 `betting`: false alarms of tests by betting at α .05, and delays at α .01, as quartiles.
 
-`calibration`: see `benchmarks.calibration_monitor`.
+`calibration`: see `benchmarks.calibration_monitor`. `line`: how often the 95 % intervals of level and slope cover.
 
 `guarantee`: guaranteed rates with missing outcomes, at α .01: years with an alarm of the known outcomes as if none were
 missing, with a capital at random, with an alarm, and without one but with an unknown answer.
@@ -324,6 +324,7 @@ TABLES: dict[str, Callable[[int, Sequence[str]], Iterator[str]]] = {
     "customers": customers,
     "paired": paired,
     "calibration": calibration_monitor.table,
+    "line": calibration_monitor.line,
 }
 
 

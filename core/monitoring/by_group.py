@@ -207,8 +207,10 @@ def log_odds_gap(
     p = finite_vector("probability", probability)
     check_probabilities(p)
     group = check_booleans("in_group", finite_vector("in_group", in_group, p.size))
-    odds = log_odds(p)
-    information = check_weights(sample_weight, p.size) * sigmoid(odds) * sigmoid(-odds)
+    weight = check_weights(sample_weight, p.size)
+    used = weight > 0.0
+    group, odds = group[used], log_odds(p[used])
+    information = weight[used] * sigmoid(odds) * sigmoid(-odds)
     means = [float(np.average(odds[of], weights=information[of])) for of in (group, ~group)]
     return means[0] - means[1]
 

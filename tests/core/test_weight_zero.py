@@ -142,6 +142,9 @@ CALLS: dict[str, Callable[[SimpleNamespace, dict[str, Any]], Any]] = {
     "measure_calibration_difference": lambda r, o: monitoring.measure_calibration_difference(
         r.p, r.y, r.by, first=1, last=1, **of_entities(o)
     ),
+    "log_odds_gap": lambda r, o: monitoring.log_odds_gap(
+        r.p, r.by, sample_weight=o["sample_weight"]
+    ),
     "measure_selection_ratio": lambda r, o: monitoring.measure_selection_ratio(
         r.y, r.by, first=1, last=1, **of_entities(o)
     ),

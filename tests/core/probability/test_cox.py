@@ -20,9 +20,18 @@ def sigmoid(z: np.ndarray) -> np.ndarray:
     return np.asarray(1.0 / (1.0 + np.exp(-z)))
 
 
-def draw(design: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+DESIGNS = (
+    "positives with lognormal weights",
+    "one in ten negatives, of weight 10",
+    "positives in rings of four, negatives alone",
+)
+
+
+def draw(
+    design: str, rng: np.random.Generator, n: int = 1500
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """Return labels, their true log odds, and weights or groups."""
-    z = rng.normal(-2.2, 1.0, 1500)
+    z = rng.normal(-2.2, 1.0, n)
     y = rng.random(z.size) < sigmoid(z)
     if design == "positives with lognormal weights":
         return y, z, {"sample_weight": np.where(y, rng.lognormal(-0.5, 1.0, z.size), 1.0)}
@@ -34,14 +43,7 @@ def draw(design: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray,
     return y[rows], z[rows], {"group": rows}
 
 
-@pytest.mark.parametrize(
-    "design",
-    [
-        "positives with lognormal weights",
-        "one in ten negatives, of weight 10",
-        "positives in rings of four, negatives alone",
-    ],
-)
+@pytest.mark.parametrize("design", DESIGNS)
 def test_intervals_of_level_and_slope_keep_their_level(design: str) -> None:
     inside = np.zeros(2)
     for run in range(RUNS):
@@ -58,7 +60,7 @@ def test_intervals_of_level_and_slope_keep_their_level(design: str) -> None:
 
 
 def test_a_reliability_has_the_level_and_the_slope_of_the_line() -> None:
-    y, z, options = draw("positives in rings of four, negatives alone", np.random.default_rng(2))
+    y, z, options = draw(DESIGNS[2], np.random.default_rng(2))
     found, rows = (
         reliability(y, sigmoid(z), n_bootstrap=20, **options),
         check_rows(y, {"z": z}, **options),
