@@ -184,6 +184,7 @@ def _detectable(
 
     validation = measure_on_stored_curve(measured.curve, measured.totals)
     known = tests[-1] if tests else None
+    sketches = [each.by_entity for each in measurements(tests)]
     rows = prevalence = None
     if known is not None and 0 < known["positives"] < known["known"]:
         rows, prevalence = float(known["known"]), known["positives"] / known["known"]
@@ -202,7 +203,7 @@ def _detectable(
             alpha=alpha_of(RANKING, plan),
             tolerance=plan.tolerance("auc"),
             power=POWER,
-            recurrence=recurrence_of([each.by_entity for each in measurements(tests)]),
+            recurrence=recurrence_of(sketches) if any(sketches) else None,
         )
     except InvalidParameter:  # too few rows for a single test within a plan
         found = None

@@ -842,8 +842,6 @@ def mean_of(parts: Sequence[Measurement]) -> Measurement:
     weights /= weights.sum()
     variances = np.array([each.variance for each in parts])
     errors = covariance_factor([each.by_entity for each in parts], variances)
-    if errors is None:
-        errors = np.diag(np.sqrt(variances))
     return Measurement(
         float(np.einsum("i,i->", weights, [each.value for each in parts])),
         float(np.square(np.einsum("i,ij->j", weights, errors)).sum()),

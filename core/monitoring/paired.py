@@ -310,11 +310,10 @@ def compare_measurements(
     rows = positives = 0
     weights = np.array([each.trials for each in tests])
     variances = np.array([each.variance for each in tests])
-    spreads = np.cumsum(weights**2 * variances)
-    if (factor := covariance_factor([each.by_entity for each in tests], variances)) is not None:
-        sums = np.cumsum(weights[:, np.newaxis] * factor, axis=0)
-        # Each from its own columns only: later tests must not change a bit of it.
-        spreads = np.array([np.square(row[: t + 1]).sum() for t, row in enumerate(sums)])
+    factor = covariance_factor([each.by_entity for each in tests], variances)
+    sums = np.cumsum(weights[:, np.newaxis] * factor, axis=0)
+    # Each from its own columns only: later tests must not change a bit of it.
+    spreads = np.array([np.square(row[: t + 1]).sum() for t, row in enumerate(sums)])
     for each, spread in zip(tests, np.maximum.accumulate(spreads).tolist(), strict=True):
         if sequence is None:
             sequence = _Sequence.of(each.trials * each.variance, each.trials, tolerance, alpha)

@@ -125,26 +125,25 @@ def check_sketch(name: str, sketch: bytes) -> None:
         raise InvalidParameter(f"{name} must be empty or have {size} bytes, got {len(sketch)}")
 
 
-def covariance_factor(sketches: Sequence[bytes], variances: FloatArray) -> FloatArray | None:
+def covariance_factor(sketches: Sequence[bytes], variances: FloatArray) -> FloatArray:
     """Return the lower triangular factor L of the covariance matrix L Lᵀ of estimates, (n, n) float64.
 
-    None if no two of them are correlated. A row depends on the periods up to its own only. The variances are kept
-    exactly; correlations that contradict each other by the error of the sketches are reduced.
+    A row depends on the periods up to its own only, in every bit. The variances are kept exactly; correlations that
+    contradict each other by the error of the sketches are reduced.
 
     sketches: from `sketch_of`; an empty one is correlated with no other.
     variances: (n,).
     """
-    if sum(map(bool, sketches)) < 2:
-        return None
     n = len(sketches)
-    directions = np.zeros((n, N_CELLS), np.float32)
+    directions = np.zeros((n, N_CELLS))
     for row, sketch in zip(directions, sketches, strict=True):
         if sketch:
             row[:] = np.frombuffer(sketch, "<f2")
-    correlation = (directions @ directions.T).astype(np.float64)
     factor = np.zeros((n, n))
     for t in range(n):
-        own = solve_triangular(factor[:t, :t], correlation[t, :t], lower=True) if t else np.zeros(0)
+        # Not a product of matrices, whose order of summation depends on their size.
+        correlation = np.einsum("ij,j->i", directions[:t], directions[t])
+        own = solve_triangular(factor[:t, :t], correlation, lower=True) if t else np.zeros(0)
         explained = float(own @ own)
         if explained > 1.0 - _LEAST:
             own *= np.sqrt((1.0 - _LEAST) / explained)

@@ -28,8 +28,8 @@ V_i is the variance of the test, but at least the variance of its effective tria
 interval. Where partial areas are below .5, low values come with small variances: without this, tests at 55 positives
 over [0, .05] had 16 % of false alarms at α = .05.
 
-With few entities their variances are themselves uncertain: c_t is then Student's quantile for the entities of the
-scarcer class in the smallest test so far.
+With few entities their variances are themselves uncertain: from the first test with entities on, c_t is Student's
+quantile for the entities of the scarcer class in the smallest test so far.
 
 **Assumptions.** Rows are independent except those of the same entity, the validation is a sample of the same
 population, and values are normal: at least `MIN_POSITIVES` rows (entities) of each class in a test. Effects that are
@@ -54,6 +54,7 @@ from typing import Literal
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from core.base.parameters import check_items, check_value
 from core.errors import InvalidData, InvalidParameter
@@ -225,26 +226,27 @@ def monitor_windows(
         at = validation.value - signs[0] * tolerance
         variances = np.array([_variance_at(at, each) for each in chosen])
     errors = covariance_factor([each.by_entity for each in chosen], variances)
-    critical = _critical_values(
-        validation.variance,
-        tuple(variances.tolist()),
-        tuple(weights.tolist()),
-        tuple((each.last - since) / (planned - since) for each in chosen),
-        left / len(signs),
-        N_PATHS,
-        None if errors is None else errors.tobytes(),
+    critical = _for_few_entities(
+        _critical_values(
+            validation.variance,
+            tuple(weights.tolist()),
+            tuple((each.last - since) / (planned - since) for each in chosen),
+            left / len(signs),
+            N_PATHS,
+            errors.tobytes(),
+        ),
+        weights,
+        [bool(each.by_entity) for each in chosen],
     )
-    if any(each.by_entity for each in chosen):
-        critical = _for_few_entities(critical, weights)
+    alone = np.diag(np.sqrt(variances))
     tests = []
     for t, (each, c) in enumerate(zip(chosen, critical, strict=True)):
-        mean, variance = _windows(values, variances, weights, t, errors)
+        mean, variance = _windows(values, weights, t, errors)
         error = np.sqrt(validation.variance + variance)
         changes = np.array([sign * (validation.value - mean) for sign in signs])
         statistics = (changes - tolerance) / error
         sign, j = np.unravel_index(int(np.argmax(statistics)), statistics.shape)
         drop, half = validation.value - float(mean[j]), c * float(error[j])
-        alone = float(_windows(values, variances, weights, t)[1][j])
         widest = math.inf if change == "shift" else 1.0
         tests.append(
             WindowTest(
@@ -260,18 +262,23 @@ def monitor_windows(
                 drop_low=max(-widest, drop - half),
                 drop_high=min(widest, drop + half),
                 alpha_spent=left * (each.last - since) / (planned - since),
-                inflation=max(1.0, float(variance[j]) / alone),
+                inflation=max(1.0, float(variance[j] / _windows(values, weights, t, alone)[1][j])),
             )
         )
     return WindowMonitor(tuple(tests), next((test for test in tests if test.alarm), None))
 
 
-def _for_few_entities(critical: Sequence[float], weights: FloatArray) -> tuple[float, ...]:
-    """Return critical values by Student's t, for the entities of the scarcer class in the smallest test so far."""
+def _for_few_entities(
+    critical: Sequence[float], weights: FloatArray, by_entity: Sequence[bool]
+) -> tuple[float, ...]:
+    """Return critical values by Student's t from the first test with entities on; before, those of normal values."""
     from scipy.special import ndtr, stdtrit
 
-    degrees = np.minimum.accumulate(weights) - 1.0
-    return tuple(-float(stdtrit(d, ndtr(-c))) for c, d in zip(critical, degrees, strict=True))
+    degrees, has = np.minimum.accumulate(weights) - 1.0, np.logical_or.accumulate(by_entity)
+    return tuple(
+        -float(stdtrit(d, ndtr(-c))) if few else c
+        for c, d, few in zip(critical, degrees, has, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -310,7 +317,7 @@ def smallest_detectable_drop(
     tolerance: float = 0.0,
     power: float = 0.8,
     within: int | None = None,
-    recurrence: float = 0.0,
+    recurrence: float | None = None,
 ) -> DetectableDrop:
     """Compute the smallest fall that a monitor finds, to show when it is switched on.
 
@@ -335,8 +342,9 @@ def smallest_detectable_drop(
         Probability with which the fall is to be found.
     within : int, optional
         Number of periods within which it is to be found. Default: all planned.
-    recurrence : float in [0, 1)
+    recurrence : float in [0, 1), optional
         Correlation of the values of two interim tests, because the same entities come back; see `recurrence_of`.
+        Default: the rows have no ids of entities.
 
     Returns
     -------
@@ -360,8 +368,8 @@ def smallest_detectable_drop(
     check_value("power", Real, power)
     if not 0.0 < power < 1.0:
         raise InvalidParameter(f"power must be strictly between 0 and 1, got {power}")
-    check_value("recurrence", Real, recurrence)
-    if not 0.0 <= recurrence < 1.0:
+    check_value("recurrence", Real | None, recurrence)
+    if recurrence is not None and not 0.0 <= recurrence < 1.0:
         raise InvalidParameter(f"recurrence must be from 0 to below 1, got {recurrence}")
     plan = _plan(validation, rows, prevalence, planned, alpha, tolerance, within)
     of_value = max(validation.value * (1.0 - validation.value), _ROUNDING)
@@ -427,7 +435,7 @@ def smallest_detectable_shift(
     exact = (1e-6 * reference.variance,) * planned
     parts = tuple((t + 1) / planned for t in range(planned))
     found = np.sort(
-        _least_drops(reference.variance, exact, (1.0,) * planned, parts, alpha / 2.0, 0.0)
+        _least_drops(reference.variance, exact, (1.0,) * planned, parts, alpha / 2.0, None)
     )
     return float(found[math.ceil(power * found.size) - 1]) + tolerance
 
@@ -493,19 +501,13 @@ def _variance_at(value: float, test: Measurement) -> float:
 
 
 def _windows(
-    values: FloatArray,
-    variances: FloatArray,
-    weights: FloatArray,
-    t: int,
-    errors: FloatArray | None = None,
+    values: FloatArray, weights: FloatArray, t: int, errors: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return means and variances of windows that end at test t, longest first; `errors` as of `covariance_factor`."""
     inside = slice(_longest(t), t + 1)
     w = weights[inside]
     total = _sums_to_end(w)
     mean = _sums_to_end(w * values[inside]) / total
-    if errors is None:
-        return mean, _sums_to_end(w**2 * variances[inside]) / total**2
     # Row j has the weighted sum of the tests from j to t, by the independent draws that they are made of.
     sums = np.cumsum((w[:, np.newaxis] * errors[inside, : t + 1])[::-1], axis=0)[::-1]
     return mean, np.einsum("ij,ij->i", sums, sums) / total**2
@@ -523,27 +525,25 @@ def _sums_to_end(values: FloatArray) -> FloatArray:
 @lru_cache(maxsize=64)
 def _critical_values(
     shared: float,
-    variances: tuple[float, ...],
     weights: tuple[float, ...],
     parts: tuple[float, ...],
     alpha: float,
     n_paths: int,
-    factor: bytes | None = None,
+    factor: bytes,
 ) -> tuple[float, ...]:
     """Return c_t of each interim test.
 
-    shared: variance of the validation; variances, weights: of each test; parts: of the plan that has passed at each
-    test, increasing, in (0, 1]; alpha: probability of an alarm in the whole plan; factor: of the tests' covariance
-    matrix, None if they are independent.
+    shared: variance of the validation; weights: of each test; parts: of the plan that has passed at each test,
+    increasing, in (0, 1]; alpha: probability of an alarm in the whole plan; factor: of the tests' covariance matrix.
     """
-    v, w = np.array(variances), np.array(weights)
-    errors = None if factor is None else np.frombuffer(factor).reshape(v.size, v.size)
-    paths = _Paths(math.sqrt(shared), v, w, n_paths, errors)
+    w = np.array(weights)
+    errors = np.frombuffer(factor).reshape(w.size, w.size)
+    paths = _Paths(math.sqrt(shared), w, n_paths, errors)
     found, before = [], 0.0
     crossed = 0  # paths, so far
     alive = np.ones(n_paths, dtype=bool)
     for t, part in enumerate(parts):
-        error = np.sqrt(shared + _windows(v, v, w, t, errors)[1])
+        error = np.sqrt(shared + _windows(w, w, t, errors)[1])
         maxima = paths.maxima(t, 1.0 / error, np.zeros(error.size))[alive]
         allowed = int(alpha * part * n_paths + _ROUNDING) - crossed
         # Bonferroni over the windows is valid, too, and is there where the paths are too few to tell.
@@ -564,21 +564,22 @@ def _least_drops(
     weights: tuple[float, ...],
     parts: tuple[float, ...],
     alpha: float,
-    recurrence: float,
+    recurrence: float | None,
 ) -> FloatArray:
     """Return the fall, beyond the tolerance, above which each simulated path has an alarm, shape (n_paths,)."""
-    v, w = np.array(variances), np.array(weights)
-    errors = None
-    if recurrence > 0.0:
-        correlation = np.full((v.size, v.size), recurrence)
-        np.fill_diagonal(correlation, 1.0)
-        errors = np.sqrt(v)[:, np.newaxis] * np.linalg.cholesky(correlation)
-    factor = None if errors is None else errors.tobytes()
-    critical = _critical_values(shared, variances, weights, parts, alpha, PLANNING_PATHS, factor)
-    paths = _Paths(math.sqrt(shared), v, w, PLANNING_PATHS, errors)
+    w = np.array(weights)
+    correlation = np.full((w.size, w.size), recurrence or 0.0)
+    np.fill_diagonal(correlation, 1.0)
+    errors = np.sqrt(variances)[:, np.newaxis] * np.linalg.cholesky(correlation)
+    critical = _for_few_entities(
+        _critical_values(shared, weights, parts, alpha, PLANNING_PATHS, errors.tobytes()),
+        w,
+        [recurrence is not None] * w.size,
+    )
+    paths = _Paths(math.sqrt(shared), w, PLANNING_PATHS, errors)
     most = np.full(PLANNING_PATHS, -np.inf)
     for t, c in enumerate(critical):
-        error = np.sqrt(shared + _windows(v, v, w, t, errors)[1])
+        error = np.sqrt(shared + _windows(w, w, t, errors)[1])
         np.maximum(most, paths.maxima(t, np.ones(error.size), -c * error), out=most)
     return -most
 
@@ -588,19 +589,11 @@ class _Paths:
     follow.
     """
 
-    def __init__(
-        self,
-        error: float,
-        variances: FloatArray,
-        weights: FloatArray,
-        n_paths: int,
-        factor: FloatArray | None = None,
-    ) -> None:
+    def __init__(self, error: float, weights: FloatArray, n_paths: int, factor: FloatArray) -> None:
         self._n = n_paths
         self._weights = weights
-        self._errors = np.sqrt(variances)
-        self._factor = None if factor is None else factor.astype(np.float32)
-        self._seen = np.empty((0 if factor is None else weights.size, n_paths), np.float32)
+        self._factor = factor
+        self._seen: dict[int, NDArray[np.float32]] = {}
         self._validation = error * self._draws(0)
         self._sums = np.zeros((min(weights.size, MAX_WINDOW) + 1, n_paths))
 
@@ -620,11 +613,12 @@ class _Paths:
         return most
 
     def _deviation(self, t: int) -> FloatArray:
-        if self._factor is None:
-            alone: FloatArray = self._errors[t] * self._draws(t + 1)
-            return alone
-        self._seen[t] = self._draws(t + 1)
-        found: FloatArray = (self._factor[t, : t + 1] @ self._seen[: t + 1]).astype(np.float64)
+        draws = self._draws(t + 1)
+        if self._factor[t + 1 :, t].any():
+            self._seen[t] = draws.astype(np.float32)
+        found: FloatArray = self._factor[t, t] * draws
+        for s in np.flatnonzero(self._factor[t, :t]).tolist():
+            _add(self._factor[t, s], self._seen[s], found)
         return found
 
     def _draws(self, number: int) -> FloatArray:
@@ -654,3 +648,10 @@ def _maxima(sums, validation, factor, of_sum, shift, most):  # type: ignore[no-u
         for i in range(n_paths):
             x = a * validation[i] - b * (sums[n_windows, i] - sums[j, i]) + c
             most[i] = x if x > most[i] else most[i]
+
+
+@kernel(numba.void(numba.float64, numba.float32[::1], numba.float64[::1]))
+def _add(factor, values, into):  # type: ignore[no-untyped-def]
+    """Add factor · values to `into`, without an array in between."""
+    for i in range(into.size):
+        into[i] += factor * values[i]

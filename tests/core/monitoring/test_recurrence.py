@@ -47,7 +47,6 @@ def test_covariances_are_those_of_the_influences() -> None:
             whole[0, present[s]], whole[1, present[t]] = influences[s], influences[t]
             exact[s, t] = whole[0] @ whole[1]
     factor = covariance_factor(sketches, variances)
-    assert factor is not None
     error = (factor @ factor.T - exact) / np.sqrt(np.outer(variances, variances))
     assert np.abs(error).max() < 0.1
     assert np.allclose(np.diag(factor @ factor.T), variances)
@@ -58,13 +57,49 @@ def test_a_later_period_changes_no_earlier_row_and_equal_ones_stay_definite() ->
     rng = np.random.default_rng(1)
     same = sketch_of(rng.normal(size=50), np.arange(50, dtype=np.uint64))
     factor = covariance_factor([same] * 6, np.ones(6))
-    assert factor is not None
     assert np.all(np.diag(factor) > 0.0)
     for n in range(2, 6):
         part = covariance_factor([same] * n, np.ones(n))
-        assert part is not None
         assert np.array_equal(part, factor[:n, :n])
-    assert covariance_factor([same, b""], np.ones(2)) is None
+    assert np.array_equal(covariance_factor([same, b""], np.ones(2)), np.eye(2))
+
+
+@pytest.mark.parametrize("change", ["fall", "shift"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_tests_of_a_prefix_are_the_prefix_of_the_tests(seed: int, change: str) -> None:
+    """Bit by bit, for periods with and without sketches; the first seed has its only sketch at the end."""
+    rng = np.random.default_rng(seed)
+    ids = np.arange(80, dtype=np.uint64)
+    shared = rng.normal(size=80)
+    periods = []
+    for t in range(1, 9):
+        has = rng.random() < 0.5 if seed else t == 8
+        sketch = sketch_of(shared + rng.normal(size=80), ids) if has else b""
+        size = int(rng.integers(55, 400))
+        periods.append(Measurement(rng.normal(0.79, 0.02), 0.06 / size, size, 4000, t, t, sketch))
+    plan = {"planned": 12, "change": change}
+    every = monitor_windows(VALIDATION, periods, **plan).tests
+    for n in range(1, 9):
+        assert monitor_windows(VALIDATION, periods[:n], **plan).tests == every[:n]
+
+
+def test_a_sketch_in_the_second_period_takes_no_alarm_of_the_first_away() -> None:
+    first = Measurement(0.7375, 0.0003, 60, 1800, 1, 1)
+    second = Measurement(
+        0.8, 0.0003, 60, 1800, 2, 2, sketch_of(np.ones(9), np.arange(9, dtype=np.uint64))
+    )
+    plan = {"planned": 52}
+    assert (
+        monitor_windows(VALIDATION, [first], **plan).tests[0]
+        == (monitor_windows(VALIDATION, [first, second], **plan).tests[0])
+    )
+
+
+def test_plans_with_entities_use_the_quantiles_of_the_tests() -> None:
+    plan = {"rows": 600, "prevalence": 0.1, "planned": 1, "power": 0.5}
+    assert smallest_detectable_drop(VALIDATION, **plan, recurrence=0.0).drop > (
+        smallest_detectable_drop(VALIDATION, **plan).drop * 1.01
+    )
 
 
 def test_without_entities_nothing_changes() -> None:
@@ -82,7 +117,7 @@ def test_the_same_customers_say_little_new() -> None:
     wide = [test for test in found.tests if test.last - test.first > 20]
     assert all(test.inflation > 5.0 for test in wide)
     plan = {"rows": 2000, "prevalence": 0.1, "planned": 52}
-    alone = smallest_detectable_drop(VALIDATION, **plan)
+    alone = smallest_detectable_drop(VALIDATION, **plan, recurrence=0.0)
     assert smallest_detectable_drop(VALIDATION, **plan, recurrence=0.5).drop > 1.2 * alone.drop
 
 
