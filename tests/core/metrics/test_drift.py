@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp, mannwhitneyu, norm
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import Interval, auc_interval, roc_curve, wilson_interval
 from core.metrics.comparison import ScoreSample, change, score_shift
-from core.metrics.drift import bin_edges, population_stability
+from core.metrics.drift import _homogeneity, bin_edges, population_stability
 from tests.long_form import LONG_FORM
 from tests.raising import raises
 from tests.sentences import Sentences
@@ -137,6 +137,25 @@ def test_the_stability_index_keeps_its_level(n_bins: int, n: int, m: int) -> Non
         if not shift:
             wrong = np.mean([each.p_value < 0.05 for each in found])
             assert wrong <= (0.07 if LONG_FORM else 0.1)
+
+
+@pytest.mark.parametrize("rare", [0.0, 0.002])
+@pytest.mark.parametrize(("n", "m"), [(500, 100), (10_000, 100), (10_000, 300), (10_000, 5_000)])
+def test_the_test_of_an_index_keeps_small_levels(n: int, m: int, rare: float) -> None:
+    """The p-values of a monitor are compared with about 5e-5: `LONG_FORM` looks there."""
+    level, trials = (5e-5, 400_000) if LONG_FORM else (1e-3, 6_000)
+    rng = np.random.default_rng(1)
+    share = np.r_[rare, np.full(10, (1.0 - 2.0 * rare) / 10), rare]
+    samples = zip(rng.multinomial(n, share, trials), rng.multinomial(m, share, trials), strict=True)
+    wrong = sum(_homogeneity(*each) <= level for each in samples)
+    assert wrong <= trials * level + 3.0 * np.sqrt(trials * level) * (1.0 + LONG_FORM)
+
+
+def test_a_new_value_in_a_few_rows_is_found() -> None:
+    before, after = np.r_[np.full(10, 1_000.0), 0.0], np.r_[np.full(10, 9.0), 10.0]
+    assert population_stability(before, after, (1e4, 100.0)).p_value < 1e-12
+    # Rows of clusters count for less, in fractions of rows.
+    assert 1e-6 < population_stability(before, after, (1e3, 30.0)).p_value < 1e-3
 
 
 def test_the_stability_index_is_the_usual_one_of_many_rows() -> None:
