@@ -43,6 +43,7 @@ from app.feedback.scheduled_tests import (
     MonitorPlan,
     Series,
     StoredTest,
+    without_waiting,
 )
 from app.feedback.segments import FEATURE, PROTECTED, hash_ids
 from app.jobs import queue
@@ -344,7 +345,9 @@ def _acknowledged(tests: Sequence[MonitorTest], alarms: Sequence[Alarm]) -> list
                 "reference": alarm.reference,
                 "model_id": alarm.found["model_id"],
                 "window": None if window is None else [window["first"], window["last"]],
-                "names": [each["name"] for each in shifted],
+                "accepted": {
+                    each["name"]: {"psi": each["psi"], "high": each["high"]} for each in shifted
+                },
             }
         )
     return found
@@ -549,7 +552,16 @@ class _Maker:
             if family == RANKING:
                 reference = self._renewed(RANKING, model_id, "measurement")
                 known_as = self._reference(model_id) if reference is None else reference
-                test = scheduled_tests.run_ranking_test(test, series, waiting, known_as, self._plan)
+                begun = test
+                test = scheduled_tests.run_ranking_test(
+                    begun, series, waiting, known_as, self._plan
+                )
+                if test["status"] == "waiting" and waiting is not own:
+                    # Rows of the same entities can be worth less together than those of one period.
+                    alone = scheduled_tests.run_ranking_test(
+                        begun, without_waiting(series), own, known_as, self._plan
+                    )
+                    test = test if alone["status"] == "waiting" else alone
                 test["details"] |= {
                     "versions": scheduled_tests.versions_of(rows),
                     "corrections": int(rows.corrected.sum()),

@@ -11,8 +11,10 @@ with "renew". With "keep", windows and bets begin again within the term, after t
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -112,11 +114,19 @@ class StoredTest(TypedDict):
     state: Json
 
 
+class AcceptedShift(TypedDict):
+    """The PSI of a column when its change was accepted, with its upper limit."""
+
+    psi: float
+    high: float
+
+
 class Acknowledged(TypedDict):
     """An acknowledged alarm. `number` and `term_start` are of the last test before it; `next` starts the following
     period.
 
-    `names` are the columns that it reported, and `window` the first and the last period whose AUC it reported.
+    `accepted` are the columns that it reported, and `window` the first and the last
+    period whose AUC it reported.
     """
 
     family: str
@@ -126,7 +136,7 @@ class Acknowledged(TypedDict):
     reference: str
     model_id: str | None
     window: list[int] | None
-    names: list[str]
+    accepted: dict[str, AcceptedShift]
 
 
 class Series(NamedTuple):
@@ -247,6 +257,7 @@ def select(rows: PeriodRows) -> tuple[Selected, Json]:
         explored=rows.explored,
         propensity=chance,
         keep=rows.keep,
+        entity=rows.entities,
     )
     to_know = to_review(rows, chance)
     used = known & to_know
@@ -378,6 +389,11 @@ def pending_from(series: Series) -> int:
     return first
 
 
+def without_waiting(series: Series) -> Series:
+    """Return the series in which no earlier period waits: the new test then begins with its own period."""
+    return series._replace(tests=[each for each in series.tests if each["status"] != "waiting"])
+
+
 def run_ranking_test(
     found: StoredTest,
     series: Series,
@@ -420,7 +436,8 @@ def run_ranking_test(
     )
     found["value"], found["variance"] = own.value, own.variance
     if own.weight < MIN_POSITIVES:
-        return {**found, "status": "waiting", "reason": _too_few(own.weight)}
+        reason = _too_few(own.weight, by_entity=used.entities is not None)
+        return {**found, "status": "waiting", "reason": reason}
     shares = _auc_by_share(rows, selected)
     found["state"] = {
         "measurement": stored(own),
@@ -445,10 +462,11 @@ def run_ranking_test(
     return found
 
 
-def _too_few(effective: float) -> str:
+def _too_few(effective: float, *, by_entity: bool = False) -> str:
     from core.monitoring.measuring import MIN_POSITIVES
 
-    return f"{effective:.0f} effective rows of the scarcer class; a test needs {MIN_POSITIVES}"
+    found = f"{effective:.0f} effective rows of the scarcer class; a test needs {MIN_POSITIVES}"
+    return f"{found}. Further rows of the same entities add little" if by_entity else found
 
 
 def stored(measurement: Measurement | PairedMeasurement) -> Json:
@@ -974,37 +992,50 @@ def run_drift_test(
 ) -> StoredTest:
     """Return the test of the scores and columns of a period; None as `drift` if the model cannot be compared.
 
-    Changes that an acknowledgement has accepted raise no further alarm, as long as the alias serves the same model.
+    An acknowledgement with "renew" accepts a change up to the size that it then had, as long as the alias serves the
+    same model: growth beyond it is tested at the level of the period.
     """
     last = before[-1] if before else None
-    accepted: set[str] = set()
+    accepted: dict[str, AcceptedShift] = {}
     if last is not None and last["model_id"] == found["model_id"]:
-        accepted = set(last["state"].get("accepted", ()))
+        accepted = last["state"].get("accepted", {})
         if (
             acknowledged is not None
             and acknowledged["reference"] == "renew"
             and acknowledged["model_id"] == found["model_id"]
         ):
-            accepted |= set(acknowledged["names"])
+            accepted = accepted | acknowledged["accepted"]
     found["details"] = {
         "versions": list(versions),
         "shifted": [] if drift is None else _shifted(drift),
         "psi": {} if drift is None else _psi(drift),
     }
-    found["state"] = {"accepted": sorted(accepted)}
+    found["state"] = {"accepted": accepted}
     if drift is None:
         return {**found, "reason": "the decisions are not of a model that the alias has served"}
     if drift["finding"]["reason"] == "not_measured":
         return {**found, "reason": drift["reason"]}
-    moved = [each["name"] for each in found["details"]["shifted"]]
     if drift["scores"] is not None and drift["scores"]["psi"] is not None:
         psi = drift["scores"]["psi"]
         found["value"], found["low"], found["high"] = psi["value"], psi["low"], psi["high"]
     spent = drift["alpha"] * found["number"]
     if drift["scores"] is None and not drift["features"]:
         return {**found, "status": "waiting", "reason": drift["reason"]}
-    is_new = bool(set(moved) - accepted)
+    is_new = any(
+        each["name"] not in accepted or _has_grown(each, accepted[each["name"]], drift)
+        for each in found["details"]["shifted"]
+    )
     return {**found, "status": "alarm" if is_new else "passed", "alpha_spent": spent}
+
+
+def _has_grown(shifted: Json, accepted: AcceptedShift, drift: Json) -> bool:
+    """Return True if a PSI is significantly greater than the one that was accepted, by their limits."""
+    normal, n_tests = NormalDist(), 1 + len(drift["features"])
+    error = math.hypot(shifted["psi"] - shifted["low"], accepted["high"] - accepted["psi"])
+    z = normal.inv_cdf(1.0 - drift["alpha"] / n_tests)
+    return bool(
+        shifted["psi"] - accepted["psi"] > error * z / normal.inv_cdf((1.0 + drift["level"]) / 2.0)
+    )
 
 
 def _psi(drift: Json) -> dict[str, float]:
@@ -1017,7 +1048,13 @@ def _shifted(drift: Json) -> list[Json]:
     scores = [] if drift["scores"] is None else [{**drift["scores"], "name": ""}]
     weighty = [each for each in drift["features"] if matters(each)]
     return [
-        {"name": each["name"], "psi": each["psi"]["value"], "words": each["words"]}
+        {
+            "name": each["name"],
+            "psi": each["psi"]["value"],
+            "low": each["psi"]["low"],
+            "high": each["psi"]["high"],
+            "words": each["words"],
+        }
         for each in (*scores, *weighty)
         if each["changed"]
     ]

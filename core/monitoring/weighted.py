@@ -12,7 +12,8 @@ reviewed, and keep that it was recorded (Hájek 1971).
   (post-stratification; Särndal, Swensson & Wretman 1992, §7.6). So rows of a side whose outcome is missing are assumed
   to be like the others of that side.
 * The variance is Σ φ² over the influences φ of weighted rows (see `core.metrics.estimates`). It is right for a new
-  sample of decisions, and slightly too great, since the scaling is left out of it.
+  sample of decisions, and slightly too great, since the scaling is left out of it. With entities φ is summed over the
+  rows of each.
 
 The AUC and the recall depend on the positives among the explored rows, each of which counts for many. With fewer than
 `MIN_EXPLORED_POSITIVES` their intervals are too narrow, and there are none. The precision of flagged rows and the rate
@@ -37,11 +38,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData
-from core.metrics.estimates import Interval, logit_interval, wilson_interval
-from core.metrics.groups import EvaluatedRows, FloatArray, effective_number, finite_vector
+from core.metrics.estimates import Interval, logit_interval, proportion_interval, wilson_interval
+from core.metrics.groups import (
+    EvaluatedRows,
+    FloatArray,
+    effective_number,
+    effective_units,
+    finite_vector,
+    sum_by_unit,
+    take_units,
+)
 from core.metrics.intervals import interval_of_rows
 from core.metrics.window import WHOLE, check_level
-from core.monitoring.measuring import check_booleans, column
+from core.monitoring.measuring import check_booleans, column, entity_numbers
 
 MIN_EXPLORED_POSITIVES = 20
 """Minimum effective number of explored positives for an interval of the AUC and the recall."""
@@ -125,6 +134,7 @@ def weighted_metrics(
     explored: ArrayLike,
     propensity: ArrayLike,
     keep: ArrayLike | None = None,
+    entity: ArrayLike | None = None,
     level: float = 0.95,
 ) -> WeightedMetrics:
     """Compute metrics of all decisions from the outcomes of a known random selection.
@@ -144,6 +154,9 @@ def weighted_metrics(
         other side, 0 if that side is not explored. 1 everywhere, if outcomes become known without reviews.
     keep : array_like of float in (0, 1], shape (n_decisions,), optional
         Probability that the decision was recorded. Default: 1.
+    entity : array_like of int, shape (n_decisions,), optional
+        Number of the entity (customer, patient) of each decision: intervals are those of a sample of entities. Default:
+        decisions are independent.
     level : float in (0, 1)
         Level of the intervals.
 
@@ -188,6 +201,7 @@ def weighted_metrics(
         total = float(weight[side].sum())
         if total > 0.0:
             weight[side] *= float((1.0 / kept[side]).sum()) / total
+    unit = None if entity is None else np.unique(entity_numbers(entity, n), return_inverse=True)[1]
     population = _population(is_flagged, chance, used)
     sampled = used & (chance < 1.0)
     positives = sampled & y
@@ -206,12 +220,12 @@ def weighted_metrics(
         explored=n_sampled,
         explored_positives=n_positives,
         explored_needed=needed,
-        auc=_auc(y[used], scores[used], weight[used], level, enough=enough),
-        precision=None if is_flagged is None else _rate(y, weight, used & is_flagged, level),
-        miss_rate=None if is_flagged is None else _rate(y, weight, used & ~is_flagged, level),
+        auc=_auc(y, scores, weight, unit, used, level, enough=enough),
+        precision=None if is_flagged is None else _rate(y, weight, unit, used & is_flagged, level),
+        miss_rate=None if is_flagged is None else _rate(y, weight, unit, used & ~is_flagged, level),
         recall=None
         if is_flagged is None or population != "all"
-        else _recall(y[used], is_flagged[used], weight[used], level, enough=enough),
+        else _recall(is_flagged, weight, unit, used & y, level, enough=enough),
     )
 
 
@@ -240,42 +254,71 @@ def _needed(explored: int, effective: float) -> int | None:
 
 
 def _auc(
-    y: NDArray[np.bool_], scores: FloatArray, weight: FloatArray, level: float, *, enough: bool
-) -> WeightedEstimate | None:
-    if not y.any() or y.all():
-        return None
-    found = interval_of_rows(EvaluatedRows(y, (scores,), weight, None), WHOLE, level)
-    rows = min(effective_number(weight[y]), effective_number(weight[~y]))
-    return _estimate(found, rows, enough=enough)
-
-
-def _rate(
-    y: NDArray[np.bool_], weight: FloatArray, side: NDArray[np.bool_], level: float
-) -> WeightedEstimate | None:
-    if not side.any():
-        return None
-    w = weight[side]
-    rows = effective_number(w)
-    value = min(1.0, float(w[y[side]].sum() / w.sum()))
-    return _estimate(wilson_interval(value, rows, level), rows, enough=True)
-
-
-def _recall(
     y: NDArray[np.bool_],
-    flag: NDArray[np.bool_],
+    scores: FloatArray,
     weight: FloatArray,
+    unit: NDArray[np.intp] | None,
+    used: NDArray[np.bool_],
     level: float,
     *,
     enough: bool,
 ) -> WeightedEstimate | None:
-    if not y.any():
+    if not y[used].any() or y[used].all():
         return None
-    w, caught = weight[y], flag[y]
-    rows, total = effective_number(w), float(w.sum())
-    value = min(1.0, float(w[caught].sum() / total))
-    influence = w * (caught - value) / total
-    variance = float((influence**2).sum()) * rows / max(rows - 1.0, 1e-9)
-    return _estimate(logit_interval(value, variance, rows, level), rows, enough=enough)
+    every = EvaluatedRows(y, (scores,), weight, unit).take(used)
+    return _estimate(
+        interval_of_rows(every, WHOLE, level), min(effective_units(every)), enough=enough
+    )
+
+
+def _rate(
+    event: NDArray[np.bool_],
+    weight: FloatArray,
+    unit: NDArray[np.intp] | None,
+    inside: NDArray[np.bool_],
+    level: float,
+) -> WeightedEstimate | None:
+    if not inside.any():
+        return None
+    value, variance, rows, units = _mean(event, weight, unit, inside)
+    found = (
+        wilson_interval(value, rows, level)
+        if unit is None
+        else proportion_interval(value, variance, units, level, max(units - 1.0, 1.0))
+    )
+    return _estimate(found, rows, enough=True)
+
+
+def _recall(
+    flag: NDArray[np.bool_],
+    weight: FloatArray,
+    unit: NDArray[np.intp] | None,
+    inside: NDArray[np.bool_],
+    level: float,
+    *,
+    enough: bool,
+) -> WeightedEstimate | None:
+    if not inside.any():
+        return None
+    value, variance, rows, units = _mean(flag, weight, unit, inside)
+    return _estimate(logit_interval(value, variance, units, level), rows, enough=enough)
+
+
+def _mean(
+    event: NDArray[np.bool_],
+    weight: FloatArray,
+    unit: NDArray[np.intp] | None,
+    inside: NDArray[np.bool_],
+) -> tuple[float, float, float, float]:
+    """Return a weighted rate inside a mask, its variance, and the effective numbers of rows and of units."""
+    w, happened = weight[inside], event[inside]
+    total = float(w.sum())
+    value = min(1.0, float(w[happened].sum() / total))
+    of = None if unit is None else take_units(unit, inside)
+    influence = sum_by_unit(w * (happened - value) / total, of)
+    units = effective_number(sum_by_unit(w, of))
+    variance = float((influence**2).sum()) * units / max(units - 1.0, 1e-9)
+    return value, variance, effective_number(w), units
 
 
 def _estimate(found: Interval, rows: float, *, enough: bool) -> WeightedEstimate:

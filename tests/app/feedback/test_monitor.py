@@ -254,13 +254,14 @@ def test_the_shift_of_a_column_is_named_until_it_is_accepted(
     assert alarm.period_start == MONDAY + WEEK  # the second test has found the same change
     acknowledge(bench, alarm, "renew")
     forget(bench, MONDAY + 3 * WEEK)
-    for number in (4, 5):
-        simulator.week(number, shift=1.5)
+    for number in (4, 5, 6):
+        simulator.week(number, shift=1.5 if number < 6 else 3.0)
     run_monitor(bench)
     made = made_tests(bench.db, "unlabelled")
-    assert [each.found["status"] for each in made[3:5]] == ["passed", "passed"]
+    # It covers the size of the change, and no further growth.
+    assert [each.found["status"] for each in made[3:6]] == ["passed", "passed", "alarm"]
     assert made[3].found["details"]["shifted"] != []
-    assert len([each for each in alarms(bench.db) if each.family == "unlabelled"]) == 1
+    assert len([each for each in alarms(bench.db) if each.family == "unlabelled"]) == 2
 
 
 def acknowledge(bench: Workbench, alarm: Alarm, reference: Any) -> None:

@@ -264,3 +264,32 @@ def test_bad_decisions(changed: dict[str, Any], message: str, sentences: Sentenc
     assert message in str(caught.value)
     with sentences.raises(InvalidParameter):
         weighted_metrics(usual.pop("score"), **usual, level=1.0)
+
+
+def test_limits_of_customers_who_come_back() -> None:
+    """Of 200 customers with ten decisions each: without the ids, limits at 95 % cover 61 to 73 %."""
+    rng, trials = np.random.default_rng(4), 400 if LONG_FORM else 80
+
+    def measure(n: int) -> WeightedMetrics:
+        customer = np.repeat(np.arange(n), 10)
+        shown, hidden = rng.normal(size=(2, n))
+        y = rng.random(customer.size) < 1.0 / (1.0 + np.exp(2.0 - shown - 1.5 * hidden)[customer])
+        every = np.ones(customer.size)
+        return weighted_metrics(
+            shown[customer],
+            positive=y,
+            known=every,
+            flag=shown[customer] > 0.8,
+            explored=0 * every,
+            propensity=every,
+            entity=customer,
+        )
+
+    truth = measure(100_000)
+    found = [measure(200) for _ in range(trials)]
+    for name in ("auc", "precision", "miss_rate", "recall"):
+        value = getattr(truth, name).value
+        covers = np.mean(
+            [getattr(each, name).low <= value <= getattr(each, name).high for each in found]
+        )
+        assert covers >= (0.92 if LONG_FORM else 0.88), name
