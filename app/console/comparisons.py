@@ -140,11 +140,17 @@ def say_first_rows(found: ComparedAtCapacity, names: Mapping[str, str], level: f
         named = [names[each.model_id] for each in equal]
         listed = f"{', '.join(named[:-1])} and {named[-1]}"
         least = count(min(each.value or 0.0 for each in equal))
+        chosen = {each.model_id for each in equal}
+        within = max(
+            abs(end)
+            for each in found.differences
+            if {each.first, each.second} <= chosen
+            for end in (each.low, each.high)
+        )
+        apart = f" By its interval, the difference is at most {count(within)}."
         if least != count(most):
-            return (
-                f"{capacity}, {listed} find about equally many positives: {least} to {count(most)}."
-            )
-        return f"{capacity}, {listed} find equally many positives: {least} each."
+            return f"{capacity}, {listed} find about equally many positives: {least} to {count(most)}.{apart}"
+        return f"{capacity}, {listed} find about equally many positives: {least} each.{apart}"
     pair = min(
         (each for each in found.differences if best.model_id in (each.first, each.second)),
         key=lambda each: abs(each.value),

@@ -401,16 +401,16 @@ class ShadowComparison(Resource):
     high: float
     """Upper limit."""
     winner: Annotated[str, one_of(("challenger", "champion"))] | None
-    """The better model, once the limits have excluded 0. Null before."""
+    """The better model, if the limits exclude 0. Null otherwise."""
     equivalent: bool
-    """True once the limits have been within the tolerance."""
+    """Whether the limits are within the tolerance."""
     rows: int
     """Number of compared decisions with an outcome."""
     positives: int
     """Number of positive outcomes."""
     further_rows: int | None
-    """Decisions with outcomes that are still needed until the half-width of the limits is the tolerance. 0 once it is,
-    also without a winner, and once there is a winner or the models are equivalent. Null if out of reach."""
+    """Decisions with outcomes that are still needed until the half-width of the limits is the tolerance. 0 if it is,
+    also without a winner, and if there is a winner or the models are equivalent. Null if out of reach."""
     words: Words
 
 

@@ -1022,13 +1022,13 @@ def run_drift_test(
     if drift["scores"] is None and not drift["features"]:
         return {**found, "status": "waiting", "reason": drift["reason"]}
     is_new = any(
-        each["name"] not in accepted or _has_grown(each, accepted[each["name"]], drift)
+        each["name"] not in accepted or has_grown(each, accepted[each["name"]], drift)
         for each in found["details"]["shifted"]
     )
     return {**found, "status": "alarm" if is_new else "passed", "alpha_spent": spent}
 
 
-def _has_grown(shifted: Json, accepted: AcceptedShift, drift: Json) -> bool:
+def has_grown(shifted: Json, accepted: AcceptedShift, drift: Json) -> bool:
     """Return True if a PSI is significantly greater than the one that was accepted, by their limits."""
     normal, n_tests = NormalDist(), 1 + len(drift["features"])
     error = math.hypot(shifted["psi"] - shifted["low"], accepted["high"] - accepted["psi"])

@@ -42,7 +42,7 @@ def say_test(family: str, found: Json) -> str:
             for each in found["details"]["shifted"]
         ]
         if status == "alarm":
-            return f"Shifted since training: {', '.join(names[:5])}."
+            return f"Shifted: {', '.join(names[:5])}."
         if names:
             return f"Still shifted, as acknowledged: {', '.join(names[:5])}."
         return "No significant shift of the score or of a column that matters."
@@ -276,4 +276,7 @@ def say_comparison(found: Json) -> str:
             f"{said}: not settled, although the difference is known to ± {(high - low) / 2.0:.4f}. Neither equality "
             "nor a difference beyond the tolerance is ruled out."
         )
-    return f"{said}: not settled. It needs about {further:,} more rows with outcomes."
+    return (
+        f"{said}: not settled. The difference is known to ± the tolerance after about {further:,} more rows with "
+        "outcomes."
+    )

@@ -214,7 +214,7 @@ def _sum_up(answer: Answer, scores: Test | None, columns: Sequence[Test], n_rows
                 )
             )
         else:
-            said = [f"Columns have shifted since training: {name_columns(weighty)}."]
+            said = [f"Columns have shifted: {name_columns(weighty)}."]
             if psi is not None:
                 said.append(f"The scores have not shifted significantly (PSI {psi:.2f}).")
     elif answer == "yes":

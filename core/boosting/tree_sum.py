@@ -18,7 +18,7 @@ from core.base.state import Array, Index, Known, Nested, Records, Totals
 from core.base.table import Categories
 from core.coding.categories import Words, unpack
 from core.coding.crosses import COLUMNS, Crosses
-from core.errors import ArtifactError
+from core.errors import ArtifactError, InvalidParameter
 from core.explain.conditions import (
     ANY_NUMBER,
     CategorySet,
@@ -78,6 +78,7 @@ MAX_LEAVES = (1 << 16) - 1
 
 # Pairs of leaves that break a monotone constraint, whose rows are scored to see whether the sum breaks it, too.
 MAX_VIOLATIONS = 1000
+MAX_PROVEN_LEAVES = 8192  # pairs of leaves are compared: half a gigabyte
 
 # Greatest absolute value of a leaf: sums of greater ones would not be finite.
 MAX_LEAF_VALUE = 1e300
@@ -251,6 +252,11 @@ class TreeSum(Ensemble):
         compared = 0
         violations: list[Violation] = []
         for t, (splits, leaves) in enumerate(self._trees()):
+            if len(splits) >= MAX_PROVEN_LEAVES:
+                raise InvalidParameter(
+                    f"a tree must have at most {MAX_PROVEN_LEAVES:,} leaves to be proven monotone, got "
+                    f"{len(splits) + 1:,} in tree {t + 1}"
+                )
             members = [members_of(self.sets, split, self.n_categories) for split in splits]
             of_tree, found = find_falls(
                 find_regions(splits, members),
@@ -261,6 +267,8 @@ class TreeSum(Ensemble):
             )
             compared += of_tree
             violations += [replace(each, part=f"tree {t + 1}") for each in found]
+            if len(violations) == MAX_VIOLATIONS:
+                break
         return Verification(compared, violations, is_sum=True)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.mixed import MixedRows
+from core.base.monotone import Directions, Verification
 from core.base.parameters import Seed
 from core.base.ranker import (
     Callback,
@@ -166,6 +167,9 @@ class RandomForest(RandomForestParameters, ContributionRanker):
     def keep_length(self) -> bool:
         self.n_trees = len(self.ensemble_.rounds)
         return True
+
+    def walk_monotone(self, directions: Directions) -> Verification:
+        return self.ensemble_.walk_monotone(directions)
 
     def takes_categories(self) -> bool:
         return True

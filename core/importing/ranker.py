@@ -6,6 +6,7 @@ from typing import Annotated, Any, NoReturn
 import numpy as np
 
 from core.base.mixed import MixedRows
+from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Callback, ContributionRanker, Floats
 from core.base.state import NOT_INFINITE, Array, Constraint, Nested, Value
 from core.base.training import TrainingData
@@ -80,6 +81,19 @@ class ImportedTrees(ContributionRanker):
 
     def count_shapley_steps(self) -> int:
         return self.ensemble_.count_shapley_steps()
+
+    def walk_monotone(self, directions: Directions) -> Verification:
+        found = self.ensemble_.walk_monotone(directions)
+        return replace(found, violations=[*map(self._of_known_values, found.violations)])
+
+    def _of_known_values(self, found: Violation) -> Violation:
+        """Return a violation; without an example if one of its values counts as missing, which has no order."""
+        assert found.rows is not None
+        values = found.rows[:, found.column].copy()
+        low, high = self.missing_low_[found.column], self.missing_high_[found.column]
+        if not ((low <= values) & (values <= high)).any():
+            return found
+        return replace(found, rows=np.tile(found.rows[0], (2, 1)))
 
     def takes_categories(self) -> bool:
         return True

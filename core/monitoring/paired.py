@@ -98,11 +98,11 @@ class PairedTest:
     low: float
     high: float
     winner: Literal["challenger", "champion"] | None
-    """The better model, once the limits exclude 0 at this interim test or an earlier one."""
+    """The better model, if the limits exclude 0."""
     equivalent: bool
-    """Whether the limits are within the tolerance, at this interim test or an earlier one."""
+    """Whether the limits are within the tolerance."""
     further_rows: int | None
-    """Rows with outcomes that are still needed until the half-width of the limits is the tolerance; 0 once there is a
+    """Rows with outcomes that are still needed until the half-width of the limits is the tolerance; 0 if there is a
     winner or the models are equivalent. None if that is out of reach."""
 
 
@@ -319,8 +319,7 @@ def compare_measurements(
             sequence = _Sequence.of(each.trials * each.variance, each.trials, tolerance, alpha)
         sequence.add(each.trials, each.difference, spread)
         rows, positives = rows + each.rows, positives + each.positives
-        before = found[-1] if found else None
-        found.append(_test(sequence, each.last, rows, positives, before))
+        found.append(_test(sequence, each.last, rows, positives))
     return found
 
 
@@ -372,16 +371,13 @@ class _Sequence:
         return math.exp(high)
 
 
-def _test(
-    sequence: _Sequence, period: int, rows: int, positives: int, before: PairedTest | None
-) -> PairedTest:
+def _test(sequence: _Sequence, period: int, rows: int, positives: int) -> PairedTest:
     difference, half = sequence.total / sequence.weight, sequence.half_width()
     low, high = difference - half, difference + half
-    winner = before.winner if before else None
-    if winner is None and (low > 0.0 or high < 0.0):
+    winner: Literal["challenger", "champion"] | None = None
+    if low > 0.0 or high < 0.0:
         winner = "challenger" if low > 0.0 else "champion"
-    within = -sequence.tolerance < low and high < sequence.tolerance
-    equivalent = within or (before is not None and before.equivalent)
+    equivalent = -sequence.tolerance < low and high < sequence.tolerance
     further: int | None = 0
     if winner is None and not equivalent:
         factor = sequence.factor_needed()

@@ -21,10 +21,12 @@ from core import (
     AUCBoost,
     CoordinateRankBoost,
     GreedyPairs,
+    ImportedTrees,
     LambdaMART,
     Logistic,
     LogitBoost,
     PNormPush,
+    RandomForest,
     RankAverage,
     RankBoost,
     Scorecard,
@@ -130,6 +132,35 @@ def test_constraints_are_kept_and_proven(make: Callable[..., Any]) -> None:
     loaded = load(save(ranker))
     assert check_monotone(loaded) == proof
     assert (loaded.decision_function(X) == ranker.decision_function(X)).all()
+
+
+def test_a_forest_is_walked_also_as_a_member_or_imported() -> None:
+    X, y = make_table()
+    forest = RandomForest(n_trees=20).fit(X, y)
+    mean = RankAverage(members=[Logistic(), RandomForest(n_trees=20)]).fit(X, y)
+    for ranker in (forest, mean):
+        found = check_monotone(ranker, {1: "increasing"})
+        assert found.verdict == "violated"
+        assert found.violation is not None
+        low, high = found.violation["scores"]
+        assert low > high
+    y = X[:, 0] > 0.2  # trees of one split on the first column
+    X = np.nan_to_num(X[:, :1])
+    cut = RandomForest(n_trees=5, max_leaves=2).fit(X, y)
+    assert check_monotone(cut, {0: "increasing"}).verdict == "proven"
+    falls = check_monotone(cut, {0: "decreasing"})
+    assert falls.verdict == "violated"
+    assert falls.violation is not None
+    imported = ImportedTrees()
+    for name, value in vars(cut).items():
+        if name.endswith("_"):
+            setattr(imported, name, value)
+    imported.is_float32_ = False
+    imported.missing_low_ = imported.missing_high_ = np.array([np.nan])
+    assert check_monotone(imported, {0: "decreasing"}).violation == falls.violation
+    # Every value counts as missing, so none is above another.
+    imported.missing_low_, imported.missing_high_ = np.array([-1e9]), np.array([1e9])
+    assert check_monotone(imported, {0: "decreasing"}).verdict == "not_proven"
 
 
 @pytest.mark.parametrize("name", ["logitboost", "stumps", "logistic", "auc_svm"])

@@ -94,7 +94,11 @@ def test_a_comparison_is_made_and_shown_at_the_entered_capacity(world: World) ->
     assert (found["review"], found["rows"], found["metric"]) == (30, 200, "precision@15%")
     counts = [f"{each['value']:,.0f}" for each in found["values"]]
     best = max(counts, key=float)
-    said = "find equally many positives" if counts.count(best) > 1 else "finds the most positives"
+    said = (
+        "find about equally many positives"
+        if counts.count(best) > 1
+        else "finds the most positives"
+    )
     assert "30 of 200" in page
     assert f"{said}: {best}" in page
     for each in (*found["values"], *found["differences"]):

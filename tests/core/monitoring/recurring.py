@@ -125,7 +125,7 @@ def alarms(world: World, rng: np.random.Generator, what: str, test: str, grouped
         compared = compare_by_period(
             stream.y, stream.score, stream.rival, stream.period, group=group
         )
-        return bool(compared) and compared[-1].winner is not None
+        return any(each.winner for each in compared)
     chosen = choose_calibration(y, score, group=own)
     if chosen.held_out is None:
         return False
