@@ -151,6 +151,7 @@ def decisions(
         label=np.where(flag | explored, drawn.positive, UNKNOWN).astype(np.int8),
         weight=weight,
         corrected=np.zeros(n, np.int32),
+        ambiguous=np.zeros(n, np.bool_),
         entity=drawn.ring.astype(np.uint64) + np.uint64(week * 1_000_000),
         identified=np.full(n, world.ring > 1),
         kept=np.arange(n),

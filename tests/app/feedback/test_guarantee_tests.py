@@ -58,6 +58,7 @@ def draw(
         label=np.where(known, positive, UNKNOWN).astype(np.int8),
         weight=np.ones(n),
         corrected=np.zeros(n, np.int32),
+        ambiguous=np.zeros(n, np.bool_),
         entity=(rng.integers(0, 2**63, n) if entity is None else entity).astype(np.uint64),
         identified=np.full(n, has_ids),
         kept=np.arange(n),

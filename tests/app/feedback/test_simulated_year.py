@@ -314,7 +314,7 @@ def test_while_a_reference_is_renewed_nothing_is_tested_and_no_alpha_is_spent() 
         "reference": "keep",
         "model_id": "mdl_1",
         "window": [1, 1],
-        "names": [],
+        "accepted": {},
     }
     references: list[Any] = [exact, "it is renewed", "it is renewed", CALIBRATED, CALIBRATED]
     for number, reference in enumerate(references, start=1):

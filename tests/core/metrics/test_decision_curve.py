@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.errors import InvalidData, InvalidParameter
-from core.metrics import decision_curve, ks_interval, roc_curve, wilson_interval
+from core.metrics import NetBenefit, decision_curve, ks_interval, roc_curve, wilson_interval
 from core.probability import brier_score, log_score
 from tests.long_form import LONG_FORM
 
@@ -124,7 +124,7 @@ def test_intervals_cover_with_few_positives() -> None:
 def test_intervals_are_as_wide_as_estimates_vary_if_classes_are_sampled_differently() -> None:
     """Of the negatives, one in ten is sampled, with weight 10; Kish's number of rows is that of the negatives."""
     rng = np.random.default_rng(0)
-    n_trials, found = LONG_FORM * 700 + 300, []
+    n_trials, found = LONG_FORM * 700 + 300, list[NetBenefit]()
     for _ in range(n_trials):
         p = rng.beta(1.0, 6.0, 8000)
         y = rng.random(p.size) < p
