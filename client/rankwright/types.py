@@ -1175,7 +1175,7 @@ class ComparedAtCapacity(Record):
     """The metric that the numbers are computed from: the precision in this fraction of the rows."""
     values: list[ComparedValue]
     """For each model, the expected number of positives among the reviewed rows: `review` times the
-    precision.
+    precision. The interval is that of the mean; the number in a single list also varies by chance.
     """
     p_value: float | None
     """Joint p-value of the hypothesis that all models find equally many."""

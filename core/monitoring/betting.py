@@ -184,7 +184,7 @@ def monitor_rate(
     if len(c) > planned:
         raise InvalidData(f"there must be at most {planned} periods (planned), got {len(c)}")
     c, k, n = c[since:], k[since:], n[since:]
-    missing, enough = n - k, (2.0 * k >= n).all(axis=1, keepdims=True)
+    missing, enough = n - k, np.all(2.0 * k >= n, axis=1)[:, np.newaxis]
     shares = np.divide(missing, k, out=np.zeros_like(k), where=enough & (k > 0.0))
     at_random = np.where(enough, 1.0 + shares, 0.0)
     share = (np.cumsum(c, axis=0) + 0.5) / (np.cumsum(k, axis=0) + 1.0)

@@ -184,7 +184,9 @@ def measure_calibration_difference(
 def log_odds_gap(
     probability: ArrayLike, in_group: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Compute the difference of two groups' mean log odds, by which an error of the slope moves their levels apart.
+    """Compute the difference of two groups' mean log odds.
+
+    An error of the slope moves the levels of the groups apart by this factor.
 
     Parameters
     ----------

@@ -35,6 +35,8 @@ from core.metrics.groups import (
     effective_units,
     finite_vector,
     has_enough,
+    inner,
+    sum_by_unit,
 )
 from core.metrics.measuring import estimate_metrics, variance_of
 from core.metrics.window import check_rate
@@ -274,14 +276,14 @@ def measure_rate(
             relative = odds / (share * odds + 1.0 - share)
             weight[side] *= 1.0 + relative * m / k
             sides.append((seen, unseen, relative, m / k))
-    rate = float(weight @ happened / weight.sum())
+    rate = inner(weight, happened.astype(np.float64)) / float(weight.sum())
     influence = counted * (happened - rate)
     for seen, unseen, relative, per_known in sides:
         mean = influence[seen].mean()
         influence[seen] += relative * per_known * (influence[seen] - mean)
         influence[unseen] = relative * mean
-    by_entity = np.bincount(unit, influence / weight.sum(), distinct.size)
-    variance = float(by_entity @ by_entity) * distinct.size / (distinct.size - 1.0)
+    by_entity = sum_by_unit(influence / weight.sum(), unit)
+    variance = inner(by_entity, by_entity) * distinct.size / (distinct.size - 1.0)
     sketch = sketch_of(by_entity, distinct)
     if variance <= 0.0:
         variance = bound * (1.0 - bound) / rows

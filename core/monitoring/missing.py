@@ -105,7 +105,7 @@ def level_by_share(
     """
     used = known | changed
     cell, odds = odds_cells(log_odds[used], weight[used], _CELLS)
-    mass = np.bincount(cell, weight[used])
+    mass = np.bincount(cell, weight[used]).astype(np.float64, copy=False)
     # At the maximum of the likelihood as many positives are expected as there are.
     seen = known[used]
     positives = weight[used][positive[used] & seen].sum() + SHARES * weight[used][~seen].sum()
