@@ -85,6 +85,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 LEFT_OUT: Mapping[str, str] = {
     "auto": "takes tables of one's own; tests/test_benchmark_auto.py runs it",
     "auto_peers": "its peers stand in an environment of their own (`make peers`)",
+    "calibration_monitor": "is a table of monitoring",
     "checks": "is a table of coverage",
     "first_minute": "sets a clone up anew, which takes minutes",
     "forests": "takes tables of one's own",

@@ -85,7 +85,7 @@ def validation_in_words(validation: Mapping[str, Any]) -> str:
     >>> validation_in_words({"method": "cross_validation", "folds": 5, "repeats": 4})
     '5-fold cross-validation, repeated 4 times; the final ranker is trained on all rows'
     >>> validation_in_words({"method": "holdout", "fraction": 0.25, "time_column": "day"})
-    '25% of the rows held out, the newest by day'
+    '25 % of the rows held out, the newest by day'
     """
     by_time = (
         f", the newest by {validation['time_column']}" if validation.get("time_column") else ""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from rankwright.plots import Plot
 
-from app.measures import Measure
+from app.measures import Measure, percent
 from app.training.progress import most_important_first
 from core import metrics as core_metrics
 
@@ -153,9 +153,9 @@ def share(value: core_metrics.Interval, digits: int = 1) -> str:
     ends = (
         ""
         if not math.isfinite(value.low + value.high)
-        else f" ({value.low:.{digits}%}–{value.high:.{digits}%})"
+        else f" ({100.0 * value.low:.{digits}f}–{percent(value.high, digits)})"
     )
-    return f"{value.value:.{digits}%}{ends}"
+    return f"{percent(value.value, digits)}{ends}"
 
 
 def sentence(words: str) -> str:

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.base.parameters import check_items
-from core.errors import InvalidData
+from core.base.parameters import check_items, check_value
+from core.errors import InvalidData, InvalidParameter
 from core.metrics.groups import (
     FloatArray,
     check_probabilities,
@@ -257,6 +258,10 @@ def monitor_differences(
     check_items("tests", tests, Measurement)
     if any(not each.first for each in tests):
         raise InvalidData("tests must be of periods, from 1")
+    if not 0.0 <= check_value("reference_variance", Real, reference_variance) < math.inf:
+        raise InvalidParameter(
+            f"reference_variance must be at least 0 and finite, got {reference_variance}"
+        )
     equal = Measurement(0.0, EXACT + reference_variance, 1.0, 1.0)
     return monitor_windows(
         equal,

@@ -109,13 +109,13 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
     >>> y = (X[:, 0] // 25) % 2 == 1  # two quarters are positive, which no single cut separates
     >>> ranker = TreeRank(splitter="axis", min_samples_leaf=10).fit(X, y)
     >>> print(ranker.to_text())
-    ranking tree of 4 leaves, training AUC 1.0000, 50 of 100 positive (50.0%)
-    ├─ x0 > 24: 50 of 75 positive (66.7%)
-    │  ├─ x0 <= 49: rank 1: 25 of 25 positive (100.0%)
-    │  └─ x0 > 49: 25 of 50 positive (50.0%)
-    │     ├─ x0 > 74: rank 2: 25 of 25 positive (100.0%)
-    │     └─ x0 <= 74: rank 3: 0 of 25 positive (0.0%)
-    └─ x0 <= 24: rank 4: 0 of 25 positive (0.0%)
+    ranking tree of 4 leaves, training AUC 1.0000, 50 of 100 positive (50.0 %)
+    ├─ x0 > 24: 50 of 75 positive (66.7 %)
+    │  ├─ x0 <= 49: rank 1: 25 of 25 positive (100.0 %)
+    │  └─ x0 > 49: 25 of 50 positive (50.0 %)
+    │     ├─ x0 > 74: rank 2: 25 of 25 positive (100.0 %)
+    │     └─ x0 <= 74: rank 3: 0 of 25 positive (0.0 %)
+    └─ x0 <= 24: rank 4: 0 of 25 positive (0.0 %)
     <BLANKLINE>
     """
 
