@@ -296,7 +296,7 @@ def _belongs_to(table: Table) -> ColumnElement[bool] | None:
 
 
 def _references(table: Table) -> list[ForeignKey]:
-    """Return a reference that every row has, or those of which each row has one; in a fixed order."""
+    """Return a foreign key that is never null or, if there is none, all foreign keys, in a fixed order."""
     keys = sorted(table.foreign_keys, key=lambda key: str(key.parent.name))
     keys = [key for key in keys if key.column.table is not table]
     return next(([key] for key in keys if not key.parent.nullable), keys)

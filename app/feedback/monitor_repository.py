@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -259,7 +258,8 @@ WITHOUT_OUTCOMES = ""
 
 def rule_of(settings: StoredFeedback) -> str:
     """Return what identifies the rule of outcomes in `MonitorTest`."""
-    return json.dumps(settings["outcome"], sort_keys=True)
+    rule = settings["outcome"]
+    return f"{rule['attribute']}, {rule['horizon_days']:.10g} days, {rule['silence'] or 'unknown'}"
 
 
 def tested_periods(

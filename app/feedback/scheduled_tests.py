@@ -775,7 +775,7 @@ class CalibrationReference(TypedDict):
 def held_out_reference(
     held_out: Reliability | None, at: float, classes: tuple[int, int]
 ) -> CalibrationReference:
-    """Return the reference of a calibration that was fitted on so many positives and negatives.
+    """Return the reference of a calibration. `classes`: numbers of positives and negatives that it was fitted on.
 
     With time windows, the probabilities of `held_out` are of an earlier calibration. Its error says nothing about the
     served one, which has a slope of 1 on its windows together, and in the last one the level of `periods`.

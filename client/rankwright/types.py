@@ -280,9 +280,9 @@ class AliasShadow(Record):
     created. Null without a shadow model.
     """
     compared_before: bool
-    """Whether earlier decisions are compared, too: those of entities that are not in the training dataset.
-    This needs its column of groups, with ids as in the decisions. If false, only periods from
-    `unseen_from` on are compared.
+    """True if decisions before `unseen_from` are compared, too, unless their entity is in the training
+    dataset. The dataset needs a column of groups with the ids of the decisions. If false, only later
+    periods are compared.
     """
     champion_id: str | None
     """Id of the model that decided. Null before the first test."""

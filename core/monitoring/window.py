@@ -271,7 +271,7 @@ def monitor_windows(
 def _for_few_entities(
     critical: Sequence[float], weights: FloatArray, by_entity: Sequence[bool]
 ) -> tuple[float, ...]:
-    """Return critical values by Student's t from the first test with entities on; before, those of normal values."""
+    """Return critical values: normal quantiles before the first test with entities, Student's t from then on."""
     from scipy.special import ndtr, stdtrit
 
     degrees, has = np.minimum.accumulate(weights) - 1.0, np.logical_or.accumulate(by_entity)
