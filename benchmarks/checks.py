@@ -23,8 +23,8 @@ from core.metrics import Interval, auc_interval, group_steps, operating_point, w
 from core.metrics.comparison import change
 from core.metrics.fairness import compare_groups
 from core.metrics.groups import check_rows
+from core.metrics.logistic import minimise_log_loss
 from core.probability import choose_calibration, reliability
-from core.probability.calibration import minimise_log_loss
 from core.probability.isotonic import masses_of
 
 LEVEL = 0.95

@@ -26,8 +26,8 @@ import numpy.typing as npt
 
 from app.training.result import convert, quantiles_of
 from core.metrics import roc_curve
+from core.metrics.logistic import minimise_log_loss
 from core.probability import choose_calibration
-from core.probability.calibration import minimise_log_loss
 from core.registry import ALGORITHMS
 
 WORLDS = ("independent", "groups", "times")

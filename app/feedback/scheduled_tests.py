@@ -879,10 +879,10 @@ def run_calibration_test(
 
     `reference` is None without a calibration. A text says why the rows are measured, but not tested yet.
     """
+    from core.metrics.logistic import log_odds
     from core.monitoring import measure_calibration, monitor_calibration
     from core.monitoring.measuring import MIN_POSITIVES
     from core.monitoring.missing import level_by_share
-    from core.probability.score_test import log_odds
 
     if rows.size == 0:
         return {**found, "status": "waiting", "reason": "there are no decisions"}

@@ -59,6 +59,7 @@ from core.base.parameters import check_value
 from core.base.target import as_vector, missing_labels
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
+from core.metrics.cox import level_of
 from core.metrics.curve import ClassTotals, curve_of
 from core.metrics.estimates import (
     EPSILON,
@@ -85,6 +86,7 @@ from core.metrics.groups import (
     tie_groups,
 )
 from core.metrics.intervals import classes_of, estimate_areas, worst_case_trials
+from core.metrics.logistic import log_odds
 from core.metrics.operating import check_threshold, operating_point_on_curve
 from core.metrics.window import (
     CUTOFFS,
@@ -99,9 +101,6 @@ from core.metrics.window import (
 
 MIN_WINDOW_NEGATIVES = 2
 """Effective negatives of a group within a window: tests on fewer err too often (docs/statistics-evidence.md)."""
-
-MAX_ODDS = 700.0
-"""Greatest log odds that a probability counts with: those of 0 and 1 are infinite."""
 
 MAX_PLACEMENTS = 1 << 24
 """Placements of rows in memory at once, 8 bytes each."""
@@ -638,50 +637,15 @@ def _shift_of(one: _Group) -> _GroupEstimate | str:
         mass = float(weight[of_class].sum())
         if float(weight[certain].sum()) >= mass * (1.0 - EPSILON):
             return f"too many probabilities are {name}"
-    with np.errstate(divide="ignore"):
-        odds = np.clip(np.log(p) - np.log1p(-p), -MAX_ODDS, MAX_ODDS)
-    shift, moved = _fit_shift(odds, weight, float(weight[rows.positive].sum()))
-    information = inner(weight, moved * (1.0 - moved))
-    if information <= EPSILON * float(weight.sum()):
-        return "all probabilities are 0 or 1"
-    influence = weight * (rows.positive - moved) / information
-    worth = _effective_of_all(rows)
-    if rows.unit is None:
-        squares = influence**2
-        own = [
-            (float(squares[of_class].sum()), max(of_own - 1.0, 1.0))
-            for of_class, of_own in zip((rows.positive, ~rows.positive), one.effective, strict=True)
-        ]
-        variance, degrees = sum(part for part, _ in own), _degrees_of_sum(own)
-    else:
-        influence = sum_by_unit(influence, rows.unit)
-        variance, degrees = inner(influence, influence), max(worth - 1.0, 1.0)
-    scale = worth / max(worth - 1.0, 1.0)
-    if variance <= 0.0:
+    found = level_of(rows, log_odds(p))
+    if found.variance <= 0.0:
         return "the probabilities and the labels show no variance"
-    influence = influence * math.sqrt(scale)
-    return _GroupEstimate(shift, variance * scale, None, degrees, degrees, influence=influence)
-
-
-def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[float, FloatArray]:
-    """Return the shift of log-odds with which probabilities sum to `positive`, and these, by bracketed Newton."""
-    low, high = -2.0 * MAX_ODDS, 2.0 * MAX_ODDS
-    shift = 0.0
-    for _ in range(200):
-        part = np.exp(-np.abs(odds + shift))
-        moved = np.where(odds + shift >= 0.0, 1.0, part) / (1.0 + part)
-        excess = inner(weight, moved) - positive
-        if excess > 0.0:
-            high = shift
-        else:
-            low = shift
-        slope = inner(weight, moved * (1.0 - moved))
-        step = shift - excess / slope if slope > 0.0 else math.nan
-        following = step if low < step < high else 0.5 * (low + high)
-        if abs(following - shift) <= 1e-12 * max(1.0, abs(shift)):
-            break
-        shift = following
-    return shift, moved
+    influence = found.influence * math.sqrt(
+        found.variance / inner(found.influence, found.influence)
+    )
+    return _GroupEstimate(
+        found.value, found.variance, None, found.degrees, found.degrees, influence=influence
+    )
 
 
 def _shown(metric: _GroupEstimate | str, level: float) -> GroupMetric:

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_items, check_value
 from core.errors import InvalidData, InvalidParameter
+from core.metrics.cox import contrast_of
 from core.metrics.groups import (
     FloatArray,
     check_probabilities,
@@ -33,12 +34,11 @@ from core.metrics.groups import (
     finite_vector,
     sum_by_unit,
 )
+from core.metrics.logistic import log_odds, sigmoid
 from core.monitoring.calibration import check_calibration_rows
 from core.monitoring.measuring import Measurement, check_booleans, entity_numbers
 from core.monitoring.recurrence import sketch_of
 from core.monitoring.window import WindowMonitor, monitor_windows
-from core.probability.cox import contrast_of
-from core.probability.score_test import log_odds, sigmoid
 
 EXACT = 1e-12
 """Variance of a reference that is known."""

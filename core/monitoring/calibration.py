@@ -1,6 +1,6 @@
 """Are the predicted probabilities still as good as at the validation? Cox's line in each test, by the window monitor.
 
-Level and slope (see `core.probability.cox`) are estimated at each test, with influences by entity, and tested for a
+Level and slope (see `core.metrics.cox`) are estimated at each test, with influences by entity, and tested for a
 shift in either direction by `monitor_windows`; each has half of α.
 
 **The reference is an estimate, too.** A calibration that was fitted on few rows is off by its sampling error from the
@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.parameters import check_items, check_value
 from core.base.target import two_classes
 from core.errors import InvalidData
+from core.metrics.cox import Coefficient, level_of, slope_of
 from core.metrics.estimates import Interval, normal_quantile
 from core.metrics.groups import (
     EvaluatedRows,
@@ -34,12 +35,11 @@ from core.metrics.groups import (
     effective_units,
     finite_vector,
 )
+from core.metrics.logistic import log_odds
 from core.metrics.window import check_level
 from core.monitoring.measuring import Measurement, check_alpha, check_booleans, entity_numbers
 from core.monitoring.recurrence import sketch_of
 from core.monitoring.window import WindowMonitor, monitor_windows
-from core.probability.cox import Coefficient, level_of, slope_of
-from core.probability.score_test import log_odds
 
 CALIBRATION_ALPHA = 0.01
 """The share of the calibration in a budget of .05; see `budget`."""

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.metrics.groups import FloatArray
-from core.probability.score_test import odds_cells, sigmoid
+from core.metrics.logistic import sigmoid
+from core.probability.score_test import odds_cells
 
 SHARES: FloatArray = np.linspace(0.0, 1.0, 21)
 """The shares of positives among missing outcomes at which a metric is computed."""

@@ -45,14 +45,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_seed, check_value
 from core.base.target import as_numbers
 from core.errors import InvalidData, InvalidParameter
-from core.kernels import kernel
 from core.metrics.estimates import Interval
 from core.metrics.groups import (
     EvaluatedRows,
@@ -61,10 +59,10 @@ from core.metrics.groups import (
     check_rows,
     effective_units,
 )
+from core.metrics.logistic import log_odds, minimise_log_loss
 from core.metrics.window import check_prevalence
 from core.probability.isotonic import ScoreMasses, masses_of, smoothed_isotonic
 from core.probability.periods import Periods, at_forecast, levels_of, number_periods
-from core.probability.score_test import log_odds
 
 Method = Literal["platt", "beta", "isotonic"]
 METHODS: tuple[Method, ...] = ("platt", "beta", "isotonic")
@@ -83,10 +81,7 @@ MAX_ROWS_OF_CHOICE = 100_000
 _MAX_CELLS = 1 << 15  # distinct scores of a parametric fit
 _MAX_Z = 1e6
 _MAX_LOG_ODDS = 36.0  # beyond it a probability would round to 1
-_MAX_STEPS = 200  # those that were refused included
-_MIN_DAMPING = 1e-6
 _MAX_DOUBLE = float(np.finfo(np.float64).max)
-_TOLERANCE = 1e-10  # of the gradient per row
 
 
 @dataclass(frozen=True, eq=False)
@@ -597,97 +592,3 @@ def _cells(
     """Return standardised score, weight and positive weight of at most `_MAX_CELLS` groups of neighbouring scores."""
     cells = masses.in_cells(_MAX_CELLS)
     return _standardised(cells.scores, centre, scale), cells.mass, cells.positive
-
-
-def minimise_log_loss(
-    features: FloatArray, mass: FloatArray, target: FloatArray, offset: FloatArray | None = None
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return the log loss, coefficients (intercept last) and covariance matrix of a fitted logistic model.
-
-    By Newton's method, damped where a step would not lower the loss (Levenberg & Marquardt): the loss never ends above
-    that of the intercept alone. If the classes do not overlap there is no least loss: it then ends at large
-    coefficients.
-
-    features: (n_features, n).
-    mass, target: (n,); mass of the rows, and the mass of them that counts as positive.
-    offset: (n,); added to the log odds.
-    """
-    n = features.shape[0] + 1
-    fixed = np.zeros(mass.size) if offset is None else offset
-    total = float(mass.sum())
-    theta = np.zeros(n)
-    theta[-1] = math.log(float(target.sum()) / float((mass - target).sum()))
-    gradient, hessian = np.empty(n), np.empty((n, n))
-    greatest = np.empty((n, n))  # the second derivatives are nowhere greater than at log odds of 0
-    _log_loss(features, np.zeros(mass.size), mass, target, np.zeros(n), gradient, greatest)
-    loss = _log_loss(features, fixed, mass, target, theta, gradient, hessian)
-    next_gradient, next_hessian = np.empty(n), np.empty((n, n))
-    damping = 0.0
-    for _ in range(_MAX_STEPS):
-        if np.max(np.abs(gradient)) <= _TOLERANCE * total:
-            break
-        step = np.linalg.solve(_regular(hessian + damping * greatest), gradient)
-        expected = float(gradient @ step)
-        moved = theta - step
-        new = _log_loss(features, fixed, mass, target, moved, next_gradient, next_hessian)
-        if expected > 0.0 and new <= loss - 1e-4 * expected:
-            fall = loss - new
-            theta, loss = moved, new
-            gradient, next_gradient = next_gradient, gradient
-            hessian, next_hessian = next_hessian, hessian
-            damping = damping / 10.0 if damping > _MIN_DAMPING else 0.0
-            if fall <= 1e-15 * abs(loss):
-                break
-        elif damping >= 1.0:  # such a step lowers any loss, but for rounding
-            break
-        else:
-            damping = max(10.0 * damping, _MIN_DAMPING)
-    return float(loss), theta, np.linalg.inv(_regular(hessian)).astype(np.float64)
-
-
-def _regular(hessian: FloatArray) -> FloatArray:
-    """Return a Hessian with a small ridge added, so that it is invertible."""
-    diagonal = np.diag(hessian)
-    ridge: FloatArray = np.diag(1e-12 * diagonal + 1e-12 * max(float(diagonal.max()), 1e-12))
-    return hessian + ridge
-
-
-@kernel(
-    numba.float64(
-        numba.float64[:, ::1],
-        numba.float64[::1],
-        numba.float64[::1],
-        numba.float64[::1],
-        numba.float64[::1],
-        numba.float64[::1],
-        numba.float64[:, ::1],
-    )
-)
-def _log_loss(features, offset, mass, target, theta, gradient, hessian):  # type: ignore[no-untyped-def]
-    """Return the log loss of a logistic model, and write its gradient and Hessian.
-
-    features: (n_features, n); theta: coefficients, the intercept last.
-    """
-    k = features.shape[0]
-    loss = 0.0
-    gradient[:] = 0.0
-    hessian[:, :] = 0.0
-    for i in range(len(mass)):
-        odds = theta[k] + offset[i]
-        for j in range(k):
-            odds += theta[j] * features[j, i]
-        part = math.exp(-abs(odds))
-        p = 1.0 / (1.0 + part) if odds >= 0.0 else part / (1.0 + part)
-        loss += mass[i] * (max(odds, 0.0) + math.log1p(part)) - target[i] * odds
-        error, curvature = mass[i] * p - target[i], mass[i] * part / (1.0 + part) ** 2
-        for j in range(k):
-            gradient[j] += error * features[j, i]
-            for m in range(j + 1):
-                hessian[j, m] += curvature * features[j, i] * features[m, i]
-            hessian[k, j] += curvature * features[j, i]
-        gradient[k] += error
-        hessian[k, k] += curvature
-    for j in range(k + 1):
-        for m in range(j):
-            hessian[m, j] = hessian[j, m]
-    return loss

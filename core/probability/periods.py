@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from core.errors import InvalidData
 from core.metrics.estimates import Interval, normal_quantile
 from core.metrics.groups import EvaluatedRows, FloatArray
+from core.metrics.logistic import sigmoid
 from core.probability.score_test import (
     cells_of,
     odds_cells,
     score_test,
-    sigmoid,
     without_line,
 )
 

@@ -34,9 +34,9 @@ The draws are by the probabilities that there are, with as many rows each as the
 distinct ones, or more than effective rows (see `masses_of`), neighbours are drawn together, so that a draw is of one
 row or more: labels of a fifth of a row would vary too little. The same seed gives the same bits.
 
-**Cox's line.** Its level is the calibration *in the large* (0: as many positives as predicted; above 0: more). Its
-slope is 1 if the probabilities are as far apart as they should be; below 1 they are too extreme (see `cox`). What the
-line cannot show, an error that changes its sign along the probabilities, is the *shape* (see `shape`).
+**Cox's line** (`core.metrics.cox`). Its level is the calibration *in the large* (0: as many positives as predicted;
+above 0: more). Its slope is 1 if the probabilities are as far apart as they should be; below 1 they are too extreme.
+What the line cannot show, an error that changes its sign along the probabilities, is the *shape* (see `shape`).
 
 References
 ----------
@@ -58,6 +58,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.parameters import check_seed
 from core.errors import InvalidParameter
 from core.metrics.amounts import MIN_EFFECTIVE, WeightedRows
+from core.metrics.cox import level_of, separates, slope_of
 from core.metrics.estimates import (
     ONE_ROW,
     Interval,
@@ -75,10 +76,9 @@ from core.metrics.groups import (
     effective_rows,
     inner,
 )
+from core.metrics.logistic import log_odds
 from core.metrics.window import check_level
-from core.probability.cox import level_of, separates, slope_of
 from core.probability.isotonic import ScoreMasses, isotonic_values, masses_of
-from core.probability.score_test import log_odds
 from core.probability.shape import Shape, shape_of
 
 MAX_BOOTSTRAP = 10_000

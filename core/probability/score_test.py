@@ -169,20 +169,6 @@ def without_line(basis: FloatArray, odds: FloatArray, information: FloatArray) -
     return remainder
 
 
-def sigmoid(odds: FloatArray) -> FloatArray:
-    """Return the probabilities of log-odds, never exactly 0 or 1."""
-    p: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(odds, -36.0, 36.0)))
-    return p
-
-
-def log_odds(probability: FloatArray) -> FloatArray:
-    """Return the log-odds of probabilities, limited to ±36."""
-    with np.errstate(divide="ignore"):
-        odds = np.log(probability) - np.log1p(-probability)
-    clipped: FloatArray = np.clip(odds, -36.0, 36.0)
-    return clipped
-
-
 def size_of(test: ScoreTest, level: float) -> tuple[float, float, float]:
     """Return the root mean square error of the log-odds in the tested directions, with its interval.
 

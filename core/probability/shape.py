@@ -1,6 +1,6 @@
 """The shape of miscalibration: a smooth test of errors that Cox's line cannot show, and their size.
 
-Cox's line (see `cox`) finds probabilities that are too high or too low, and log odds that are too far apart
+Cox's line (`core.metrics.cox`) finds probabilities that are too high or too low, and log odds that are too far apart
 or too close together. Probabilities whose error changes its sign, such as an S-shaped one, may have intercept 0 and
 slope 1. This is Neyman's smooth test for such a remainder. Let p̂ be the probabilities of the fitted line, and u in
 [0, 1] the share of the information Σ w p̂ (1 − p̂) at smaller probabilities (at ties: the middle). The directions of the
@@ -33,12 +33,11 @@ import numpy as np
 from core.metrics.equivalence import POWER
 from core.metrics.estimates import Interval
 from core.metrics.groups import EvaluatedRows, FloatArray
+from core.metrics.logistic import log_odds, sigmoid
 from core.probability.score_test import (
     cells_of,
-    log_odds,
     odds_cells,
     score_test,
-    sigmoid,
     size_of,
     without_line,
 )

@@ -517,7 +517,8 @@ class Ndcg(Metric):
         total = sum(masses.totals)
         equal = total / sum(masses.effective)  # the weight of each row, if all weigh alike
         own = np.concatenate((masses.positive, masses.negative))
-        for row in (1.0, equal):
+        # whole weights that are all equal count as one row each, as they would if they were fractions
+        for row in (equal, 1.0) if own[own > 0.0].min() >= 0.5 * equal else (1.0, equal):
             off = np.abs(own / row - np.rint(own / row))
             # differences of a stored curve's rates have the rounding error of their total
             rounding = min(1e-6, 16.0 * np.finfo(np.float64).eps * total / row)

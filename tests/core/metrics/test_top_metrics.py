@@ -702,6 +702,16 @@ def test_ndcg_refuses_weights_of_which_some_are_fractions(
             measure([1, 1, 0, 0], np.arange(4.0), [Ndcg()], sample_weight=np.array(weights)[order])
 
 
+@pytest.mark.parametrize("weight", [7.0, 2.0, 0.3])
+def test_equal_weights_count_as_one_row_each_in_ndcg(weight: float) -> None:
+    y, scores = [0, 1, 0, 1, 0, 0, 1], [7.0, 6.0, 5.0, 5.0, 3.0, 2.0, 1.0]
+    metrics = [Ndcg(), Ndcg(2), Ndcg(share=0.5)]
+    weighted = measure(y, scores, metrics, sample_weight=[weight] * 7)
+    for found, expected in zip(weighted, measure(y, scores, metrics), strict=True):
+        assert found.interval == pytest.approx(expected.interval)
+        assert found.p_value == pytest.approx(expected.p_value)
+
+
 def test_the_test_of_the_auc_against_chance_is_mann_and_whitneys() -> None:
     rng = np.random.default_rng(7)
     y = np.repeat([1, 0], [40, 60])

@@ -30,8 +30,7 @@ import numpy as np
 
 from core.metrics.estimates import Interval, quantile
 from core.metrics.groups import EvaluatedRows, FloatArray, effective_units, inner, sum_by_unit
-from core.probability.calibration import minimise_log_loss
-from core.probability.score_test import sigmoid
+from core.metrics.logistic import minimise_log_loss, sigmoid
 
 
 class Coefficient(NamedTuple):
@@ -84,7 +83,9 @@ def _first_coefficient(
 ) -> Coefficient:
     weight = np.ones(offset.size) if rows.weight is None else rows.weight / rows.weight.mean()
     target = weight * rows.positive
-    _, theta, inverse = minimise_log_loss(features, weight, target, offset)
+    start = np.zeros(len(features) + 1)
+    start[:1] = expected  # near the estimate: the probabilities are about right
+    _, theta, inverse = minimise_log_loss(features, weight, target, offset, start)
     p = sigmoid(offset + np.einsum("i,in->n", theta[:-1], features) + theta[-1])
     gradient = np.einsum("i,in->n", inverse[0, :-1], features) + inverse[0, -1]
     influence = sum_by_unit(weight * (rows.positive - p) * gradient, rows.unit)
@@ -96,7 +97,7 @@ def _first_coefficient(
     null = offset.copy()
     if len(features):
         null += expected * features[0]
-        null += minimise_log_loss(features[1:], weight, target, null)[1][-1]
+        null += minimise_log_loss(features[1:], weight, target, null, np.zeros(1))[1][-1]
     own, by_null = (_variance_by_model(features, weight, each) for each in (p, sigmoid(null)))
     null_variance = variance * max(1.0, by_null / own) if own > 0.0 else variance
     value, intercept = float(theta[0]), float(theta[-1])

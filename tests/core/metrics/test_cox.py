@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.metrics.cox import contrast_of, level_of, slope_of
 from core.metrics.groups import check_rows
 from core.probability import reliability
-from core.probability.cox import contrast_of, level_of, slope_of
 from tests.long_form import LONG_FORM
 
 RUNS = 1000 if LONG_FORM else 250
