@@ -41,8 +41,8 @@ from core.monitoring import (
 )
 from core.monitoring.measuring import MIN_POSITIVES
 from core.probability import Calibration, choose_calibration, reliability
-from tests.core.probability.test_cox import DESIGNS, sigmoid
-from tests.core.probability.test_cox import draw as draw_rows
+from tests.core.metrics.test_cox import DESIGNS, sigmoid
+from tests.core.metrics.test_cox import draw as draw_rows
 
 WEEKS, ALPHA, BEGINS = 52, 0.01, 8
 FLAGGED = 1.2815515655446004  # the score that 10 % of the rows exceed
