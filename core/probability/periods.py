@@ -32,9 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InvalidData
+from core.metrics.cox import level_of
 from core.metrics.estimates import Interval, normal_quantile
-from core.metrics.groups import EvaluatedRows, FloatArray
-from core.metrics.logistic import sigmoid
+from core.metrics.groups import EvaluatedRows, FloatArray, inner
+from core.metrics.logistic import log_odds, sigmoid
 from core.probability.score_test import (
     cells_of,
     odds_cells,
@@ -48,7 +49,6 @@ MAX_PERIODS = 100
 
 _MAX_CELLS = 1 << 14  # periods times distinct probabilities
 _STEPS = 60  # values of τ² that are compared
-_NEWTON_STEPS = 50
 
 
 class Periods(NamedTuple):
@@ -133,23 +133,20 @@ def _estimates(
 ) -> tuple[FloatArray, FloatArray]:
     """Estimate each period's level and variance; an added row with the calibration's probability keeps them finite."""
     weight = np.ones(odds.size) if rows.weight is None else rows.weight / rows.weight.mean()
-    mass = np.bincount(period, weight, n_periods)
-    prior = np.bincount(period, weight * sigmoid(odds), n_periods) / mass
-    levels = np.zeros(n_periods)
-    for _ in range(_NEWTON_STEPS):
-        cells = cells_of(rows, sigmoid(odds + levels[period]), period, n_periods)
-        gap = prior - sigmoid(np.log(prior) - np.log1p(-prior) + levels)
-        curvature = cells.information + prior * (1.0 - prior)
-        step = np.clip((cells.residual + gap) / curvature, -1.0, 1.0)
-        levels += step
-        if np.abs(step).max() < 1e-10:
-            break
-    variance = cells.variance
-    if cells.unit is not None:
-        of_unit, at = np.unique(cells.unit * n_periods + period, return_inverse=True)
-        squares = np.square(np.bincount(at, cells.of_row))
-        variance = np.maximum(variance, np.bincount(of_unit % n_periods, squares, n_periods))
-    return levels, np.maximum(variance / curvature**2, 1e-12)
+    found = []
+    for number in range(n_periods):
+        at = np.flatnonzero(period == number)
+        own, of_own = rows.take(at), weight[at]
+        prior = inner(of_own, sigmoid(odds[at])) / of_own.sum()
+        parts = EvaluatedRows(
+            np.append(own.positive, [True, False]),
+            (),
+            np.append(of_own, [prior, 1.0 - prior]),
+            None if own.unit is None else np.append(own.unit, np.repeat(own.unit.max() + 1, 2)),
+        )
+        found.append(level_of(parts, np.append(odds[at], log_odds(np.full(2, prior)))))
+    variances = np.array([each.null_variance for each in found])
+    return np.array([each.value for each in found]), np.maximum(variances, 1e-12)
 
 
 def _forecast(estimates: FloatArray, variances: FloatArray) -> tuple[float, float]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from scipy.special import expit, logit
 
 from core.errors import InvalidData
 from core.metrics.groups import check_rows
 from core.probability import ChosenCalibration, choose_calibration
 from core.probability.periods import MAX_PERIODS, Periods, levels_of
+from tests.core.metrics.test_cox import DESIGNS
+from tests.core.metrics.test_cox import draw as draw_rows
 from tests.long_form import LONG_FORM
 from tests.raising import raises
 
@@ -155,3 +158,15 @@ def test_there_are_at_most_100_periods() -> None:
         choose_calibration(y, z, period=period)
     with raises(InvalidData, "period", y.size):
         choose_calibration(y, z, period=np.arange(y.size))
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_intervals_of_levels_keep_their_level_with_weights_and_units(design: str) -> None:
+    inside = []
+    for run in range(RUNS):
+        y, z, options = draw_rows(design, np.random.default_rng((5, run)))
+        period = options.get("group", np.arange(z.size)) % 5
+        found = levels_of(check_rows(y, {"scores": z}, **options), z, period)
+        assert found is not None
+        inside += [each.low <= 0.0 <= each.high for each in found.levels]
+    assert np.mean(inside) >= 0.94 - 3.0 * np.sqrt(0.95 * 0.05 / len(inside))
