@@ -21,16 +21,18 @@ import numpy as np
 
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.scheduled_tests import (
+    CalibratedCurve,
     CalibrationReference,
     StoredTest,
     held_out_reference,
     reference_of,
     renewed_reference,
     select,
+    side_of_cutoff,
     stored,
-    why_selection,
 )
 from app.models.calibrations import reliability_record
+from core.metrics import ClassTotals, roc_curve
 from core.monitoring import (
     CalibrationMeasurement,
     log_odds_gap,
@@ -64,6 +66,8 @@ class World:
     """Time windows of the validation."""
     spread: float = 0.0
     """Standard deviation of the level of the windows before the last, which is that of all weeks."""
+    months: float = 0.0
+    """Standard deviation of the level of each four weeks."""
     ring: int = 1
     """Rows of each positive, which have one score and one id."""
     shift: float = 0.0
@@ -95,7 +99,9 @@ def draw(
     return Rows(score[rows], positive[rows], rows)
 
 
-def calibrate(rng: np.random.Generator, world: World) -> tuple[Calibration, CalibrationReference]:
+def calibrate(
+    rng: np.random.Generator, world: World
+) -> tuple[Calibration, CalibrationReference, CalibratedCurve]:
     """Fit a calibration as a training does, and return what the monitor knows of it."""
     n = world.validation // world.windows
     levels = [*rng.normal(0.0, world.spread, world.windows - 1), 0.0]
@@ -120,17 +126,29 @@ def calibrate(rng: np.random.Generator, world: World) -> tuple[Calibration, Cali
         document["periods"] = {"levels": levels_of}
     document = json.loads(json.dumps(document, default=vars))
     positives = int(rows.positive.sum())
-    return chosen.calibration, held_out_reference(
-        document, 0.0, (positives, rows.positive.size - positives)
+    classes = (positives, rows.positive.size - positives)
+    curve = roc_curve(rows.positive, rows.score)
+    return (
+        chosen.calibration,
+        held_out_reference(document, 0.0, classes),
+        CalibratedCurve(
+            curve,
+            ClassTotals.of_counts(*classes),
+            chosen.calibration.probability(curve.thresholds[1:]),
+        ),
     )
 
 
 def decisions(
-    rng: np.random.Generator, world: World, calibration: Calibration, week: int
+    rng: np.random.Generator,
+    world: World,
+    calibration: Calibration,
+    week: int,
+    level: float = 0.0,
 ) -> PeriodRows:
     """Draw the decisions of a week, of which some outcomes are known."""
-    later = week > BEGINS
-    drawn = draw(rng, world, 2_000, world.shift if later else 0.0, world.slope if later else 1.0)
+    shift, slope = (world.shift, world.slope) if week > BEGINS else (0.0, 1.0)
+    drawn = draw(rng, world, 2_000, level + shift, slope)
     n, flag = drawn.score.size, drawn.score >= FLAGGED
     explored = ~flag & (rng.random(n) < world.explored)
     weight = np.ones(n)
@@ -161,16 +179,15 @@ def decisions(
 
 def measured(
     rng: np.random.Generator, world: World, calibration: Calibration
-) -> list[CalibrationMeasurement] | None:
-    """Measure the interim tests of a year; None if the outcomes are of a selection, which is not tested."""
+) -> list[CalibrationMeasurement]:
+    """Measure the interim tests of a year."""
     found, waiting = [], []
+    levels = world.months * rng.normal(size=WEEKS // 4 + 1) if world.months else np.zeros(WEEKS)
     for week in range(1, WEEKS + 1):
-        waiting.append((week, decisions(rng, world, calibration, week)))
+        waiting.append((week, decisions(rng, world, calibration, week, levels[(week - 1) // 4])))
         parts = []
         for _, rows in waiting:
             selected, _ = select(rows)
-            if why_selection(selected["population"]) is not None:
-                return None
             used = rows.take(selected["rows"])
             parts.append(
                 (
@@ -199,6 +216,7 @@ def alarm_of(
     reference: CalibrationMeasurement,
     tests: Sequence[CalibrationMeasurement],
     alpha: float = ALPHA,
+    tolerance: float = 0.0,
     since: int = 0,
 ) -> int | None:
     found = monitor_calibration(
@@ -206,6 +224,7 @@ def alarm_of(
         [each for each in tests if each.level.first > since],
         planned=WEEKS,
         alpha=alpha,
+        tolerance=tolerance,
         since=since,
     )
     both = [
@@ -216,14 +235,18 @@ def alarm_of(
     return min(both, default=None)
 
 
-def year(rng: np.random.Generator, world: World, alpha: float = ALPHA) -> float | None:
+def year(
+    rng: np.random.Generator, world: World, alpha: float = ALPHA, tolerance: float = 0.0
+) -> float | None:
     """Return the week of the first alarm, infinite without one; None if the calibration is not tested."""
-    calibration, held_out = calibrate(rng, world)
+    calibration, held_out, curve = calibrate(rng, world)
     reference = reference_of(held_out)
-    tests = None if reference is None else measured(rng, world, calibration)
-    if reference is None or tests is None:
+    if world.explored == 0.0:
+        side = side_of_cutoff(decisions(rng, world, calibration, 0), flagged=True)
+        reference = None if side is None else side.level_on(curve)
+    if reference is None:
         return None
-    return alarm_of(reference, tests, alpha) or math.inf
+    return alarm_of(reference, measured(rng, world, calibration), alpha, tolerance) or math.inf
 
 
 def after_renewal(rng: np.random.Generator, world: World, second: float) -> float | None:
@@ -231,11 +254,10 @@ def after_renewal(rng: np.random.Generator, world: World, second: float) -> floa
 
     The level has moved by `world.shift`, and moves by `second` more, twelve weeks after the acknowledgement.
     """
-    calibration, held_out = calibrate(rng, world)
+    calibration, held_out, _ = calibrate(rng, world)
     reference = reference_of(held_out)
     tests = measured(rng, world, calibration)
     assert reference is not None
-    assert tests is not None
     first = alarm_of(reference, tests)
     if first is None or first > 30:
         return None
@@ -262,7 +284,7 @@ def after_renewal(rng: np.random.Generator, world: World, second: float) -> floa
 
 def of_group(rng: np.random.Generator, world: World, difference: float) -> float | None:
     """Return the week of the first alarm of a group whose scores are one standard deviation higher."""
-    calibration, held_out = calibrate(rng, world)
+    calibration, held_out, _ = calibrate(rng, world)
     reference = reference_of(held_out)
     if reference is None or reference.slope is None:
         return None
@@ -299,10 +321,13 @@ CASES: dict[str, Case] = {
     "nothing changes, 1,000 validation rows": Case("1", year, World(validation=1_000)),
     "positives in rings of four": Case("5", year, World(ring=4), (0.05,)),
     "half of the negatives sampled, weight 2": Case("1", year, World(halved=True)),
-    "outcomes of flagged rows only": Case("1", year, World(explored=0.0)),
-    "outcomes of flagged rows only, flat at the top": Case(
-        "1", year, World(explored=0.0, flat=True)
-    ),
+    **{
+        f"outcomes of flagged rows only{', flat at the top' if flat else ''}, {n:,} validation rows": Case(
+            "1", year, World(validation=n, explored=0.0, flat=flat)
+        )
+        for n in (1_000, 2_500, 10_000)
+        for flat in (False, True)
+    },
     "2 % explored": Case("1", year, World(explored=0.02)),
     "2 % explored, flat at the top": Case("1", year, World(explored=0.02, flat=True)),
     "20 % explored, flat at the top": Case("1", year, World(explored=0.2, flat=True)),
@@ -312,6 +337,13 @@ CASES: dict[str, Case] = {
         )
         for n in (6, 12)
         for spread in (0.0, 0.15, 0.3)
+    },
+    **{
+        f"12 time windows and each four weeks ± {spread:g}, tolerance {tolerance:g}": Case(
+            "1", year, World(windows=12, spread=spread, months=spread), (ALPHA, tolerance)
+        )
+        for spread in (0.15, 0.3)
+        for tolerance in (0.0, 2.0 * spread, 3.0 * spread)
     },
     **{
         f"groups one sd apart, {n:,} validation rows": Case(
@@ -325,6 +357,12 @@ CASES: dict[str, Case] = {
     "found: level + .4, 2,500 validation rows": Case("", year, World(validation=2_500, shift=0.4)),
     "found: level + .3, 6 time windows": Case("", year, World(windows=6, shift=0.3)),
     "found: level + .3, 20 % explored": Case("", year, World(explored=0.2, shift=0.3)),
+    "found: level + .4, outcomes of flagged rows only": Case(
+        "", year, World(explored=0.0, shift=0.4)
+    ),
+    "found: level + .4, outcomes of flagged rows only, 2,500 validation rows": Case(
+        "", year, World(validation=2_500, explored=0.0, shift=0.4)
+    ),
     "found: slope .7": Case("", year, World(slope=0.7)),
     "found: groups differ by .4": Case("", of_group, World(), (0.4,)),
     "found: groups differ by .4, 1,000 validation rows": Case(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -39,6 +39,7 @@ from app.feedback.scheduled_tests import (
     SHADOW,
     UNLABELLED,
     Acknowledged,
+    CalibratedCurve,
     CalibrationReference,
     MonitorPlan,
     Series,
@@ -49,7 +50,7 @@ from app.feedback.segments import FEATURE, PROTECTED, hash_ids
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
 from app.jobs.progress import Callback
-from app.models import curves
+from app.models import calibrations, curves
 from app.models import repository as model_repository
 from app.models.artifacts import load_ranker
 from app.models.service import VALIDATION
@@ -315,7 +316,7 @@ def _model(session: Session, model: Model, workdir: Path) -> MonitoredModel:
             totals.positive_effective,
             totals.negative_effective,
         ],
-        "calibrations": calibrations_of(session, model),
+        "calibrations": calibrations_of(session, model, workdir),
         "drift": find_reference(session, model, None),
     }
 
@@ -376,6 +377,7 @@ class _Maker:
 
     def __init__(self, payload: MonitorPayload) -> None:
         self._payload, self._settings = payload, payload["settings"]
+        self._workdir = Path(payload["workdir"])
         self._maybe_plan = MonitorPlan.of(self._settings)
         self._models = {each["id"]: each for each in payload["models"]}
         self._served: dict[str, Served] = {}
@@ -443,7 +445,7 @@ class _Maker:
             features = FeatureIndex(model["features"], ranker.categories_)
             curve = None
             if model["curve"] is not None:
-                curve = curves.read_curve(Path(self._payload["workdir"]) / model["curve"])
+                curve = curves.read_curve(self._workdir / model["curve"])
             self._served[model_id] = Served(model_id, ranker, features, curve, model["sha256"])
         return self._served[model_id]
 
@@ -462,7 +464,7 @@ class _Maker:
             return "the decisions are not of a model that the alias has served"
         if model["totals"] is None or model["curve"] is None:
             return "the model has no validation curve"
-        curve = curves.read_curve(Path(self._payload["workdir"]) / model["curve"])
+        curve = curves.read_curve(self._workdir / model["curve"])
         return measure_on_stored_curve(curve, ClassTotals(*model["totals"]))
 
     def _drift(self, period: Period) -> StoredTest:
@@ -567,9 +569,13 @@ class _Maker:
                     "corrections": int(rows.corrected.sum()),
                 }
             elif family == CALIBRATION:
-                calibrated = self._calibration(model_id, period)
                 test = scheduled_tests.run_calibration_test(
-                    test, series, waiting, calibrated, self._plan
+                    test,
+                    series,
+                    waiting,
+                    self._calibration(model_id, period),
+                    self._plan,
+                    partial(self._calibrated_curve, model_id),
                 )
             else:
                 revision = int(own.alias_revision[np.argmax(own.at)])
@@ -681,6 +687,19 @@ class _Maker:
         model = self._models.get(model_id)
         every = [] if model is None else model["calibrations"]
         return next((each for each in reversed(every) if each["at"] < period.end), None)
+
+    def _calibrated_curve(
+        self, model_id: str, reference: CalibrationReference
+    ) -> CalibratedCurve | None:
+        from core.metrics.curve import ClassTotals
+
+        model, written = self._models[model_id], reference["file"]
+        if model["curve"] is None or model["totals"] is None or written is None:
+            return None
+        curve = curves.read_curve(self._workdir / model["curve"])
+        calibration = calibrations.read_file(written, self._workdir).calibration
+        probability = calibration.probability(curve.thresholds[1:])
+        return CalibratedCurve(curve, ClassTotals(*model["totals"]), probability)
 
     def _shadow(self, period: Period) -> StoredTest:
         """Compare the model that decided with the shadow model."""

@@ -7,6 +7,7 @@ since then. Each test is made exactly once: the primary key of its row is the al
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from app.feedback import monitor_repository as repository
@@ -22,6 +23,7 @@ from app.feedback.scheduled_tests import (
 from app.jobs import service as jobs
 from app.models import repository as model_repository
 from app.models import service as models
+from app.models.calibrations import LEARNT_ON_DATASET, write_file
 from app.platform.documents import PeriodKind, StoredFeedback
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
@@ -199,13 +201,21 @@ def _is_of(test: _Tested, kind: PeriodKind) -> bool:
     return (test.period_start, test.period_end) == (period.start, period.end)
 
 
-def calibrations_of(session: Session, model: Model) -> list[CalibrationReference]:
-    """Return what held-out rows say about each calibration, oldest first."""
+def calibrations_of(
+    session: Session, model: Model, workdir: Path | None = None
+) -> list[CalibrationReference]:
+    """Return what held-out rows say about each calibration, oldest first.
 
+    Those that were fitted on the rows of the validation curve are written to `workdir`.
+    """
     found: list[CalibrationReference] = []
     for each in reversed(model_repository.list_calibrations(session, model.id, _MOST_CALIBRATIONS)):
         # Decisions of the past may be recorded later, by a model that was made later.
         at = each.created_at if found else 0.0
         classes = each.positives, each.rows - each.positives
-        found.append(held_out_reference(each.reliability, at, classes))
+        reference = held_out_reference(each.reliability, at, classes)
+        by_time = each.reliability is not None and each.reliability.get("periods") is not None
+        if workdir is not None and each.trained_on != LEARNT_ON_DATASET and not by_time:
+            reference["file"] = write_file(each, workdir, f"{model.id}.{each.version}.npz")
+        found.append(reference)
     return found

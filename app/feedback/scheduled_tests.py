@@ -25,6 +25,7 @@ from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import PLANNED, Period, count_periods
 from app.findings.shift import matters
 from app.http.schemas import ModelId
+from app.models.calibrations import CalibrationFile
 from app.platform.documents import (
     Interval,
     MonitoredGroups,
@@ -38,6 +39,7 @@ from app.platform.documents import (
 from app.platform.sql import Json
 
 if TYPE_CHECKING:
+    from core.metrics.curve import ClassTotals, RocCurve
     from core.monitoring import CalibrationMeasurement, Measurement, PairedMeasurement, WindowTest
 
 Measured = TypeVar("Measured", bound="Measurement | PairedMeasurement")
@@ -761,7 +763,7 @@ def _of_rate(
 
 class CalibrationReference(TypedDict):
     """What held-out rows say about a calibration: limits in log-odds, for `core.monitoring.calibration_reference`. `at`
-    is when it was made.
+    is when it was made, and `file` has the calibration if it was fitted on the rows of the validation curve.
     """
 
     at: float
@@ -770,6 +772,15 @@ class CalibrationReference(TypedDict):
     level: float
     positives: int
     negatives: int
+    file: CalibrationFile | None
+
+
+class CalibratedCurve(NamedTuple):
+    """The validation curve of a model, and the probability of each of its thresholds but the first."""
+
+    curve: RocCurve
+    totals: ClassTotals
+    probability: npt.NDArray[np.float64]
 
 
 def held_out_reference(
@@ -787,6 +798,7 @@ def held_out_reference(
         "level": 0.95,
         "positives": classes[0],
         "negatives": classes[1],
+        "file": None,
     }
     if held_out is None or held_out["in_the_large"] is None:
         return found
@@ -874,10 +886,12 @@ def run_calibration_test(
     rows: PeriodRows,
     reference: CalibrationReference | CalibrationMeasurement | str | None,
     plan: MonitorPlan,
+    curve_of: Callable[[CalibrationReference], CalibratedCurve | None] = lambda _: None,
 ) -> StoredTest:
     """Test whether level and slope of the calibration are those of its held-out rows. Pass all waiting periods.
 
-    `reference` is None without a calibration. A text says why the rows are measured, but not tested yet.
+    `reference` is None without a calibration. A text says why the rows are measured, but not tested yet. Outcomes of
+    one side of the cutoff are compared with the level of the validation rows there, which `curve_of` reads.
     """
     from core.metrics.logistic import log_odds
     from core.monitoring import measure_calibration, monitor_calibration
@@ -902,7 +916,15 @@ def run_calibration_test(
     selected, _ = select(rows)
     found = {**found, "population": selected["population"]}
     if (partial := why_selection(selected["population"])) is not None:
-        return {**found, "reason": partial}
+        curve = curve_of(reference) if isinstance(reference, dict) else None
+        side = side_of_cutoff(rows, flagged=selected["population"] == "flagged")
+        if curve is None or side is None:
+            return {**found, "reason": partial}
+        known_as = side.level_on(curve)
+        if known_as is None:
+            return {**found, "reason": f"{partial}, or validate on more rows"}
+        rows = rows.take(side.rows)
+        selected, _ = select(rows)
     has = ~np.isnan(rows.probability)
     used = rows.take(selected["rows"] & has)
     y, weight = used.label == 1, selected["weight"][selected["rows"] & has]
@@ -972,6 +994,32 @@ def run_calibration_test(
         # The share of positives says nothing about where they are.
         found["details"]["missing"] = {**missing, "unchanged": {}, "explains": None}
     return found
+
+
+class Side(NamedTuple):
+    """The rows on one side of all cutoffs of some decisions: those with scores from `lowest` to `below`."""
+
+    rows: npt.NDArray[np.bool_]
+    lowest: float
+    below: float
+
+    def level_on(self, validated: CalibratedCurve) -> CalibrationMeasurement | None:
+        """Return the level on the validation rows of this side; None if there are too few."""
+        from core.monitoring import CalibrationMeasurement, measure_level_on_stored_curve
+
+        level = measure_level_on_stored_curve(*validated, lowest=self.lowest, below=self.below)
+        if level is None or level.weight < MIN_CALIBRATION:
+            return None
+        return CalibrationMeasurement(level, None)
+
+
+def side_of_cutoff(rows: PeriodRows, *, flagged: bool) -> Side | None:
+    """Return None if decisions were not made by a cutoff alone."""
+    cutoff = float(rows.threshold.max() if flagged else rows.threshold.min())
+    above = rows.score >= cutoff
+    if np.isnan(cutoff) or not ((rows.flag == 1)[above == flagged] == flagged).all():
+        return None
+    return Side(above, cutoff, math.inf) if flagged else Side(~above, -math.inf, cutoff)
 
 
 def _calibration_of(test: StoredTest) -> CalibrationMeasurement:

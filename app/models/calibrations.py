@@ -270,11 +270,13 @@ def served_of(row: ModelCalibration) -> ServedCalibration:
     return _served(row.version, row.method, row.prevalence, _columns_of(row))
 
 
-def write_file(row: ModelCalibration, workdir: Path) -> CalibrationFile:
+def write_file(
+    row: ModelCalibration, workdir: Path, file: str = CALIBRATION_FILE
+) -> CalibrationFile:
     """Write the arrays for `read_file`."""
     columns = _columns_of(row)
     np.savez(
-        workdir / CALIBRATION_FILE,
+        workdir / file,
         parameters=columns["parameters"],
         low=columns["low"],
         high=columns["high"],
@@ -283,7 +285,7 @@ def write_file(row: ModelCalibration, workdir: Path) -> CalibrationFile:
         "version": row.version,
         "method": row.method,
         "prevalence": row.prevalence,
-        "file": CALIBRATION_FILE,
+        "file": file,
     }
 
 

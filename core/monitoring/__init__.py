@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         CalibrationMonitor,
         calibration_reference,
         measure_calibration,
+        measure_level_on_stored_curve,
         monitor_calibration,
     )
     from .incidence import ArrivalPoint, outcome_incidence

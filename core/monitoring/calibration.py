@@ -26,6 +26,7 @@ from core.base.parameters import check_items, check_value
 from core.base.target import two_classes
 from core.errors import InvalidData
 from core.metrics.cox import Coefficient, level_of, slope_of
+from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import Interval, normal_quantile
 from core.metrics.groups import (
     EvaluatedRows,
@@ -34,8 +35,9 @@ from core.metrics.groups import (
     check_weights,
     effective_units,
     finite_vector,
+    inner,
 )
-from core.metrics.logistic import log_odds
+from core.metrics.logistic import log_odds, minimise_log_loss, sigmoid
 from core.metrics.window import check_level
 from core.monitoring.measuring import Measurement, check_alpha, check_booleans, entity_numbers
 from core.monitoring.recurrence import sketch_of
@@ -129,6 +131,65 @@ def measure_calibration(
         checked.measured(level_of(checked.rows, checked.odds), first, last),
         slope and checked.measured(slope, first, last),
     )
+
+
+def measure_level_on_stored_curve(
+    curve: RocCurve,
+    totals: ClassTotals,
+    probability: ArrayLike,
+    *,
+    lowest: float = -math.inf,
+    below: float = math.inf,
+) -> Measurement | None:
+    """Measure the level of a calibration on the validation rows with lowest ≤ score < below, from their ROC curve.
+
+    It is the reference for outcomes of one side of a threshold: the level of all rows may be right, and that of the
+    highest scores wrong.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        The curve of the rows that the calibration was fitted on.
+    totals : ClassTotals
+        Weights and effective numbers of rows of both classes.
+    probability : array_like of float in [0, 1], shape (n_points - 1,)
+        The calibrated probability of each of the curve's thresholds but the first, +inf.
+    lowest, below : float
+        The range of scores.
+
+    Returns
+    -------
+    Measurement or None
+        The level with its sandwich variance; None if a class has no rows there.
+
+    Examples
+    --------
+    >>> from core.metrics import ClassTotals, roc_curve
+    >>> from core.monitoring import measure_level_on_stored_curve
+    >>> curve = roc_curve([1, 0, 1, 0, 0, 0], [0.9, 0.9, 0.4, 0.4, 0.4, 0.4])
+    >>> totals = ClassTotals.of_counts(2, 4)
+    >>> round(measure_level_on_stored_curve(curve, totals, [0.5, 0.5], below=0.9).value, 2)  # log(1 / 3)
+    -1.1
+    """
+    inside = (curve.thresholds[1:] >= lowest) & (curve.thresholds[1:] < below)
+    p = finite_vector("probability", probability, inside.size)
+    check_probabilities(p)
+    odds = np.tile(np.clip(log_odds(p[inside]), -_MOST_ODDS, _MOST_ODDS), 2)
+    counts = np.stack([totals.positive * np.diff(curve.tpr), totals.negative * np.diff(curve.fpr)])
+    counts = counts[:, inside]
+    by_class = np.array([totals.positive, totals.negative])
+    effective = np.array([totals.positive_effective, totals.negative_effective]) / by_class
+    numbers = counts.sum(axis=1) * effective
+    if not numbers.all():
+        return None
+    weight = counts.ravel()
+    y = np.repeat([1.0, 0.0], counts.shape[1])
+    _, (level,), inverse = minimise_log_loss(
+        np.empty((0, weight.size)), weight, weight * y, odds, np.zeros(1)
+    )
+    influence = (y - sigmoid(odds + level)) * inverse[0, 0]
+    variance = inner((counts / effective[:, np.newaxis]).ravel(), influence**2)
+    return Measurement(float(level), max(variance, _LEAST), float(numbers[0]), float(numbers[1]))
 
 
 class CalibrationRows(NamedTuple):

@@ -402,6 +402,10 @@ def test_a_period_that_cannot_be_tested_is_not_part_of_the_next_test(
     assert abs(second["value"] - second["expected"]) < 0.05
     assert second["details"]["metrics"]["explored"] > 300
     assert second["state"]["measurement"]["first"] == 2
+    of_flagged, of_all = (each.found for each in made_tests(bench.db, "calibration")[:2])
+    assert (of_flagged["status"], of_flagged["population"]) == ("passed", "flagged")
+    assert (of_all["status"], of_all["population"], of_all["since"]) == ("passed", "all", 1)
+    assert of_flagged["state"]["reference"]["level"] != of_all["state"]["reference"]["level"]
 
 
 @long_form

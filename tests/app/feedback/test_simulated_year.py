@@ -19,13 +19,16 @@ from app.feedback.scheduled_tests import (
     GUARANTEE,
     RANKING,
     Acknowledged,
+    CalibratedCurve,
     StoredTest,
     held_out_reference,
     reference_of,
     renewed_reference,
+    side_of_cutoff,
     stored,
 )
 from app.platform.documents import StoredGuarantee
+from core.metrics import ClassTotals, roc_curve
 from core.monitoring import CalibrationMeasurement, Measurement, measure_validation, window
 from tests.long_form import LONG_FORM, long_form
 
@@ -253,6 +256,58 @@ def test_outcomes_of_flagged_rows_only_are_not_compared_with_all_rows() -> None:
     year = Year(np.random.default_rng(7), 0.0)
     test = first_test(year.week(1, period_at(1_767_571_200.0, "week")))
     assert (test["status"], test["population"]) == ("not_tested", "flagged")
+
+
+def flat_at_the_top(scores: np.ndarray) -> np.ndarray:
+    """Return the true probability where the risk does not rise above the threshold."""
+    return truth(np.minimum(scores, 1.2))
+
+
+@pytest.mark.parametrize("side", ["flagged", "unflagged"])
+def test_outcomes_of_one_side_are_compared_with_the_validation_rows_there(side: str) -> None:
+    """The probabilities are wrong for the highest scores, as they were in the validation: that is no change."""
+    rng = np.random.default_rng(9)
+    year, period = Year(rng, 0.0), period_at(1_767_571_200.0, "week")
+    scores = rng.normal(size=20_000)
+    y = rng.random(scores.size) < flat_at_the_top(scores)
+    curve = roc_curve(y, scores)
+    totals = ClassTotals.of_counts(int(y.sum()), int((~y).sum()))
+    validated = CalibratedCurve(curve, totals, truth(curve.thresholds[1:]))
+    reference = held_out_reference(held_out(later=False, periods=None), 0.0, (400, 4000))
+
+    def tested(shift: float, curve: CalibratedCurve | None = validated) -> StoredTest:
+        rows = year.week(1, period)
+        rows.threshold[:], rows.flag[:] = 1.0, rows.score >= 1.0
+        of_side = (rows.flag == 1) == (side == "flagged")
+        true = truth(np.minimum(rows.score, 1.2) + shift)
+        rows.label[:] = np.where(of_side, rng.random(rows.size) < true, UNKNOWN)
+        rows.propensity[:] = of_side
+        series = scheduled_tests.series_of(period, "mdl_1", [], None)
+        test = scheduled_tests.begin_with_rows(period, series, "mdl_1", "calibration", rows)
+        return scheduled_tests.run_calibration_test(
+            test, series, rows, reference, PLAN, lambda _: curve
+        )
+
+    unchanged = tested(0.0)
+    assert (unchanged["status"], unchanged["population"]) == ("passed", side)
+    assert tested(1.5)["status"] == "alarm"
+    assert tested(0.0, None)["status"] == "not_tested"
+    few = validated._replace(totals=ClassTotals.of_counts(40, 400))
+    assert tested(0.0, few)["status"] == "not_tested"
+
+
+def test_a_side_of_the_cutoff_is_that_of_all_cutoffs_or_there_is_none() -> None:
+    rows = Year(np.random.default_rng(10), 0.0).week(1, period_at(1_767_571_200.0, "week"))
+    rows.threshold[:100] = 2.0
+    rows.flag[:] = rows.score >= rows.threshold
+    for flagged, expected in ((True, rows.score >= 2.0), (False, rows.score < rows.threshold[-1])):
+        side = side_of_cutoff(rows, flagged=flagged)
+        assert side is not None
+        assert np.array_equal(side.rows, expected)
+    rows.flag[:] = 1 - rows.flag  # somebody else decided
+    assert side_of_cutoff(rows, flagged=True) is None
+    rows.threshold[0] = np.nan
+    assert side_of_cutoff(rows, flagged=False) is None
 
 
 def held_out(*, later: bool, periods: list[float] | None) -> Any:

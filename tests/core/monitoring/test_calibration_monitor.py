@@ -9,19 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from core.errors import InvalidData, InvalidParameter
+from core.metrics import ClassTotals, roc_curve
+from core.metrics.cox import level_of
+from core.metrics.groups import EvaluatedRows
 from core.monitoring import (
     CalibrationMeasurement,
     CalibrationMonitor,
     calibration_reference,
     measure_calibration,
+    measure_level_on_stored_curve,
     monitor_calibration,
     smallest_detectable_shift,
     window,
 )
 from tests.core.monitoring.recurring import World, alarms
 from tests.long_form import LONG_FORM
+from tests.raising import raises
 from tests.sentences import Sentences
 
 PERIODS = 52
@@ -191,6 +197,34 @@ def test_the_variance_of_the_level_by_its_formula() -> None:
     by_row = ((y - expected) ** 2).sum() / own**2 * units / (units - 1)
     assert own > of_null
     assert level.variance == pytest.approx(by_row * own / of_null, rel=1e-6)
+
+
+@pytest.mark.parametrize(("lowest", "below"), [(0.5, np.inf), (-np.inf, 0.5), (-np.inf, np.inf)])
+def test_the_level_on_a_stored_curve_is_that_of_its_rows(lowest: float, below: float) -> None:
+    rng = np.random.default_rng(12)
+    scores = rng.normal(size=2000).round(2)
+    y = rng.random(2000) < expit(scores - 1.0)
+    inside = (scores >= lowest) & (scores < below)
+    own = level_of(EvaluatedRows(y[inside], (), None, None), scores[inside] - 1.5)
+    curve = roc_curve(y, scores)
+    for factor in (1.0, 4.0):
+        totals = ClassTotals(y.sum(), (~y).sum(), y.sum() / factor, (~y).sum() / factor)
+        found = measure_level_on_stored_curve(
+            curve, totals, expit(curve.thresholds[1:] - 1.5), lowest=lowest, below=below
+        )
+        assert found is not None
+        assert found.value == pytest.approx(own.value)
+        assert found.variance == pytest.approx(factor * own.variance, rel=0.02)
+        assert found.positives == pytest.approx(np.count_nonzero(y & inside) / factor)
+
+
+def test_a_range_of_scores_without_a_class_has_no_level() -> None:
+    curve, totals = roc_curve([1, 1, 0], [3.0, 2.0, 1.0]), ClassTotals.of_counts(2, 1)
+    assert measure_level_on_stored_curve(curve, totals, [0.9, 0.8, 0.1], lowest=2.0) is None
+    with raises(InvalidData, "probability", 2):
+        measure_level_on_stored_curve(curve, totals, [0.9, 0.8])
+    with raises(InvalidData, "probability", 1.1):
+        measure_level_on_stored_curve(curve, totals, [0.9, 0.8, 1.1])
 
 
 def test_rows_of_weight_0_change_nothing() -> None:
