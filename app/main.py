@@ -74,7 +74,6 @@ from app.training import endpoints as training
 from app.training import import_endpoints as imports
 from app.training.algorithms import describe_all
 from app.trash import endpoints as trash
-from app.views import endpoints as views
 from app.webhooks import endpoints as webhooks
 
 
@@ -226,7 +225,6 @@ def create_app(settings: Settings) -> Service:
         inference.router,
         inference.invocations_router,
         trash.router,
-        views.router,
         schedules.router,
         webhooks.router,
         access.router,

@@ -17,7 +17,6 @@ from app.console.words import PAGES
 
 router = APIRouter(prefix="/console/delete", include_in_schema=False, route_class=ConsoleRoute)
 trash_router = APIRouter(prefix="/console/trash", include_in_schema=False, route_class=ConsoleRoute)
-views_router = APIRouter(prefix="/console/views", include_in_schema=False, route_class=ConsoleRoute)
 
 MAX_CHOSEN = 200
 """Most entries that one form deletes: as many as a page of a list has at most."""
@@ -37,61 +36,22 @@ async def read_list(
     filters: Sequence[str] = ("search",),
     *,
     limit: int = 50,
-    columns: Sequence[str] = (),
     **given: str | None,
 ) -> dict[str, Any]:
     """Read the page of a list that the query selects, in the query's order and with its (or the given) filters.
 
-    Return the page, the filters, the address of the list with these filters, and the list's saved views. `columns` are
-    the shown columns, which a view that is saved keeps.
+    Return the page, the filters, and the address of the list with these filters.
     """
     asked = {name: page.asked(name) for name in filters} | given
-    sort = page.asked("sort")
-    found = await read(**asked, sort=sort, after=page.asked("after"), limit=limit)
-    of_list = path.rpartition("/")[2]
-    views = []
-    if page.can("read"):
-        views = (await page.client.views.page(list=of_list, limit=MAX_CHOSEN)).data
-    used = {name: value for name, value in (asked | {"sort": sort}).items() if value}
-    query = urlencode([*used.items(), *(("columns", name) for name in columns)])
-    return {
-        "found": found,
-        "of_list": of_list,
-        "views": views,
-        "view_query": query,
-        **describe_filters(path, asked, page.query.getlist("columns")),
-    }
+    found = await read(**asked, sort=page.asked("sort"), after=page.asked("after"), limit=limit)
+    return {"found": found, **describe_filters(path, asked)}
 
 
-def describe_filters(
-    path: str, asked: Mapping[str, str | None], columns: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return the filters' values, and the address with them and with the columns that it names."""
+def describe_filters(path: str, asked: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the filters' values, and the address with them."""
     used = {name: value for name, value in asked.items() if value}
-    query = urlencode([*used.items(), *(("columns", name) for name in columns)])
-    address = f"{path}?{query}" if query else path
-    return {
-        "asked": asked,
-        "path": path,
-        "address": address,
-        "filtered": bool(used),
-        "kept_columns": columns,
-    }
-
-
-@views_router.post("")
-async def save_view(page: PageDep) -> Response:
-    form = await page.form()
-    of_list, name, query = (str(form.get(field, "")) for field in ("list", "name", "query"))
-    saved = await page.client.views.save(path_segment(of_list), path_segment(name), query=query)
-    return page.go(f"/console/{saved.list}" + (f"?{saved.query}" if saved.query else ""))
-
-
-@views_router.post("/{of_list}/delete")
-async def delete_view(of_list: str, page: PageDep) -> Response:
-    name = str((await page.form()).get("name", ""))
-    await page.client.views.delete(path_segment(of_list), path_segment(name))
-    return page.go(f"/console/{of_list}")
+    address = f"{path}?{urlencode(used)}" if used else path
+    return {"asked": asked, "path": path, "address": address, "filtered": bool(used)}
 
 
 @router.post("/{collection}")

@@ -93,10 +93,7 @@ async def choose_columns(page: PageDep) -> Response:
 
 
 def _columns(page: Page) -> Sequence[str]:
-    """Return the columns in the URL, as of a saved view; otherwise the columns in the cookie."""
-    asked = page.query.getlist("columns")
-    if asked:
-        return [name for name in COLUMNS if name in asked]
+    """Return the columns in the cookie."""
     kept = page.request.cookies.get(_COOKIE)
     if kept is None:
         return _USUAL
@@ -110,7 +107,7 @@ async def read_models(page: PageDep) -> Response:
     columns = _columns(page)
     shown: Json = {"columns": columns, "titles": COLUMNS}
     try:
-        listed = await read_list(page, path, page.client.models.page, filters, columns=columns)
+        listed = await read_list(page, path, page.client.models.page, filters)
     except ProblemError as error:
         found = ApiPage[ListedModel]([], has_more=False, next=None)
         asked = describe_filters(path, {name: page.asked(name) for name in filters})

@@ -76,7 +76,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     choices.router,
     lists.router,
     lists.trash_router,
-    lists.views_router,
     sources.router,  # before the pages of one dataset, by its id
     datasets.router,
     uploads.router,

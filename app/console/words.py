@@ -245,8 +245,6 @@ CHANGES: Mapping[str, str] = {
     "POST /v1/webhooks/{webhook_id}/deliveries/{event_id}/replay": (
         "Sent {event_id} to the webhook {webhook_id} again"
     ),
-    "PUT /v1/views/{list}/{name}": "Saved the view {name} of {list}",
-    "DELETE /v1/views/{list}/{name}": "Deleted the view {name} of {list}",
     "GET /v1/alias-requests/{alias_request_id}/evidence": (
         "Read the evidence of the request {alias_request_id}"
     ),

@@ -35,7 +35,7 @@ TABLES: dict[str, Place] = {
         Place.WORDS: "alarms alias_feedback alias_requests api_keys audit_entries break_glass comparison_models "
         "dataset_names deliveries evaluation_acknowledgements events findings legal_holds model_alias_history "
         "model_aliases model_baselines model_calibrations model_comments model_importances model_leaderboards "
-        "model_names model_profiles monitor_tests reason_codes saved_views schedules webhooks",
+        "model_names model_profiles monitor_tests reason_codes schedules webhooks",
     }.items()
     for name in names.split()
 }

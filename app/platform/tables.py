@@ -1363,22 +1363,6 @@ class ReasonCodes(Owned):
     at: Mapped[float]
 
 
-class SavedView(Owned):
-    """A name for the query of a list of the console: filters, order and columns."""
-
-    __tablename__ = "saved_views"
-    __table_args__ = (UniqueConstraint("owner", "of_list", "name"),)
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
-    of_list: Mapped[str]
-    name: Mapped[str]
-    query: Mapped[str]
-    author: Mapped[str | None]
-    principal_id: Mapped[str | None]
-    saved_at: Mapped[float]
-
-
 class OwnerQuota(Owned):
     """The limits of one owner that differ from the settings of the service. Null: the setting, or no limit.
 

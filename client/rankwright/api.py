@@ -794,22 +794,6 @@ def delete_upload(upload_id: str, /) -> ApiRequest[None]:
     """
     return ApiRequest.of("DELETE", f"/v1/uploads/{segment(upload_id)}", nothing_of)
 
-def delete_view(list: Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str, name: str, /) -> ApiRequest[None]:
-    """Delete a saved view.
-
-    Delete a saved view. The list and its items do not change.
-
-    Scope: `train`.
-
-    Parameters
-    ----------
-    list : Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str
-        The list that the view shows.
-    name : str
-        Name of the view.
-    """
-    return ApiRequest.of("DELETE", f"/v1/views/{segment(list)}/{segment(name)}", nothing_of)
-
 def delete_webhook(webhook_id: str, /) -> ApiRequest[None]:
     """Delete a webhook.
 
@@ -1258,19 +1242,6 @@ def list_versions(dataset_id: str, /, **fields: Unpack[ListVersions]) -> ApiRequ
         Id of the dataset.
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}/versions", page_of(types.ListedDataset), {**fields})
-
-class ListViews(Paged, total=False):
-    list: Annotated[Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str | None, 'Only the views of this list.']
-
-@keywords(ListViews)
-def list_views(**fields: Unpack[ListViews]) -> ApiRequest[Page[types.View]]:
-    """List saved views.
-
-    Return the saved views of the console's lists, the last saved first. All keys of an owner share them.
-
-    Scope: `read`.
-    """
-    return ApiRequest.of("GET", "/v1/views", page_of(types.View), {**fields})
 
 class ListWebhookDeliveries(Paged, total=False):
     state: Annotated[Literal["queued", "delivered", "failed"] | str | None, 'Only deliveries in this state.']
@@ -1738,25 +1709,6 @@ def put_retention(owner: str, /, **fields: Unpack[PutRetention]) -> ApiRequest[t
         The owner.
     """
     return ApiRequest.of("PUT", f"/v1/retention/{segment(owner)}", record_of(types.Retention), {**fields}, body=["datasets", "models", "batch_scores", "evaluations", "decisions", "jobs"])
-
-def put_view(list: Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str, name: str, /, query: str) -> ApiRequest[types.View]:
-    """Save a view.
-
-    Save the filters, the order and the columns of a list under a name. A view of the same name is replaced.
-
-    Scope: `train`.
-
-    Parameters
-    ----------
-    list : Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str
-        The list that the view shows.
-    name : str
-        Name of the view.
-    query : str
-        Query of the list's address in the console, percent-encoded: filters, `sort`, and for models
-        `columns`. Empty: the whole list.
-    """
-    return ApiRequest.of("PUT", f"/v1/views/{segment(list)}/{segment(name)}", record_of(types.View), {"query": query}, body=["query"])
 
 class RankRows(ScoredText, RowFields, Probability, total=False):
     top: Annotated[int | None, 'Maximum number of rows in the response. Default: all.']

@@ -1456,35 +1456,6 @@ class AsyncAlarms(_AlarmsOperations, Asynchronous):
     """Like `Alarms`; await its calls."""
 
 
-# --- saved views ----------------------------------------------------------------------------------
-
-
-class _ViewsOperations(_Collection):
-    list = free_items(api.list_views)
-    page = free(api.list_views)
-    save = free(api.put_view)
-    delete = free(api.delete_view)
-
-
-class Views(_ViewsOperations, Blocking):
-    """Saved views of the console's lists: list, save and delete them. It is `client.views`.
-
-    Examples
-    --------
-    >>> import rankwright
-    >>> client = rankwright.Client()
-    >>> client.views.save("models", "best first", query="sort=-auc").name
-    'best first'
-    >>> [each.query for each in client.views.list(list="models")]
-    ['sort=-auc']
-    >>> client.views.delete("models", "best first")
-    """
-
-
-class AsyncViews(_ViewsOperations, Asynchronous):
-    """Like `Views`; await its calls."""
-
-
 # --- keys, algorithms, the audit log --------------------------------------------------------------
 
 
@@ -2447,8 +2418,6 @@ class Client(_ClientOperations, Blocking):
         Request and approve changes of protected aliases.
     alarms : Alarms
         Acknowledge the alarms of monitors.
-    views : Views
-        Saved views of lists.
     keys : Keys
         Create, rotate and revoke API keys.
     quotas : Quotas
@@ -2505,7 +2474,6 @@ class Client(_ClientOperations, Blocking):
         self.erasures = Erasures(self._transport)
         self.alias_requests = AliasRequests(self._transport)
         self.alarms = Alarms(self._transport)
-        self.views = Views(self._transport)
         self.keys = Keys(self._transport)
         self.quotas = Quotas(self._transport)
         self.retention = Retention(self._transport)
@@ -2565,7 +2533,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
     Attributes
     ----------
     datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alias_requests, alarms
-    views, keys, quotas, retention, holds, schedules, webhooks
+    keys, quotas, retention, holds, schedules, webhooks
         As for `Client`; await their calls.
 
     Examples
@@ -2604,7 +2572,6 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.erasures = AsyncErasures(self._transport)
         self.alias_requests = AsyncAliasRequests(self._transport)
         self.alarms = AsyncAlarms(self._transport)
-        self.views = AsyncViews(self._transport)
         self.keys = AsyncKeys(self._transport)
         self.quotas = AsyncQuotas(self._transport)
         self.retention = AsyncRetention(self._transport)

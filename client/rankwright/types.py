@@ -6688,22 +6688,6 @@ class VariableDependence(Record):
     partial dependence that their separate effects do not explain. 0: the effects are additive.
     """
 
-class View(Record):
-    """A saved view of a list."""
-
-    id: str
-    """Id of the view."""
-    list: Literal['models', 'datasets', 'jobs', 'evaluations', 'comparisons', 'batch-scores']
-    """The list that it shows."""
-    name: str
-    """Name of the view."""
-    query: str
-    """Query of the list's address in the console."""
-    author: str | None
-    """Name of the key that saved the view."""
-    saved_at: str
-    """When the view was saved."""
-
 class WeakSegment(Record):
     """A segment of the rows in which the model ranks worse than elsewhere."""
 

@@ -589,18 +589,6 @@ def upgrade() -> None:
         sa.Column("updated_at", DOUBLE, nullable=False),
     )
     op.create_table(
-        "saved_views",
-        sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("of_list", sa.Text, nullable=False),
-        sa.Column("name", sa.Text, nullable=False),
-        sa.Column("query", sa.Text, nullable=False),
-        sa.Column("author", sa.Text),
-        sa.Column("principal_id", sa.Text),
-        sa.Column("saved_at", DOUBLE, nullable=False),
-        sa.Column("owner", sa.Text, nullable=False),
-        sa.UniqueConstraint("owner", "of_list", "name"),
-    )
-    op.create_table(
         "schedules",
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("dataset_id", sa.Text, nullable=False),

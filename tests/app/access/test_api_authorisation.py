@@ -122,7 +122,6 @@ def requests_of(
         ("POST", "/v1/models/{ref}/comments"): {"json": {"text": "a comment"}},
         ("POST", "/v1/models/{ref}/calibration/restore"): {"json": {"version": 1}},
         ("PUT", "/v1/evaluations/{evaluation_id}/acknowledgement"): {"json": {"reason": "seen"}},
-        ("PUT", "/v1/views/{list}/{name}"): {"json": {"query": "sort=name"}},
         ("PUT", "/v1/models/{name}/reason-codes"): {"json": {"entries": []}},
         ("PUT", "/v1/quotas/{owner}"): {"json": {"models": 1000}},
         ("PUT", "/v1/retention/{owner}"): {"json": {"models": 1000}},
@@ -281,9 +280,7 @@ class World:
         asked = {"kind": "delete", "name": "churn", "alias": "guarded", "reason": "unused"}
         requester = service.client(service.key(name="requester"))
         self.ids["alias_request_id"] = requester.post("/v1/alias-requests", json=asked).json()["id"]
-        self.ids["list"] = "models"
         self.ids["owner"] = OWNER
-        owner.put("/v1/views/models/churn", json={"query": "sort=auc"})
         scored = owner.post("/v1/batch-scores", **evaluation).json()["id"]
         self.ids["batch_score_id"] = scored
         service.work()
@@ -432,8 +429,6 @@ def test_a_stranger_sees_nothing(world: World) -> None:
     for entry, answer in world.asked_with(world.service.key(owner=STRANGER)):
         if entry in IMPERSONAL:
             assert answer.is_success, entry
-        elif entry == ("PUT", "/v1/views/{list}/{name}"):  # a name of its own
-            assert answer.status_code == 201, entry
         elif entry in AT_THE_ROOT | NAMED_IN_QUERY or "{" in entry[1] or entry[0] == "POST":
             assert answer.status_code == 404, (entry, answer.text)
             assert answer.json()["code"] == "not_found"

@@ -150,7 +150,6 @@ class World:
             "POST /v1/alarms/{alarm_id}/acknowledge": {
                 "json": {"reason": "seen", "reference": "keep"}
             },
-            "PUT /v1/views/{list}/{name}": {"json": {"query": "sort=name"}},
             "POST /v1/evaluations": {"json": {"model": model_id} | on},
             "POST /v1/comparisons": {"json": {"models": [model_id, other_id]} | on},
             "POST /v1/models": {"params": {"name": "given"} | on, "content": b"tree"},

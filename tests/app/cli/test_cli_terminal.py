@@ -115,7 +115,7 @@ def store_as_names(db: Database, name: str) -> None:
     """Store a text as each name that people have chosen, whatever the rules of names are."""
     with db.write() as session:
         for each in Base.metadata.sorted_tables:
-            if each.name in ("dataset_names", "saved_views"):  # a name is a part of their keys
+            if each.name == "dataset_names":  # a name is a part of its key
                 continue
             for column in {"name", "dataset_name", "model_name", "alias"} & {*each.c.keys()}:
                 session.execute(

@@ -31,7 +31,6 @@ EXAMPLES = [
     client.Trash,
     client.Erasures,
     client.Alarms,
-    client.Views,
     client.Keys,
     client.Webhooks,
     operations.Page,

@@ -125,7 +125,7 @@ SENT = {
 WITH_A_TABLE = re.compile(
     "/datasets$|/datasets/check$|/versions$|/pairs$|/rows(/check)?$|/outcomes$|/import$"
 )
-NOT_MADE = ("/console/alarms/", "/console/models/{ref}/bins", "/console/views")
+NOT_MADE = ("/console/alarms/", "/console/models/{ref}/bins")
 """Forms of what the world has not got."""
 OF_ANYBODY = ("/console/sign-", "/console/oidc/", "/console/owner", "/console/models/columns")
 """Forms of the browser's own session."""

@@ -642,33 +642,6 @@ class Day:
         now = model.read_calibration()
         assert (now.version, now.restores) == (3, 1)
 
-    def save_a_view(self) -> None:
-        """The list of models by the AUC is kept under a name."""
-        at, page = self.at, self.page
-        at.follow(self.link("Models", page.get_by_role("navigation", name="Main")))
-        at.write(page.get_by_label("Search by name"), "kred")
-        at.follow(self.button("Search"))
-        at.follow(self.link("AUC", page.get_by_role("columnheader")))
-        self.folded("Saved views")
-        at.write(page.get_by_label("Save this view as"), "Loans, best first")
-        at.follow(self.button("Save view"))
-        (view,) = self.api.views.list()
-        assert view.name == "Loans, best first"
-        assert view.query.startswith("search=kred&sort=-auc&columns=")
-        at.follow(self.link("Models", page.get_by_role("navigation", name="Main")))
-        self.folded("Saved views")
-        at.follow(self.link("Loans, best first"))
-        self.look()
-        listed = self.api.models.page(search="kred", sort="-auc").data
-        rows = page.get_by_role("region", name="Models").locator("tbody tr")
-        for row, model in zip(rows.all(), listed, strict=True):
-            text = row.inner_text()
-            assert f"kredite:{model.version}" in text
-            assert spelled(model.auc.value) in text
-        self.folded("Saved views")
-        at.follow(page.get_by_role("button", name="Delete the view"))
-        assert list(self.api.views.list()) == []
-
     def print_the_report(self) -> None:
         """The report of the version in use has few pages, its version and the threshold."""
         at, page = self.at, self.page
@@ -728,7 +701,6 @@ def test_a_risk_analysts_day(
         day.evaluate()
         day.acknowledge()
         day.recalibrate()
-        day.save_a_view()
         day.print_the_report()
         day.read_the_audit_log()
 

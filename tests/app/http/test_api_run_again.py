@@ -192,8 +192,6 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     ask("POST /v1/alarms/{id}/acknowledge", 200, json=answered, id=alarm)
     said = ask("POST /v1/models/{ref}/comments", 201, json={"text": "good"}, ref=model)["id"]
     ask("DELETE /v1/models/{ref}/comments/{id}", 204, ref=model, id=said)
-    ask("PUT /v1/views/{list}/{name}", 201, json={"query": "sort=name"}, list="models", name="mine")
-    ask("DELETE /v1/views/{list}/{name}", 204, list="models", name="mine")
     ask("PUT /v1/quotas/{owner}", 200, json={"models": 1000}, owner="acme")
     ask("PUT /v1/retention/{owner}", 200, json={"models": 1000}, owner="acme")
     ask("POST /v1/retention/{owner}/preview", 200, json={"models": 1000}, owner="acme")
