@@ -14,6 +14,9 @@ RUN python -m venv --without-pip /opt/venv \
 RUN cd /opt/venv/lib/python3*/site-packages \
     && find numba numpy pyarrow scipy sklearn -type d -name tests -prune -exec rm -r {} + \
     && rm -r pyarrow/include pyarrow/src pyarrow/flight.py pyarrow/*_flight.* pyarrow/*_s3*
+COPY docs/openapi.json /tmp/docs/openapi.json
+COPY client /tmp/client
+RUN python /tmp/client/make_modules.py
 
 FROM ${PYTHON_IMAGE}
 # PYTHONSAFEPATH: no process imports from its current folder.
@@ -33,7 +36,7 @@ RUN groupadd --gid 10001 rankwright \
 
 COPY --from=builder /opt/venv /opt/venv
 COPY LICENSE /app/LICENSE
-COPY client/rankwright /app/rankwright
+COPY --from=builder /tmp/client/rankwright /app/rankwright
 COPY core /app/core
 COPY app /app/app
 COPY migrations /app/migrations

@@ -78,8 +78,8 @@ provider: $(VENV)/.dev  ## Install a private identity provider (npm's oidc-provi
 	test $(PROVIDER)/node_modules/.package-lock.json -nt $(PROVIDER)/package-lock.json \
 	    || npm ci --prefix $(PROVIDER) --silent --no-audit --no-fund --ignore-scripts
 
-openapi: $(VENV)/.dev  ## Regenerate docs/openapi.json, the error codes of its operations, and the client code made from it.
-	$(BIN)/python -m tools.make_client
+openapi: $(VENV)/.dev  ## Regenerate docs/openapi.json and the error codes of its operations, and make the client's modules.
+	$(BIN)/python -m tools.describe_api
 
 sentences: $(VENV)/.dev  ## Regenerate tests/sentences.txt, the snapshot of all messages; PYTEST_ARGS=tests/core limits it to some tests.
 	$(PYTEST) --sentences $(PYTEST_ARGS)
@@ -188,7 +188,7 @@ $(VENV)/bin/pip: requirements/installer.lock
 	    || $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $< 2> $(VENV)/pip.log || true
 	@touch $@
 
-$(VENV)/.runtime: $(VENV)/bin/pip requirements/runtime.lock pyproject.toml client/pyproject.toml
+$(VENV)/.runtime: $(VENV)/bin/pip requirements/runtime.lock pyproject.toml $(addprefix client/,pyproject.toml setup.py make_modules.py) docs/openapi.json
 	$(call install,--require-hashes -r requirements/runtime.lock)
 	$(call install,--no-deps --no-build-isolation --editable . --editable client)
 	@touch $@

@@ -22,7 +22,7 @@ import pyarrow.csv
 from app.platform import migrate
 from app.platform.settings import Settings
 from tests.app.live_service import running, table
-from tools.make_client import DOCUMENT
+from tools.describe_api import DOCUMENT
 
 CLIENTS = Path(__file__).parent.parent / "docs" / "clients"
 CONFIG = "openapi-python-client.yaml"

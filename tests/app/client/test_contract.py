@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 import rankwright
+from make_modules import PACKAGE, modules
 from rankwright import types
 from rankwright.operations import Blocking, Iteration, Operation
 from rankwright.transport import Request, Response
@@ -21,7 +22,7 @@ from app.http.openapi import ERROR_CODES
 from tests.long_form import long_form
 from tests.raising import raises
 from tests.sentences import Sentences
-from tools.make_client import CLIENT, DOCUMENT, as_text, codes_text, describe, modules
+from tools.describe_api import DOCUMENT, as_text, codes_text, describe
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -52,7 +53,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
 def test_the_modules_are_those_of_the_description(document: dict[str, Any]) -> None:
     assert DOCUMENT.read_text() == as_text(document), "run: make openapi"
     for file_name, text in modules(document).items():
-        assert (CLIENT / file_name).read_text() == text, "run: make openapi"
+        assert (PACKAGE / file_name).read_text() == text, "run: make openapi"
 
 
 @long_form

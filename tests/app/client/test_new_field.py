@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from make_modules import DOCUMENT, PACKAGE, modules
+
 from tests.long_form import long_form
-from tools.make_client import CLIENT, DOCUMENT, modules
 
 FIELDS = {
     ("/v1/models", "get"): {
@@ -66,7 +67,7 @@ def test_a_new_field_is_in_the_client_and_in_the_command_line(tmp_path: Path) ->
         document["paths"][path][method]["parameters"].append(parameter)
     mood = {"type": "object", "description": "What the job feels."}
     document["components"]["schemas"]["JobRequest"]["properties"]["mood"] = mood
-    shutil.copytree(CLIENT, tmp_path / "rankwright")
+    shutil.copytree(PACKAGE, tmp_path / "rankwright")
     for file_name, text in modules(document).items():
         (tmp_path / "rankwright" / file_name).write_text(text)
     found = subprocess.run(

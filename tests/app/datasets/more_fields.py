@@ -129,12 +129,13 @@ vars(schemas)["Model"] = Model
 
 def main(folder: Path) -> None:
     """Serve, ask at every door, and print the answers as JSON."""
+    import make_modules
+
     from app.platform.migrate import upgrade
     from app.platform.settings import Settings
     from tests.app.console.plain_browser import PlainBrowser
     from tests.app.live_service import running, table
     from tests.harness import run_here
-    from tools import make_client
 
     settings = Settings(state_dir=folder)
     upgrade(settings.sqlalchemy_url)
@@ -148,7 +149,7 @@ def main(folder: Path) -> None:
             return client.post(path, params=params, content=body, headers=headers).json()
 
         told["openapi"] = client.get("/openapi.json").json()
-        told["types"] = make_client.make_types(told["openapi"])
+        told["types"] = make_modules.make_types(told["openapi"])
         wrong = {"comments": "slash", "rounded": "age,age"}
         told["refusal"] = send("/v1/datasets", **wrong)
         told["clash"] = send("/v1/datasets", rounded="age", drop="age")

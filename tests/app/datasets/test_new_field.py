@@ -5,6 +5,7 @@ declared once, and is in every interface of the service.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from tests.long_form import long_form
 
+ROOT = Path(__file__).parents[3]
 pytestmark = long_form  # the service that knows the fields is a process, and takes long to start
 
 
@@ -25,7 +27,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         [sys.executable, "-m", "tests.app.datasets.more_fields", str(tmp_path_factory.mktemp("s"))],
         check=True,
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "client")},
     )
     found: dict[str, Any] = json.loads(done.stdout)
     return found

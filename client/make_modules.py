@@ -1,34 +1,26 @@
-"""`make openapi`: write the service's own description, docs/openapi.json, and from it two modules of the client:
-types.py, what the service answers, and api.py, what it can be asked.
-
-All three are in the repository; a test makes them anew and compares.
+"""Make two modules of the client from docs/openapi.json: types.py, what the service answers, and api.py, what it can be
+asked. The build of the package runs this (setup.py); nothing but Python is needed.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.http.openapi import ERROR_CODES
-from app.main import create_app
-from app.platform.settings import Settings
-from tools.error_codes import codes_of_all
-
 Schema = Mapping[str, Any]
 
-ROOT = Path(__file__).resolve().parents[1]
-DOCUMENT = ROOT / "docs" / "openapi.json"
-CLIENT = ROOT / "client" / "rankwright"
+HERE = Path(__file__).resolve().parent
+DOCUMENT = HERE.parent / "docs" / "openapi.json"
+PACKAGE = HERE / "rankwright"
 WIDTH = 100
 HEAD = '''"""What the service answers: every object of its API, by the name that /openapi.json has for it.
 
-Made from that description by tools/make_client.py; not written by hand.
+Made from that description by make_modules.py; not in the repository.
 """
 
 # ruff: noqa: E501
@@ -41,7 +33,7 @@ from rankwright.records import Record
 API_HEAD = '''"""A function for every operation of the API, by the name that /openapi.json has for it.
 
 A function returns the request, and sends nothing. Its keywords are a TypedDict, which the command line reads, too.
-Made from that description by tools/make_client.py; not written by hand.
+Made from that description by make_modules.py; not in the repository.
 """
 
 # ruff: noqa: E501
@@ -118,25 +110,11 @@ SHARED = {
 _REF = "#/components/schemas/"
 
 
-def describe() -> dict[str, Any]:
-    """Return the service's description of itself, without the name of its build."""
-    with tempfile.TemporaryDirectory() as folder:
-        document: dict[str, Any] = create_app(Settings(state_dir=Path(folder))).openapi()
-    del document["info"]["x-build"]
-    return document
-
-
-def codes_text() -> str:
-    """Return the codes of the errors of each operation as error_codes.json has them."""
-    with tempfile.TemporaryDirectory() as folder:
-        codes = codes_of_all(create_app(Settings(state_dir=Path(folder))))
-    lines = (f" {json.dumps(name)}: {json.dumps(found)}" for name, found in codes.items())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def as_text(document: Schema) -> str:
-    """Return the description as openapi.json has it."""
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+def write_modules() -> None:
+    """Write the modules into the package, if the description is there: a source archive has them already."""
+    if DOCUMENT.exists():
+        for name, text in modules(json.loads(DOCUMENT.read_text(encoding="utf-8"))).items():
+            (PACKAGE / name).write_text(text, encoding="utf-8")
 
 
 def modules(document: Schema) -> dict[str, str]:
@@ -550,8 +528,4 @@ def _input_type(schema: Schema) -> str:
 
 
 if __name__ == "__main__":
-    ERROR_CODES.write_text(codes_text(), encoding="utf-8")
-    described = describe()
-    DOCUMENT.write_text(as_text(described), encoding="utf-8")
-    for file_name, text in modules(described).items():
-        (CLIENT / file_name).write_text(text, encoding="utf-8")
+    write_modules()
