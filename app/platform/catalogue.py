@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from sqlalchemy import CursorResult, delete, exists, insert, select, update
+from sqlalchemy import CursorResult, delete, event, exists, insert, select, update
 
 from app.platform.blobs import Blob, BlobMissing, BlobWriter
 from app.platform.database import Database
@@ -38,10 +38,12 @@ def add(session: Session, blobs: Iterable[Blob]) -> None:
 
 
 def commit(session: Session, writer: BlobWriter) -> Blob:
-    """Publish the blob, and insert its entry. May be repeated with the transaction."""
-    blob = writer.commit()
-    add(session, [blob])
-    return blob
+    """Insert the blob's entry, and publish the blob when the transaction commits, after all that may refuse it. May be
+    repeated with the transaction.
+    """
+    add(session, [writer.blob])
+    event.listen(session, "before_commit", lambda _: writer.commit())
+    return writer.blob
 
 
 def find(session: Session, key: str) -> Blob:

@@ -15,9 +15,10 @@ from sqlalchemy.exc import IntegrityError
 from app.jobs import service as jobs
 from app.operations.sweeping import discard, sweep
 from app.platform import catalogue, failpoints
-from app.platform.blobs import Blob, FolderStore
+from app.platform.blobs import Blob, BlobWriter, FolderStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+from app.platform.sql import Session
 from app.platform.tables import BlobEntry, BlobHold
 from tests.app.queue_steps import OWNER, add_dataset, add_model, change, claimed, submit
 from tests.app.uploads import put
@@ -194,3 +195,21 @@ def test_only_what_no_row_names_is_discarded(db: Database, blobs: FolderStore) -
     assert discard(db, blobs, SETTINGS, [named.key, unnamed.key]) == 1
     assert there(blobs) == entered(db, named.key, unnamed.key) == {named.key}
     assert discard(db, blobs, SETTINGS, []) == 0
+
+
+def test_a_transaction_that_is_refused_publishes_nothing(db: Database, blobs: FolderStore) -> None:
+    class Refused(Exception):
+        pass
+
+    def refuse(session: Session, writer: BlobWriter) -> None:
+        catalogue.commit(session, writer)
+        raise Refused
+
+    with blobs.writer("uploads") as writer:
+        writer.write(b"x")
+        writer.sync()
+        with pytest.raises(Refused):
+            db.writing(refuse, writer)
+        assert there(blobs) == entered(db, writer.key) == set()
+        db.writing(catalogue.commit, writer)
+        assert there(blobs) == entered(db, writer.key) == {writer.key}
