@@ -111,7 +111,7 @@ def join(folder: Path, rule: Rule) -> dict[str, float]:
         return read_segments(blobs, made, columns)
 
     labelled = 0
-    for joined in join_files(outcomes, read, labels, 0.0, 2 * YEAR, declared, ["score"]):
+    for joined in join_files(outcomes, read, labels, 0.0, 2 * YEAR, declared, folder, ["score"]):
         labelled += int((joined.labelled.label >= 0).sum())
     return {
         "seconds": time.perf_counter() - began,

@@ -9,31 +9,30 @@ earlier one is a request that was sent again: it corrects nothing.
 A repeated request has recorded its decisions again, in another row or file, within the same hour. Of the copies of a
 decision only the earliest counts: the others compete for no outcome, and readers drop them.
 
-The outcomes are held in memory, as arrays. Decisions, whose number is not limited, are read several times in the same
-order, batch by batch: the first pass finds the copies, and for each outcome its decision; the second pass returns the
-outcome of each decision. Entities are found by a hash of the id, and then compared, so that equal hashes never join
-different entities.
+DuckDB joins them. It holds the outcomes and the decisions to which one may belong. Decisions, whose number is not
+limited, are read several times in the same order, batch by batch: the first pass finds the copies and joins, the second
+pass returns the outcome of each decision.
 """
 
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from app.feedback.decision_ids import (
-    Hashes,
     Mask,
     find_sorted,
     first_copies,
     hash_decision_ids,
     join_keys,
     keys_of,
-    lower_bounds,
 )
 from app.feedback.outcomes import label_means
 from app.feedback.periods import DAY
@@ -44,15 +43,74 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Floats = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
 Read = Callable[[Sequence[str]], Iterator["pa.RecordBatch"]]
 """Reads columns of the same decisions again at each call, in the same order and the same batches."""
 
 Rule = Literal["last_before_event", "first_before_event", "all_before_event"]
 JOIN_COLUMNS = ("decision_id", "id", "id_hash", "at", "model_id")
 """The columns of decisions that the passes need."""
-_ENTITY_COLUMNS = ("id", "id_hash", "at")
-_NOWHERE = np.int64(-1)
+_MEMORY = "512MB"
+"""DuckDB's limit, beyond which it writes to temporary files."""
+
+_OUTCOMES = """
+CREATE TABLE entities AS
+SELECT id, row_number() OVER () AS entity FROM given WHERE decision_id IS NULL GROUP BY id;
+CREATE TABLE named AS
+SELECT decision_id, row_number() OVER () AS decision FROM given WHERE decision_id IS NOT NULL GROUP BY decision_id;
+CREATE TABLE outcomes AS
+SELECT entity, decision, label::TEXT AS label, event_at, known_at, weight, amount, source::TEXT AS source, has_known_at,
+    row_number() OVER (ORDER BY known_at, sequence) AS turn
+FROM given LEFT JOIN named USING (decision_id)
+LEFT JOIN entities ON entities.id = given.id AND given.decision_id IS NULL;
+CREATE TABLE decisions (row BIGINT, counts BOOLEAN, made_at DOUBLE, entity BIGINT, decision BIGINT)"""
+_DECISIONS = """
+INSERT INTO decisions SELECT row, counts, "at", entity, decision
+FROM batch LEFT JOIN entities USING (id) LEFT JOIN named USING (decision_id)
+WHERE entity IS NOT NULL OR decision IS NOT NULL"""
+_BY_ENTITY: Mapping[Rule, str] = {
+    "last_before_event": """
+SELECT row, turn, event_at - made_at AS waited FROM outcomes ASOF JOIN
+    (SELECT entity, made_at, min(row) AS row FROM decisions WHERE counts GROUP BY entity, made_at) AS decisions
+ON outcomes.entity = decisions.entity AND event_at >= made_at""",
+    "first_before_event": """
+SELECT row, turn, event_at - made_at AS waited FROM outcomes JOIN
+    (SELECT entity, min(made_at) AS made_at, arg_min(row, (made_at, row)) AS row
+     FROM decisions WHERE counts GROUP BY entity) AS decisions
+ON outcomes.entity = decisions.entity AND event_at >= made_at""",
+    "all_before_event": """
+SELECT row, turn, event_at - made_at AS waited FROM outcomes JOIN decisions
+ON outcomes.entity = decisions.entity AND event_at >= made_at""",
+}
+"""The decisions that are about the entity of an outcome."""
+_FOUND = """
+WITH by_decision AS (SELECT row, turn FROM decisions JOIN outcomes USING (decision)),
+pairs AS (
+    FROM by_decision UNION ALL
+    SELECT row, turn FROM ({by_entity}) WHERE waited <= $horizon AND row NOT IN (SELECT row FROM by_decision)
+),
+statements AS (
+    SELECT row, outcomes.*, (label, event_at, weight, amount, source) AS content,
+        row_number() OVER (PARTITION BY row, content ORDER BY turn) > 1 AND NOT has_known_at AS repeated
+    FROM pairs JOIN outcomes USING (turn)
+),
+compared AS (
+    SELECT *, content IS NOT DISTINCT FROM lag(content) OVER turns AS same, row_number() OVER turns > 1 AS later
+    FROM statements WHERE NOT repeated WINDOW turns AS (PARTITION BY row ORDER BY turn)
+),
+newest AS (
+    SELECT row, max(turn) AS turn, count_if(later AND NOT same)::INTEGER AS corrections,
+        count_if(later AND same)::INTEGER AS duplicates
+    FROM compared GROUP BY row
+),
+again AS (SELECT row, count(*)::INTEGER AS times FROM statements WHERE repeated GROUP BY row),
+ambiguous AS (
+    SELECT turn FROM outcomes JOIN decisions
+    ON outcomes.entity = decisions.entity AND counts AND event_at BETWEEN made_at AND made_at + $horizon
+    WHERE $single GROUP BY turn HAVING count(*) > 1
+)
+SELECT row, label, turn IN (FROM ambiguous) AS ambiguous, event_at, known_at, weight, amount, corrections,
+    duplicates + coalesce(times, 0) AS duplicates
+FROM newest JOIN outcomes USING (turn) LEFT JOIN again USING (row) ORDER BY row"""
 
 
 class LabelValues(NamedTuple):
@@ -87,52 +145,6 @@ class Labelled(NamedTuple):
     duplicates: npt.NDArray[np.int32]
 
 
-class _Keys:
-    """Distinct texts, found by hash and verified by text."""
-
-    def __init__(self, texts: pa.Array, hashes: Hashes) -> None:
-        """The texts are not null. `group` has the number of each, in the order of hashes."""
-        import pyarrow.compute as pc
-
-        order = np.argsort(hashes, kind="stable")
-        coded = pc.dictionary_encode(texts.take(order))
-        codes = coded.indices.to_numpy().astype(np.int64)
-        first = np.full(len(coded.dictionary), len(order), np.int64)
-        np.minimum.at(first, codes, np.arange(len(order)))
-        # Numbers by first appearance: the texts of equal hashes are neighbours.
-        rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")
-        self.group = np.empty(len(order), np.int64)
-        self.group[order] = rank[codes]
-        by_rank = np.argsort(rank)
-        self.texts = coded.dictionary.take(by_rank)
-        own = hashes[order][first[by_rank]]
-        self._hashes, self._first, counts = np.unique(own, return_index=True, return_counts=True)
-        self._several: dict[int, dict[str, int]] = {}
-        for at in np.flatnonzero(counts > 1).tolist():
-            start = int(self._first[at])
-            group = range(start, start + int(counts[at]))
-            self._several[at] = {self.texts[i].as_py(): i for i in group}
-
-    def find(self, texts: pa.Array, hashes: Hashes) -> tuple[Numbers, Numbers]:
-        """Return the rows whose text is indexed, and the numbers of their texts."""
-        import pyarrow.compute as pc
-
-        nothing = np.empty(0, np.int64)
-        if not len(self._hashes) or not len(hashes):
-            return nothing, nothing
-        found, rows = find_sorted(self._hashes, hashes)
-        if not len(rows):
-            return nothing, nothing
-        groups = self._first[found].astype(np.int64)
-        chosen = texts.take(rows)
-        if self._several:
-            for i in np.flatnonzero(np.isin(found, list(self._several))).tolist():
-                groups[i] = self._several[int(found[i])].get(chosen[i].as_py(), groups[i])
-        same = pc.equal(chosen, self.texts.take(groups)).fill_null(False)
-        good = same.to_numpy(zero_copy_only=False)
-        return rows[good], groups[good]
-
-
 @dataclass(frozen=True)
 class AttributionRule:
     attribute: Rule
@@ -160,7 +172,7 @@ def needed_span(rule: AttributionRule, start: float, end: float) -> tuple[float,
 class Attribution:
     """The join of decisions and outcomes of one owner, as of a time.
 
-    >>> join = Attribution(outcomes, rule, as_of, labels)  # doctest: +SKIP
+    >>> join = Attribution(outcomes, rule, as_of, labels, folder)  # doctest: +SKIP
     >>> join.first_pass(read)  # doctest: +SKIP
     >>> for batch in read(columns):  # doctest: +SKIP
     ...     found = join.label(batch)
@@ -172,124 +184,46 @@ class Attribution:
         rule: AttributionRule,
         as_of: float,
         labels: Mapping[str, LabelValues],
+        folder: Path,
     ) -> None:
-        """Outcomes (`outcomes.schema`) known after `as_of` are ignored. Models without `labels` get generic ones."""
+        """Outcomes (`outcomes.schema`) known after `as_of` are ignored. Models without `labels` get generic ones.
+        `folder` is for temporary files.
+        """
         import pyarrow.compute as pc
 
-        outcomes = outcomes.filter(pc.less_equal(outcomes["known_at"], as_of)).combine_chunks()
-        self._rule = rule
-        self._labels = labels
-        columns = {
-            name: outcomes[name].to_numpy().astype(np.float64)
-            for name in ("event_at", "known_at", "weight", "amount")
-        }
-        self._event, self._known = columns["event_at"], columns["known_at"]
-        self._weight, self._amount = columns["weight"], columns["amount"]
-        coded = _one(outcomes["label"])
-        self._words = coded.dictionary.to_pylist()
-        self._code = coded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        source = _one(outcomes["source"]).indices.fill_null(-1).to_numpy()
-        self._content = (self._code, self._event, self._weight, self._amount, source)
-        self._has_known_at = outcomes["has_known_at"].to_numpy()
-        # Statements in the order in which they became known.
-        self._turn = np.empty(outcomes.num_rows, np.int64)
-        self._turn[np.lexsort((outcomes["sequence"].to_numpy(), self._known))] = np.arange(
-            outcomes.num_rows
-        )
-        explicit = outcomes["decision_id"].is_valid().to_numpy()
-        self._explicit = np.flatnonzero(explicit)
-        named = _one(outcomes["decision_id"]).take(self._explicit)
-        self._decisions = _Keys(named, hash_decision_ids(named))
-        self._by_decision = _Groups(self._decisions.group, self._explicit, self._turn)
-        by_id = np.flatnonzero(~explicit)
-        ids = _one(outcomes["id"]).take(by_id)
-        hashes = _one(outcomes["id_hash"]).take(by_id).to_numpy().astype(np.uint64)
-        self._entities = _Keys(ids, hashes)
-        # Outcomes of entities, by entity and time of the event.
-        order = np.lexsort((self._event[by_id], self._entities.group))
-        self._by_id = by_id[order]
-        self._entity = self._entities.group[order]
-        self._events = self._event[self._by_id]
-        self._bounds = np.searchsorted(self._entity, np.arange(len(self._entities.texts) + 1))
-        # For each outcome of an entity: the best decision so far that is before it and after the one before it.
-        is_last = rule.attribute == "last_before_event"
-        self._best_at = np.full(len(self._by_id), -np.inf if is_last else np.inf)
-        self._best = np.full(len(self._by_id), _NOWHERE)
-        # Decisions of the entity within the horizon: the first and the last event that each is before are noted.
-        self._candidates = np.zeros(len(self._by_id) + 1, np.int64)
-        self._ambiguous = np.zeros(outcomes.num_rows, np.bool_)
+        self._outcomes = outcomes.filter(pc.less_equal(outcomes["known_at"], as_of))
+        self._rule, self._labels, self._folder = rule, labels, folder
         self._passed = 0
-        self._counts = np.empty(0, np.bool_)
-        self._attributed: _Groups | None = None
 
     def first_pass(self, read: Read) -> None:
         """Read all decisions: which copies count, and to which decision each outcome belongs."""
+        import duckdb
+        import pyarrow as pa
+
         self._counts = _first_copies(read)
-        if self._rule.attribute == "all_before_event" or not len(self._by_id):
-            return
-        first = 0
-        for batch in read(_ENTITY_COLUMNS):
-            self._add(batch, first)
-            first += batch.num_rows
-        self._attributed = self._resolve()
-        self._ambiguous[self._by_id] = np.cumsum(self._candidates[:-1]) > 1
-
-    def _add(self, batch: pa.RecordBatch, first: int) -> None:
-        """Put each decision at the earliest event of its entity that is not before it."""
-        rows, places = self._places(batch)
-        counts = self._counts[first + rows]
-        rows, places = rows[counts], places[counts]
-        at = batch.column("at").to_numpy()[rows]
-        ends = self._bounds[self._entity[places] + 1]
-        late = np.nextafter(at + self._rule.horizon, np.inf)
-        np.add.at(self._candidates, places, 1)
-        np.add.at(self._candidates, lower_bounds(self._events, places, ends, late), -1)
-        number = first + rows
-        is_last = self._rule.attribute == "last_before_event"
-        # Of equal times the first one in the order of reading is taken.
-        order = np.lexsort((number, -at if is_last else at, places))
-        chosen = order[np.append([True], np.diff(places[order]) > 0)[: len(order)]]
-        places, at, number = places[chosen], at[chosen], number[chosen]
-        better = at > self._best_at[places] if is_last else at < self._best_at[places]
-        self._best_at[places[better]] = at[better]
-        self._best[places[better]] = number[better]
-
-    def _places(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
-        """Return the decisions of entities with an event at or after them, and the position of the first such event."""
-        ids, hashes = batch.column("id"), _hashes_of(batch)
-        rows, entities = self._entities.find(ids, hashes)
-        at = batch.column("at").to_numpy()[rows]
-        start, end = self._bounds[entities], self._bounds[entities + 1]
-        low = lower_bounds(self._events, start, end, at)
-        found = low < end
-        return rows[found], low[found]
-
-    def _resolve(self) -> _Groups:
-        """Return the outcomes of entities by the number of their decision.
-
-        The last decision before an event was found for this event or for an earlier event of the entity. The first
-        decision is the first of all that were found for the entity.
-        """
-        number, at = self._best, self._best_at
-        same = np.append([False], self._entity[1:] == self._entity[:-1])
-        if self._rule.attribute == "last_before_event":
-            # A later place has later decisions, so only empty places take over from the one before.
-            has = np.where(number != _NOWHERE, np.arange(len(number)), -1)
-        else:
-            # The first place with a decision has the first decision.
-            has = np.where(number != _NOWHERE, np.arange(len(number)), -1)
-            starts = np.flatnonzero(~same)
-            entity = np.cumsum(~same) - 1
-            filled = np.where(has >= 0, has, len(number))
-            first = np.minimum.reduceat(filled, starts)[entity]
-            has = np.where(first <= np.arange(len(number)), first, -1)
-        source = np.maximum.accumulate(has)
-        start = np.maximum.accumulate(np.where(~same, np.arange(len(number)), 0))
-        good = source >= start
-        source = np.where(good, source, 0)
-        good &= self._events - at[source] <= self._rule.horizon
-        chosen = np.flatnonzero(good)
-        return _Groups(number[source[chosen]], self._by_id[chosen], self._turn)
+        with (
+            tempfile.TemporaryDirectory(dir=self._folder) as spilled,
+            duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": spilled}) as db,
+        ):
+            db.register("given", self._outcomes)
+            db.execute(_OUTCOMES)
+            first = 0
+            for batch in read(["decision_id", "id", "at"]):
+                end = first + batch.num_rows
+                numbers = [pa.array(np.arange(first, end)), pa.array(self._counts[first:end])]
+                names = ["row", "counts", *batch.schema.names]
+                db.register("batch", pa.table([*numbers, *batch.columns], names=names))
+                db.execute(_DECISIONS)
+                first = end
+            rule = self._rule
+            given = {"horizon": rule.horizon, "single": rule.attribute != "all_before_event"}
+            sql = _FOUND.format(by_entity=_BY_ENTITY[rule.attribute])
+            found = db.sql(sql, params=given).to_arrow_table()
+        self._rows = found["row"].to_numpy()
+        labels = found["label"].combine_chunks().dictionary_encode()
+        self._words = [*labels.dictionary.to_pylist(), None]
+        self._codes = labels.indices.fill_null(len(self._words) - 1).to_numpy()
+        self._found = {name: found[name].to_numpy() for name in found.column_names[2:]}
 
     def skip(self, rows: int) -> None:
         self._passed += rows
@@ -297,157 +231,43 @@ class Attribution:
     def label(self, batch: pa.RecordBatch) -> Labelled:
         """Return the next batch's outcomes. Pass those of the first pass, in order, with at least `JOIN_COLUMNS`."""
         first, self._passed = self._passed, self._passed + batch.num_rows
+        start, end = np.searchsorted(self._rows, (first, self._passed))
+        rows = self._rows[start:end] - first
+
+        def spread(values: npt.NDArray[Any], nothing: Any) -> Any:
+            whole = np.full(batch.num_rows, nothing, values.dtype)
+            whole[rows] = values[start:end]
+            return whole
+
+        found = {name: spread(values, 0) for name, values in self._found.items()}
+        for name in ("event_at", "known_at", "weight", "amount"):
+            found[name] = spread(self._found[name].astype(np.float64), np.nan)
+        codes = self._codes[start:end]
+        label = np.full(batch.num_rows, -1, np.int8)
+        label[rows] = self._meanings(batch.column("model_id").take(rows), codes)
+        has_label = np.zeros(batch.num_rows, np.bool_)
+        has_label[rows] = codes < len(self._words) - 1
+        stated = np.zeros(batch.num_rows, np.bool_)
+        stated[rows] = True
         counts = self._counts[first : self._passed]
-        rows, outcomes = [], []
-        named = batch.column("decision_id")
-        found, groups = (
-            self._decisions.find(named, hash_decision_ids(named))
-            if len(self._explicit)
-            else (np.empty(0, np.int64), np.empty(0, np.int64))
-        )
-        own_rows, own = self._by_decision.of(found, groups)
-        rows.append(own_rows)
-        outcomes.append(own)
-        if len(self._by_id):
-            by_rows, by_id = self._of_entities(batch, first)
-            left = ~np.isin(by_rows, found)  # an outcome of the decision itself takes precedence
-            rows.append(by_rows[left])
-            outcomes.append(by_id[left])
-        return self._summarise(batch, counts, np.concatenate(rows), np.concatenate(outcomes))
-
-    def _of_entities(self, batch: pa.RecordBatch, first: int) -> tuple[Numbers, Numbers]:
-        """Pair decisions of the batch with outcomes that name their entities."""
-        if self._rule.attribute != "all_before_event":
-            assert self._attributed is not None
-            numbers = np.arange(first, first + batch.num_rows)
-            return self._attributed.within(numbers)
-        rows, places = self._places(batch)
-        ends = self._bounds[self._entity[places] + 1]
-        counts = ends - places
-        pairs = np.repeat(rows, counts)
-        steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        events = np.repeat(places, counts) + steps
-        at = batch.column("at").to_numpy()[pairs]
-        good = self._events[events] - at <= self._rule.horizon
-        return pairs[good], self._by_id[events[good]]
-
-    def _summarise(
-        self, batch: pa.RecordBatch, counts: Mask, rows: Numbers, outcomes: Numbers
-    ) -> Labelled:
-        """Return the newest outcome of each decision, given pairs of both."""
-        count = batch.num_rows
-        label = np.full(count, -1, np.int8)
-        stated = np.zeros(count, bool)
-        unrecognised = np.zeros(count, bool)
-        ambiguous = np.zeros(count, bool)
-        values = {name: np.full(count, np.nan) for name in ("event", "known", "weight", "amount")}
-        corrections = np.zeros(count, np.int32)
-        duplicates = np.zeros(count, np.int32)
-        turn = self._turn[outcomes]
-        order = np.lexsort((turn, *(each[outcomes] for each in self._content), rows))
-        again = np.zeros(len(rows), np.bool_)
-        again[order[1:]] = self._repeats(rows[order], outcomes[order])
-        again &= ~self._has_known_at[outcomes]
-        np.add.at(duplicates, rows[again], 1)
-        order = np.lexsort((turn, rows))
-        order = order[~again[order]]
-        rows, outcomes = rows[order], outcomes[order]
-        if len(rows):
-            follows = rows[1:] == rows[:-1]
-            same = self._repeats(rows, outcomes)
-            np.add.at(duplicates, rows[1:][same], 1)
-            np.add.at(corrections, rows[1:][follows & ~same], 1)
-            last = np.append(~follows, True)
-            rows, outcomes = rows[last], outcomes[last]
-            stated[rows] = True
-            meanings = self._meanings(batch, rows, self._code[outcomes])
-            label[rows] = meanings
-            unrecognised[rows] = (meanings < 0) & (self._code[outcomes] >= 0)
-            ambiguous[rows] = self._ambiguous[outcomes]
-            for name, target in values.items():
-                target[rows] = getattr(self, f"_{name}")[outcomes]
         return Labelled(
-            counts,
-            label,
-            stated,
-            unrecognised,
-            ambiguous,
-            values["event"],
-            values["known"],
-            values["weight"],
-            values["amount"],
-            corrections,
-            duplicates,
+            counts=counts, label=label, stated=stated, unrecognised=has_label & (label < 0), **found
         )
 
-    def _repeats(self, rows: Numbers, outcomes: Numbers) -> Mask:
-        """Return which pairs, from the second, are of the decision of the pair before and have its content."""
-        same: Mask = rows[1:] == rows[:-1]
-        for each in self._content:
-            same &= _equal(each[outcomes[1:]], each[outcomes[:-1]])
-        return same
-
-    def _meanings(
-        self, batch: pa.RecordBatch, rows: Numbers, codes: Numbers
-    ) -> npt.NDArray[np.int8]:
+    def _meanings(self, models: pa.Array, codes: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
         """Return what each label means for the decision's model: 1, 0, or −1."""
-        models = batch.column("model_id")
-        models = models if hasattr(models, "dictionary") else models.dictionary_encode()
-        own = models.indices.to_numpy()[rows]
-        found = np.full(len(rows), -1, np.int8)
-        for i, model_id in enumerate(models.dictionary.to_pylist()):
-            mine = np.flatnonzero(own == i)
-            if not len(mine):
-                continue
-            values = self._labels.get(model_id, LabelValues(None, None))
-            used, back = np.unique(codes[mine], return_inverse=True)
-            means = [
-                -1 if code < 0 else _as_number(label_means(self._words[code], *values))
-                for code in used.tolist()
-            ]
-            found[mine] = np.array(means, np.int8)[back]
-        return found
-
-
-def _as_number(meaning: bool | None) -> int:
-    return -1 if meaning is None else int(meaning)
-
-
-def _equal(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Mask:
-    same: Mask = (a == b) | (np.isnan(a) & np.isnan(b))
-    return same
-
-
-class _Groups:
-    """Outcomes by a key: the number of an indexed decision, or of a decision in the order of reading."""
-
-    def __init__(self, keys: Numbers, outcomes: Numbers, turn: Numbers) -> None:
-        order = np.lexsort((turn[outcomes], keys))
-        self._keys, self._outcomes = keys[order], outcomes[order]
-
-    def of(self, rows: Numbers, keys: Numbers) -> tuple[Numbers, Numbers]:
-        """Pair rows and outcomes by key."""
-        start = np.searchsorted(self._keys, keys, "left")
-        counts = np.searchsorted(self._keys, keys, "right") - start
-        steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.repeat(rows, counts), self._outcomes[np.repeat(start, counts) + steps]
-
-    def within(self, keys: Numbers) -> tuple[Numbers, Numbers]:
-        """Pair rows and outcomes; the keys of the rows are consecutive numbers."""
-        start, end = np.searchsorted(self._keys, (keys[0], keys[-1] + 1)) if len(keys) else (0, 0)
-        return self._keys[start:end] - (keys[0] if len(keys) else 0), self._outcomes[start:end]
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _hashes_of(batch: pa.RecordBatch) -> Hashes:
-    """A decision without an id has the hash 0, and never the text."""
-    hashes: Hashes = batch.column("id_hash").fill_null(0).to_numpy()
-    return hashes
+        coded = models if hasattr(models, "dictionary") else models.dictionary_encode()
+        names, n_words = coded.dictionary.to_pylist(), len(self._words)
+        pairs, back = np.unique(
+            coded.indices.to_numpy().astype(np.int64) * n_words + codes, return_inverse=True
+        )
+        found = []
+        for model, code in zip(*np.divmod(pairs, n_words), strict=True):
+            values = self._labels.get(names[model], LabelValues(None, None))
+            word = self._words[code]
+            meaning = None if word is None else label_means(word, *values)
+            found.append(-1 if meaning is None else int(meaning))
+        return np.array(found, np.int8)[back]
 
 
 def _first_copies(read: Read) -> Mask:

@@ -149,6 +149,7 @@ class TableWriter:
             prepared["since"] or 0.0,
             prepared["as_of"],
             prepared["rule"],
+            self._workdir,
             columns,
         ):
             made = self._rows_of(joined)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -98,7 +99,14 @@ def join(
 
     outcomes = read_outcomes(reading, blobs, owner)
     return join_files(
-        outcomes, read, decisions.labels, decisions.since, decisions.until, rule, columns
+        outcomes,
+        read,
+        decisions.labels,
+        decisions.since,
+        decisions.until,
+        rule,
+        blobs.staging,
+        columns,
     )
 
 
@@ -109,14 +117,15 @@ def join_files(
     since: float,
     as_of: float,
     rule: OutcomeRule,
+    folder: Path,
     columns: Sequence[str] = (),
 ) -> Iterator[Joined]:
     """Yield the decisions from `since` to `as_of` with their outcomes, in the order of the files, without repetitions.
 
-    Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are in memory.
+    Batches have `JOIN_COLUMNS` and the other `columns`. `folder` is for temporary files.
     """
     attribution = AttributionRule.declared(rule)
-    joined = Attribution(outcomes, attribution, as_of, labels)
+    joined = Attribution(outcomes, attribution, as_of, labels, folder)
     del outcomes
     joined.first_pass(read)
     wanted = list(dict.fromkeys([*JOIN_COLUMNS, *columns]))

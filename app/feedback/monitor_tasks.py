@@ -397,6 +397,7 @@ class _Maker:
                     for each in payload["models"]
                 },
                 silence_is_negative=outcome["silence"] == "negative",
+                folder=Path(payload["workdir"]),
             )
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,13 +102,14 @@ class PeriodRows:
 @dataclass(frozen=True, eq=False)
 class Outcomes:
     """The outcomes to attribute: rows of their segments, the declared rule, and the label values of each model. With
-    `silence_is_negative`, a decision without any outcome is negative.
+    `silence_is_negative`, a decision without any outcome is negative. `folder` is for temporary files.
     """
 
     table: pa.Table
     rule: AttributionRule
     labels: Mapping[str, LabelValues]
     silence_is_negative: bool
+    folder: Path
 
 
 def overlapping(files: Sequence[SegmentFile], start: float, end: float) -> list[SegmentFile]:
@@ -155,10 +157,11 @@ def read_period(
     """
     own = near = overlapping(files, period.start, period.end)
     if outcomes is None:
-        join = Attribution(outcome_schema().empty_table(), _NO_RULE, as_of, {})
+        nothing = outcome_schema().empty_table()
+        join = Attribution(nothing, _NO_RULE, as_of, {}, Path(gettempdir()))
     else:
         near = overlapping(files, *needed_span(outcomes.rule, period.start, period.end))
-        join = Attribution(outcomes.table, outcomes.rule, as_of, outcomes.labels)
+        join = Attribution(outcomes.table, outcomes.rule, as_of, outcomes.labels, outcomes.folder)
     join.first_pass(lambda columns: read_files(near, columns))
     parts: list[dict[str, Any]] = []
     models: dict[str, int] = {}

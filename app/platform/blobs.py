@@ -128,7 +128,7 @@ class BlobStore(ABC):
     """
 
     def __init__(self, staging: Path) -> None:
-        self._staging = staging
+        self.staging = staging
 
     @abstractmethod
     def check_writable(self) -> None:
@@ -143,7 +143,7 @@ class BlobStore(ABC):
 
     def writer(self, kind: str) -> BlobWriter:
         """Open a new blob of this kind for writing in chunks; see `BlobWriter`."""
-        return BlobWriter(self, kind, self._staging / uuid.uuid4().hex)
+        return BlobWriter(self, kind, self.staging / uuid.uuid4().hex)
 
     def put(self, kind: str, stream: IO[bytes]) -> Blob:
         with self.writer(kind) as writer:
@@ -217,18 +217,18 @@ class BlobStore(ABC):
 
     def staging_dir(self) -> Path:
         """Create a private folder for files that may be published later."""
-        path = self._staging / uuid.uuid4().hex
+        path = self.staging / uuid.uuid4().hex
         path.mkdir()
         return path
 
     def job_dir(self, kind: str, job_id: str) -> Path:
         """All attempts of a job share this folder, which may not exist."""
-        return self._staging / f"{kind}-{job_id}"
+        return self.staging / f"{kind}-{job_id}"
 
     def clear_staging(self, age_seconds: float) -> int:
         """Delete what was last written at least `age_seconds` ago."""
         horizon, count = time.time() - age_seconds, 0
-        for path in self._staging.iterdir():
+        for path in self.staging.iterdir():
             if not 0 < _newest(path) < horizon:
                 continue
             if path.is_dir():
@@ -248,7 +248,7 @@ class FolderStore(BlobStore):
         self.root = root
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._staging.mkdir(exist_ok=True)
+            self.staging.mkdir(exist_ok=True)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise

@@ -123,7 +123,7 @@ class ObjectStore(BlobStore):
         """Create the folder. Raises OSError; sends no request."""
         super().__init__(folder / "staging")
         self._cache = folder / "cache"
-        for each in (self._staging, self._cache):
+        for each in (self.staging, self._cache):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.bucket = bucket
         self._cache_bytes = cache_bytes
@@ -383,7 +383,7 @@ class ObjectStore(BlobStore):
 
     def _download(self, blob: Blob, path: Path) -> None:
         """Raises BlobDamaged for other bytes than in the catalogue."""
-        fresh = self._staging / uuid.uuid4().hex
+        fresh = self.staging / uuid.uuid4().hex
         try:
             with fresh.open("xb") as file:
                 size, sha256 = self._copy(blob, file.write)

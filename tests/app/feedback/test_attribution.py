@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from app.feedback.outcomes import Outcomes, as_table, label_means
 from app.feedback.segments import hash_ids
 
 OWNER = "ours"
+FOLDER = Path(tempfile.gettempdir())
 RULES = ["last_before_event", "first_before_event", "all_before_event"]
 LABELS = {"mdl_a": LabelValues("churned", "stayed"), "mdl_0": LabelValues("0", "1")}
 
@@ -78,7 +81,7 @@ def joined(
     size: int,
 ) -> list[tuple[Any, ...]]:
     read = batches_of(decisions, size)
-    join = Attribution(outcomes, AttributionRule(rule, horizon), as_of, LABELS)
+    join = Attribution(outcomes, AttributionRule(rule, horizon), as_of, LABELS, FOLDER)
     join.first_pass(read)
     found: list[tuple[Any, ...]] = []
     for batch in read(JOIN_COLUMNS):
@@ -231,7 +234,7 @@ def test_equal_hashes_never_join_different_entities(
             ]
             yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
-    join = Attribution(table, AttributionRule(rule, 100.0), 100.0, LABELS)
+    join = Attribution(table, AttributionRule(rule, 100.0), 100.0, LABELS, FOLDER)
     join.first_pass(collided)
     found = [
         value for batch in collided(JOIN_COLUMNS) for value in join.label(batch).label.tolist()

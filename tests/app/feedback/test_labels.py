@@ -28,6 +28,7 @@ from app.feedback.periods import DAY, Period
 from app.feedback.segments import hash_ids, schema_of
 from app.platform.documents import OutcomeRule
 from tests.app.feedback.test_attribution import (
+    FOLDER,
     LABELS,
     OWNER,
     RULES,
@@ -85,7 +86,7 @@ def by_period(
 ) -> Labels:
     """The labels that the monitor reads."""
     joined = Outcomes(
-        outcomes, AttributionRule.declared(rule), LABELS, rule["silence"] == "negative"
+        outcomes, AttributionRule.declared(rule), LABELS, rule["silence"] == "negative", FOLDER
     )
     found = read_period(files, period, joined, as_of)
     ids = [
@@ -112,7 +113,9 @@ def by_join(
         return read_files(near, columns)
 
     found: list[tuple[str, tuple[float, int]]] = []
-    for batch, labelled, *_ in join_files(outcomes, read, LABELS, period.start, as_of, rule):
+    for batch, labelled, *_ in join_files(
+        outcomes, read, LABELS, period.start, as_of, rule, FOLDER
+    ):
         ids, at = (batch.column(name).to_pylist() for name in ("decision_id", "at"))
         found += zip(ids, zip(at, labelled.label.tolist(), strict=True), strict=True)
     assert len(dict(found)) == len(found)
