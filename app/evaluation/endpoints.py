@@ -61,7 +61,6 @@ from app.models.operating_point_schemas import (
 from app.models.operating_points import note_on
 from app.models.threshold_group_endpoints import Favourable
 from app.models.threshold_group_schemas import EvaluationThresholdGroups
-from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Evaluation as EvaluationRow
 
@@ -96,32 +95,19 @@ async def put_calibration(
     Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 409 `approval_required` if a protected
     alias points to the model: then use `POST /v1/alias-requests`. To undo it, use `…/calibration/restore`.
     """
-    if new.only_check:
-        return await new.check(
-            recalibration.check_direct, new.owner, ref, body.dataset_id, body.reason
+    asked = (ref, body.dataset_id, body.reason)
+
+    def check(session: Session) -> None:
+        recalibration.check_direct(session, new.owner, *asked)
+
+    def submit(session: Session) -> dict[str, object]:
+        return show(
+            recalibration.submit(session, new.settings, new.owner, *asked, author=caller.name)
         )
-    return await new.create_and_respond(
-        RECALIBRATION,
-        _calibrate,
-        new.settings,
-        new.owner,
-        ref,
-        body.dataset_id,
-        body.reason,
-        caller.name,
-    )
 
-
-def _calibrate(
-    session: Session,
-    settings: Settings,
-    owner: str,
-    ref: str,
-    dataset_id: str,
-    reason: str | None,
-    author: str | None,
-) -> dict[str, object]:
-    return show(recalibration.submit(session, settings, owner, ref, dataset_id, reason, author))
+    if new.only_check:
+        return await new.check(check)
+    return await new.create_and_respond(RECALIBRATION, submit)
 
 
 @models_router.get("/{ref}/checks", summary="Check whether a model is ready for use")

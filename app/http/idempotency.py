@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Header
 from starlette.concurrency import run_in_threadpool
@@ -26,7 +26,6 @@ from app.platform.sql import Json, Session
 MAX_KEY_LENGTH = 255
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
-P = ParamSpec("P")
 
 
 async def _idempotency_key(
@@ -122,10 +121,9 @@ def run_once(
     route: str,
     key: str | None,
     fingerprint: str,
-    create: Callable[..., Json],
-    *args: Any,
+    create: Callable[[Session], Json],
 ) -> Created:
-    """Call `create(session, *args)` in the transaction that stores the key, or return the principal's stored response.
+    """Call `create` in the transaction that stores the key, or return the principal's stored response.
 
     Another principal of the owner may have fewer rights. Equal requests at the same moment wait for the first one. If
     it fails, nothing is stored and the next one runs. Raises Invalid if the key was used with another `fingerprint` (a
@@ -134,10 +132,10 @@ def run_once(
     # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
     # alone. So the inserting request runs, and a request that finds a row finds a finished one.
     if key is None:
-        return Created(create(session, *args), False)
+        return Created(create(session), False)
     stored_key = _of_principal(key)
     if repository.reserve(session, owner, route, stored_key, fingerprint):
-        body = create(session, *args)
+        body = create(session)
         repository.answer(session, owner, route, stored_key, response=body)
         return Created(body, False)
     first = repository.find(session, owner, route, stored_key)
@@ -175,27 +173,20 @@ class Creation:
     def settings(self) -> Settings:
         return self.context.settings
 
-    async def run_once(
-        self, create: Callable[Concatenate[Session, P], Json], *args: P.args, **kwargs: P.kwargs
-    ) -> Created:
-        """Call `create(session, *args)` in a transaction, unless the key has a stored response."""
-        return await run_in_threadpool(
-            self.context.db.writing,
-            run_once,
-            self.owner,
-            self.route,
-            self.key,
-            self.fingerprint,
-            create,
-            *args,
+    async def run_once(self, create: Callable[[Session], Json]) -> Created:
+        """Call `create` in a transaction, unless the key has a stored response."""
+        return await run_in_threadpool(self.run_once_here, create)
+
+    def run_once_here(self, create: Callable[[Session], Json]) -> Created:
+        """Do the same in this thread."""
+        return self.context.db.writing(
+            run_once, self.owner, self.route, self.key, self.fingerprint, create
         )
 
-    async def rehearse(
-        self, create: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
-    ) -> Response:
-        """Call `create(session, *args)` in a transaction that is rolled back; respond that the request is valid."""
+    async def rehearse(self, create: Callable[[Session], object]) -> Response:
+        """Call `create` in a transaction that is rolled back; respond that the request is valid."""
         with suppress(_RollBack):
-            await run_in_threadpool(self.context.db.writing, _run_and_roll_back, create, *args)
+            await run_in_threadpool(self.context.db.writing, _run_and_roll_back, create)
         return JSONResponse({"valid": True})
 
 
@@ -203,8 +194,8 @@ class _RollBack(Exception):
     """Raised to end the transaction without a commit."""
 
 
-def _run_and_roll_back(session: Session, create: Callable[..., object], *args: Any) -> None:
-    create(session, *args)
+def _run_and_roll_back(session: Session, create: Callable[[Session], object]) -> None:
+    create(session)
     audit.before_commit(session)
     raise _RollBack
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Concatenate, ParamSpec
+from typing import Annotated
 
 from fastapi import Depends, Header
 from starlette.concurrency import run_in_threadpool
@@ -43,7 +43,6 @@ WAIT_HEADERS: Json = {
 """What a read says to a caller who would wait, for its description in OpenAPI."""
 WAITED_DOCS: Json = {"description": "The job ended within the wait."}
 """The description of a POST's 201 in OpenAPI."""
-P = ParamSpec("P")
 
 
 async def _watcher(request: Request) -> Watcher:
@@ -131,29 +130,24 @@ class JobCreation(Creation):
 
     wait: PreferWait
 
-    async def check(
-        self, check: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
-    ) -> Response:
-        """Call `check(session, *args)` and check quotas, without writes or locks; respond that the request is valid."""
-        await run_in_threadpool(self.context.db.reading, self._check_all, check, *args)
+    async def check(self, check: Callable[[Session], object]) -> Response:
+        """Call `check` and check quotas, without writes or locks; respond that the request is valid."""
+
+        def work(session: Session) -> None:
+            check(session)
+            quotas.check(session, self.settings, self.owner)
+
+        await run_in_threadpool(self.context.db.reading, work)
         return JSONResponse({"valid": True})
 
-    def _check_all(self, session: Session, check: Callable[..., object], *args: Any) -> None:
-        check(session, *args)
-        quotas.check(session, self.settings, self.owner)
-
     async def create_and_respond(
-        self,
-        made: JobResource,
-        create: Callable[Concatenate[Session, P], Json],
-        *args: P.args,
-        **kwargs: P.kwargs,
+        self, made: JobResource, create: Callable[[Session], Json]
     ) -> Response:
-        """Call `create(session, *args)` in a transaction unless the key has a stored response, and wake a worker.
+        """Call `create` in a transaction unless the key has a stored response, and wake a worker.
 
         `create` writes the resource and its job, and returns the resource as the caller reads it.
         """
-        created = await self.run_once(create, *args, **kwargs)
+        created = await self.run_once(create)
         if not created.replayed:
             wake_a_worker(self.context, created.body[made.job_member])
         return await respond(self.context, self.owner, created, self.wait, made)

@@ -35,7 +35,6 @@ from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES
 from app.jobs.schemas import KINDS_DOCS, Event, EventPage, Job, JobPage
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
-from app.platform.settings import Settings
 from app.platform.sql import NEWEST_FIRST, Json, Session
 from app.platform.tables import FINAL_STATES
 from app.platform.tables import Job as JobRow
@@ -177,13 +176,11 @@ async def retry_job(*, job_id: str, new: JobCreationDep) -> Response:
     The output of the job (an evaluation, comparison, batch score or dataset) then belongs to the new job. Returns 409
     if it already belongs to another job; the error names that job.
     """
-    if new.only_check:
-        return await new.rehearse(jobs.retry, new.settings, new.owner, job_id)
-    return await new.create_and_respond(JOB, _retry, new.settings, new.owner, job_id)
 
+    def retry(session: Session) -> Json:
+        return show(jobs.retry(session, new.settings, new.owner, job_id))
 
-def _retry(session: Session, settings: Settings, owner: str, job_id: str) -> Json:
-    return show(jobs.retry(session, settings, owner, job_id))
+    return await (new.rehearse(retry) if new.only_check else new.create_and_respond(JOB, retry))
 
 
 @router.get(

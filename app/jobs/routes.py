@@ -33,7 +33,6 @@ from app.jobs.kinds import (
     kind_of,
     status_of,
 )
-from app.platform.settings import Settings
 from app.platform.sql import NEWEST_FIRST, Json, Session
 
 
@@ -126,9 +125,6 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     def show(row: Any) -> Json:
         return routes.show(row).model_dump(mode="json")
 
-    def submit(session: Session, settings: Settings, owner: str, body: Any) -> Json:
-        return show(submission.submit(session, settings, owner, body))
-
     def read(session: Session, owner: str, id_: str) -> tuple[Json, bool]:
         row = output.find(session, owner, id_)
         return show(row), status_of(row) != PROCESSING
@@ -145,9 +141,14 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     ) -> Response:
         if submission.read_field is not None and (field := submission.read_field(body)):
             check_reads(caller, field)
-        if new.only_check:
-            return await new.check(submission.check, new.owner, body)
-        return await new.create_and_respond(made, submit, new.settings, new.owner, body)
+
+        def check(session: Session) -> None:
+            submission.check(session, new.owner, body)
+
+        def submit(session: Session) -> Json:
+            return show(submission.submit(session, new.settings, new.owner, body))
+
+        return await (new.check(check) if new.only_check else new.create_and_respond(made, submit))
 
     create_output.__annotations__["body"] = submission.body  # FastAPI reads the annotation
     return create_output

@@ -65,14 +65,14 @@ async def create_comment(
     *, ref: str, body: CommentRequest, caller: CallerDep, new: CreationDep
 ) -> Response:
     """Add a comment to this version. It is deleted with the model."""
-    if new.only_check:
-        return await new.rehearse(comments.add, caller, ref, body.text)
 
     def create(session: Session) -> dict[str, Any]:
         made = comments.add(session, caller, ref, body.text)
         session.refresh(made)
         return _shown(made, caller).model_dump(mode="json")
 
+    if new.only_check:
+        return await new.rehearse(create)
     made = await new.run_once(create)
     return JSONResponse(made.body, 201, headers=made.headers)
 

@@ -61,31 +61,23 @@ async def create_alias_request(
     """
     asked = body.as_proposal()
 
-    def create(session: Session, evidence: alias_requests.Evidence | None) -> Json:
-        if evidence is None:  # the stored response was removed a moment ago
-            raise Conflict("the request could not be repeated: try again")
-        row = alias_requests.create(session, caller, asked, evidence)
-        return request_of(row, row.created_at).model_dump(mode="json")
-
-    def run_once(evidence: alias_requests.Evidence | None) -> Created:
-        return context.db.writing(
-            idempotency.run_once,
-            caller.owner,
-            new.route,
-            new.key,
-            new.fingerprint,
-            create,
-            evidence,
-        )
+    def expect_response(session: Session) -> Json:
+        raise Conflict("the request could not be repeated: try again")  # it was removed just now
 
     def work() -> Created:
         if new.key is not None and context.db.reading(
             idempotency.is_known, caller.owner, new.route, new.key
         ):
-            return run_once(None)
+            return new.run_once_here(expect_response)
         revision, target = context.db.reading(_read_evidence, caller, asked)
         with write_archive(context.blobs, target.compute()) as archive:
-            return run_once(alias_requests.Evidence(revision, target.model_id, archive))
+            evidence = alias_requests.Evidence(revision, target.model_id, archive)
+
+            def create(session: Session) -> Json:
+                row = alias_requests.create(session, caller, asked, evidence)
+                return request_of(row, row.created_at).model_dump(mode="json")
+
+            return new.run_once_here(create)
 
     made = await context.compute(caller.owner, work)
     return JSONResponse(made.body, 201, headers=made.headers)

@@ -208,13 +208,16 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     new = JobCreation(
         context, route, sending.owner, sending.key, fingerprint, sending.validate, sending.wait
     )
-    if new.only_check:
-        return await new.check(batch_scores.check_dataset, *given)
+
+    def check(session: Session) -> None:
+        batch_scores.check_dataset(session, *given)
 
     def submit(session: Session) -> dict[str, Any]:
         return _shown(batch_scores.submit(session, context.settings, *given))
 
-    return await new.create_and_respond(BATCH_SCORE, submit)
+    return await (
+        new.check(check) if new.only_check else new.create_and_respond(BATCH_SCORE, submit)
+    )
 
 
 async def _small_body(sending: TableRequest) -> bytes:

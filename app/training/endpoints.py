@@ -105,11 +105,11 @@ async def submit_job(
             new.context.db.reading, _check, new.settings, new.owner, train
         )
         return JSONResponse(checked)
-    return await new.create_and_respond(JOB, _submit, new.settings, new.owner, train)
 
+    def submit(session: Session) -> Json:
+        return show(service.submit(session, new.settings, new.owner, train))
 
-def _submit(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
-    return show(service.submit(session, settings, owner, train))
+    return await new.create_and_respond(JOB, submit)
 
 
 def _check(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
