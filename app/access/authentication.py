@@ -194,7 +194,8 @@ class KnownCallers:
         if caller is None:
             self.recent.drop(credential)
             self._noted.pop(credential, None)
-            self._refused.put(credential, True, looked_at)
+            if not isinstance(found, PersonSession):  # a person may get a role back
+                self._refused.put(credential, True, looked_at)
             return None
         self.recent.put(credential, caller, looked_at)
         self._note(credential, caller)

@@ -385,7 +385,8 @@ DATASET = JobResource("/v1/datasets", "job_id", _read_shown)
 class UploadHandler(Generic[Described]):
     """The functions for one kind of upload. `check` reads the table without storing it; `accept` creates the row.
 
-    `show` returns it as JSON. `of` has the values that must be equal in a replay, in addition to the upload.
+    `stage` stores what the description brings besides the upload, before the transaction of `accept`. `show` returns
+    it as JSON. `of` has the values that must be equal in a replay, in addition to the upload.
     `max_field_bytes`: limit of a form field in bytes, of an upload that is not a table.
     """
 
@@ -394,6 +395,7 @@ class UploadHandler(Generic[Described]):
     describe: Callable[[Mapping[str, str]], Described]
     check: Callable[[Received[Described]], Json]
     accept: Callable[[Session, Received[Described], datasets.StoredUpload], Any]
+    stage: Callable[[Described], object] = lambda _: None
     show: Callable[[Any], Json] = shown
     made: JobResource = DATASET
     makes: Counted | None = None
@@ -446,6 +448,7 @@ def _accept(
     """Create the resource once per Idempotency-Key, and wake a worker."""
     writer, context = table.writer, sending.context
     writer.sync()  # the slow part, before the transaction
+    handler.stage(table.description)
 
     def work(session: Session) -> Json:
         upload = datasets.StoredUpload.of(writer.blob, table.format)

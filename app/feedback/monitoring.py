@@ -76,11 +76,19 @@ def may_be_due(session: Session, of: MonitoredAlias) -> bool:
         families.append((SHADOW, now - horizon))
     for family, at in families:
         last = repository.last_tested(session, *of, family)
-        if last is None:
-            last = repository.first_decision(session, *of)
-            if last is not None and period_at(last, kind).end <= at:
-                return True
-        elif period_at(period_at(last, kind).end, kind).end <= at:
+        if last is not None:
+            period = period_at(last, kind).next()
+        elif (first := repository.first_decision(session, *of)) is not None:
+            period = period_at(first, kind)
+        else:
+            continue
+        if family == SHADOW:
+            trained = _trained_until(session, of.owner, row.settings)
+            if period.start < trained:
+                period = period_at(trained, kind)
+            if period.start < trained:
+                period = period.next()
+        if period.end <= at:
             return True
     return False
 
@@ -181,9 +189,13 @@ def _compared_from(
     if settings["shadow"] is None:
         return None
     last = max((test.period_end for test in tests if test.family == SHADOW), default=0.0)
-    found = training_of(session, of.owner, settings["shadow"])
-    # Without the model, each period says that it was deleted.
-    return last if found is None or found.group is not None else max(last, found.until)
+    return max(last, _trained_until(session, of.owner, settings))
+
+
+def _trained_until(session: Session, owner: str, settings: StoredFeedback) -> float:
+    """Return 0 if the entities are known, and without the model: then each period says that it was deleted."""
+    found = training_of(session, owner, settings["shadow"])
+    return 0.0 if found is None or found.group is not None else found.until
 
 
 def training_of(session: Session, owner: str, shadow: str | None) -> TrainingDecisions | None:

@@ -11,8 +11,10 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     CompoundSelect,
+    String,
     and_,
     case,
+    cast,
     delete,
     exists,
     func,
@@ -521,23 +523,41 @@ def runs_since(session: Session, age_seconds: float) -> bool:
     return bool(session.scalar(select(started.scalar_subquery() < db_now() - age_seconds)))
 
 
+_RECORDED = (AliasFeedback.owner, AliasFeedback.name, AliasFeedback.alias)
+
+
+def _is_recorded() -> ColumnElement[bool]:
+    """Return the condition that settings are the newest of an alias that exists, and not null."""
+    newest = select(*_RECORDED, func.max(AliasFeedback.revision)).group_by(*_RECORDED)
+    exist = select(ModelAlias.owner, ModelAlias.name, ModelAlias.alias)
+    return and_(
+        AliasFeedback.settings.is_not(None),
+        tuple_(*_RECORDED, AliasFeedback.revision).in_(newest),
+        tuple_(*_RECORDED).in_(exist),
+    )
+
+
 def recorded_aliases(session: Session, after: MonitoredAlias, limit: int) -> list[MonitoredAlias]:
     """Return aliases whose newest feedback settings are not null, in alphabetical order, after one."""
-    columns = (AliasFeedback.owner, AliasFeedback.name, AliasFeedback.alias)
-    newest = select(*columns, func.max(AliasFeedback.revision)).group_by(*columns)
-    exist = select(ModelAlias.owner, ModelAlias.name, ModelAlias.alias)
     statement = (
-        select(*columns)
-        .where(
-            AliasFeedback.settings.is_not(None),
-            tuple_(*columns, AliasFeedback.revision).in_(newest),
-            tuple_(*columns).in_(exist),
-            tuple_(*columns) > tuple_(*after),
-        )
-        .order_by(*columns)
+        select(*_RECORDED)
+        .where(_is_recorded(), tuple_(*_RECORDED) > tuple_(*after))
+        .order_by(*_RECORDED)
         .limit(limit)
     )
     return [MonitoredAlias(*row) for row in session.execute(statement)]
+
+
+def _is_challenger() -> ColumnElement[bool]:
+    """Return the condition that a model is the shadow model of an alias, by id, `name:version` or name."""
+    newer = aliased(Model)
+    is_newest = ~exists().where(
+        newer.readable_by(Model.owner), newer.name == Model.name, newer.version > Model.version
+    )
+    shadow = AliasFeedback.settings["shadow"].as_string()
+    version = Model.name + ":" + cast(Model.version, String)
+    is_named = shadow.in_((Model.id, version)) | ((shadow == Model.name) & is_newest)
+    return exists().where(AliasFeedback.owner == Model.owner, _is_recorded(), is_named)
 
 
 def find_retention(session: Session, owner: str) -> RetentionRule | None:
@@ -570,7 +590,7 @@ def _has_own(days: Any, owner: Any) -> ColumnElement[bool]:
 
 
 def expired(kind: str, owner: str, days: float) -> list[tuple[type[Owned], Conditions]]:
-    """Return for each table of a kind the conditions that a row is old, and not held, aliased or in unfinished jobs."""
+    """Return for each table of a kind the conditions that a row is old, and not held, in use or in unfinished jobs."""
     before = db_now() - days * DAY_SECONDS
 
     def of(table: Any, at: Any, *more: ColumnElement[bool]) -> tuple[type[Owned], Conditions]:
@@ -586,7 +606,7 @@ def expired(kind: str, owner: str, days: float) -> list[tuple[type[Owned], Condi
         return [of(Dataset, Dataset.created_at, Dataset.status == DatasetStatus.READY, *free)]
     if kind == "models":
         named = exists().where(ModelAlias.model_id == Model.id)
-        return [of(Model, Model.created_at, ~named)]
+        return [of(Model, Model.created_at, ~named, ~_is_challenger())]
     if kind == "batch_scores":
         free = at_rest(Job.id == BatchScore.job_id)
         return [of(BatchScore, BatchScore.created_at, free)]

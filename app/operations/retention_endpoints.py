@@ -28,7 +28,7 @@ class RetentionDays(Body):
     """Days after its creation until a ready dataset is deleted, whether or not models were trained on it. Null:
     RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets."""
     models: DaysLimit | None = None
-    """Days after its creation until a model without an alias is deleted. Null: no limit."""
+    """Days after its creation until a model that no alias serves or compares in shadow is deleted. Null: no limit."""
     batch_scores: DaysLimit | None = None
     """Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies."""
     evaluations: DaysLimit | None = None
@@ -48,7 +48,7 @@ class Retention(Resource):
     datasets: float | None
     """Days for datasets."""
     models: float | None
-    """Days for models without an alias."""
+    """Days for models that no alias serves or compares in shadow."""
     batch_scores: float | None
     """Days for batch scores."""
     evaluations: float | None

@@ -34,6 +34,7 @@ class HostToken:
         self.tables = frozenset(table.__tablename__ for table in tables)
         self._path = path
         self._descriptor: int | None = None
+        self._is_writable = True  # as far as the last commit knows: a fault is logged once
 
     def create(self) -> None:
         """Create the file unless it exists. After an error, which is logged, there is no token."""
@@ -69,10 +70,13 @@ class HostToken:
                 os.pwrite(descriptor, os.urandom(8), 0)
             finally:
                 os.close(descriptor)
+            self._is_writable = True
         except FileNotFoundError:
             return
         except OSError as error:
-            log.warning("other processes notice a change up to a second late: %s", error)
+            if self._is_writable:
+                log.warning("other processes notice changes up to a second late: %s", error)
+            self._is_writable = False
 
     def close(self) -> None:
         if self._descriptor is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -216,11 +215,17 @@ async def import_model(sending: TableRequestDep, caller: CallerDep) -> Response:
         return {"valid": True}
 
     def accept(session: Session, given: Received[ImportRequest], upload: StoredUpload) -> JobRow:
-        asked, expected = given.description, None
+        asked = given.description
+        scores = None if asked.expected is None else expected.blob
+        job = imports.submit(session, context.settings, owner, asked, upload.blob, scores)
+        if scores is not None:
+            catalogue.commit(session, expected)
+        return job
+
+    def stage(asked: ImportRequest) -> None:
         if asked.expected is not None:
-            expected = context.blobs.put("uploads", io.BytesIO(asked.expected.encode()))
-            catalogue.add(session, [expected])
-        return imports.submit(session, context.settings, owner, asked, upload.blob, expected)
+            expected.write(asked.expected.encode())
+            expected.sync()
 
     def describe(given: Mapping[str, str]) -> ImportRequest:
         return _describe(given, caller.name)
@@ -231,12 +236,14 @@ async def import_model(sending: TableRequestDep, caller: CallerDep) -> Response:
         describe=describe,
         check=check,
         accept=accept,
+        stage=stage,
         show=show,
         made=JOB,
         makes="models",
         max_field_bytes=context.settings.max_body_bytes,
     )
-    return await accept_upload(sending, handler)
+    with context.blobs.writer("uploads") as expected:
+        return await accept_upload(sending, handler)
 
 
 def _describe(given: Mapping[str, str], author: str | None) -> ImportRequest:

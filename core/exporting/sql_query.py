@@ -184,5 +184,8 @@ _MAX = _double(sys.float_info.max)
 
 
 def _text(word: str) -> str:
-    quoted = word.replace("'", "''")
+    """Write a backslash as the first character of '\\\\', which is one or two of them: PostgreSQL reads it as an escape
+    unless standard_conforming_strings is on.
+    """
+    quoted = word.replace("'", "''").replace("\\", r"' || SUBSTR('\\', 1, 1) || '")
     return f"'{quoted}'"

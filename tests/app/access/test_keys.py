@@ -14,7 +14,7 @@ from typing import Literal
 import pytest
 from sqlalchemy import event, select, update
 
-from app.access import authentication, repository, sessions
+from app.access import authentication, person_repository, repository, sessions
 from app.access import service as keys
 from app.access.authentication import (
     MAX_LOOKUPS_TOGETHER,
@@ -27,7 +27,7 @@ from app.platform.callers import Caller, Credential
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
 from app.platform.outage import OutageMemory
-from app.platform.roles import RoleFile
+from app.platform.roles import Identity, RoleFile, Rule
 from app.platform.tables import ApiKey
 from tests.raising import raises
 from tests.waiting import patience
@@ -175,6 +175,21 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
     known.refuse_again(key_of("1"))  # it was forgotten for others
     with pytest.raises(Unauthenticated):
         known.refuse_again(key_of("4"))
+
+
+def test_a_person_who_gets_a_role_back_is_accepted_at_once(db: Database) -> None:
+    ann = Identity("https://idp.example", "ann", "person", "Ann", frozenset({"risk"}), None)
+    principal = db.writing(person_repository.put_principal, ann)
+    caller = Caller("bank", frozenset({"read"}), principal, "person", ann.name)
+    confirmed = sessions.Confirmation(ann, 3600.0, None, "encrypted")
+    token = Credential.of("session", db.writing(sessions.start_of_person, caller, confirmed))
+    roles = RoleFile(None)
+    known = KnownCallers(db, Later(), OutageMemory(0.0), roles)
+    with pytest.raises(Unauthenticated):
+        known.authenticate(token)
+    roles.content = lambda: (Rule(ann.issuer, "risk", "bank", "viewer"),)  # type: ignore[method-assign]  # no file to wait for
+    known.refuse_again(token)  # does not
+    assert known.authenticate(token).owner == "bank"
 
 
 def test_a_use_is_noted_once_a_minute(db: Database) -> None:

@@ -142,8 +142,13 @@ def test_retention_deletes_what_is_older_and_nothing_else(
     service: Service, client: httpx.Client
 ) -> None:
     old, held = service.upload(client), service.upload(client)
-    models = [service.train(client, old)["output"]["id"] for _ in range(2)]
+    models = [service.train(client, old)["output"]["id"] for _ in range(4)]
     client.put("/v1/models/churn/aliases/live", json={"model_id": models[1]})
+    for alias, shadow in (("live", "churn:3"), ("spare", models[3])):
+        address = f"/v1/models/churn/aliases/{alias}"
+        client.put(address, json={"model_id": models[1]})
+        answer = client.put(f"{address}/feedback", json={"shadow": shadow})
+        assert answer.is_success, answer.text
     asked = {"model": models[1], "dataset_id": old}
     client.post("/v1/evaluations", json=asked)
     client.post("/v1/batch-scores", json=asked)
@@ -162,7 +167,8 @@ def test_retention_deletes_what_is_older_and_nothing_else(
     assert (answer.status_code, answer.json()["datasets"]) == (200, 300)
     keeper(service).round()
     assert client.get(f"/v1/datasets/{old}").status_code == 404
-    assert [each["id"] for each in client.get("/v1/models").json()["data"]] == [models[1]]
+    left = {each["id"] for each in client.get("/v1/models").json()["data"]}
+    assert left == set(models[1:])  # served, or compared as the challenger
     for path in ("/v1/evaluations", "/v1/batch-scores", "/v1/trash"):
         assert client.get(path).json()["data"] == [], path
     left = {each["id"] for each in client.get("/v1/datasets").json()["data"]}

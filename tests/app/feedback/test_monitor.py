@@ -531,7 +531,9 @@ def test_a_challenger_that_ranks_better_wins(bench: Workbench, world: World) -> 
     simulator.put_settings(feedback(monitor=None, shadow=challenger))
     for number in range(1, 9):
         simulator.week(number, 600)
-    assert schedule(bench) is None  # the decisions are older than the challenger's dataset
+    # The decisions are older than the challenger's dataset: no transaction is needed to find this out.
+    assert not bench.db.reading(monitoring.may_be_due, LIVE)
+    assert schedule(bench) is None
     age_datasets(bench.db)
     run_monitor(bench)
     made = made_tests(bench.db)

@@ -220,10 +220,21 @@ def test_a_process_that_cannot_write_the_file_commits_all_the_same(
     other = Database(
         bench.db.url.render_as_string(hide_password=False), tokens=HostTokens.of(folder)
     )
-    with other.write() as session:
-        session.execute(update(Model).values(fit_seconds=7.0))
+
+    def commit() -> list[str]:
+        caplog.clear()
+        with other.write() as session:
+            session.execute(update(Model).values(fit_seconds=7.0))
+        return [each.levelname for each in caplog.records]
+
+    assert (commit(), commit()) == (["WARNING"], [])  # a fault is logged once
+    (folder / "models.token").rmdir()
+    (folder / "models.token").touch()
+    assert commit() == []
+    (folder / "models.token").unlink()
+    (folder / "models.token").mkdir()
+    assert commit() == ["WARNING"]
     other.close()
-    assert [each.levelname for each in caplog.records] == ["WARNING"]
     with bench.db.read() as session:
         assert session.scalars(select(Model.fit_seconds)).one() == 7.0
 

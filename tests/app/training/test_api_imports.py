@@ -17,6 +17,7 @@ from core import AdaBoostMH, Logistic, save
 from core.importing.ranker import NAME
 from core.version import VERSION
 from tests.app.live_service import STRANGER, Service
+from tests.app.refusals import refused
 from tests.core.artifact_bytes import put_together, take_apart
 from tests.core.importing.test_import_model import MODELS, lists_of, stored
 from tests.long_form import one_in
@@ -520,6 +521,13 @@ def test_expected_scores_of_a_random_forest_are_raw_scores(service: Service) -> 
     _, _, expected = stored(name)
     sent = send(client, name, dataset(service, client, name), expected=lines(expected))
     assert ended(service, client, sent)["state"] == "succeeded"
+
+
+def test_a_refused_import_stores_nothing(service: Service) -> None:
+    client = service.client(service.key())
+    _, _, expected = stored(LIGHTGBM)
+    refused(send(client, LIGHTGBM, "ds_0", expected=lines(expected)), 404, "not_found")
+    assert list(service.blobs.root.rglob("uploads/*/*")) == []
 
 
 def test_wrong_fields_are_refused(service: Service) -> None:

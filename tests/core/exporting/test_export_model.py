@@ -170,17 +170,18 @@ def run_query(request: pytest.FixtureRequest) -> Run:
     elif request.param == "duckdb":
         connect = pytest.importorskip("duckdb").connect
 
-    def run(query: bytes, table: pd.DataFrame) -> np.ndarray:
-        connection = connect()
-        cursor = connection.cursor()
-        create, rows = create_table(table)
-        cursor.execute(create)
-        cursor.executemany(f"INSERT INTO rows VALUES ({', '.join([mark] * len(rows[0]))})", rows)
-        found = cursor.execute(query.decode()).fetchall()
-        connection.close()  # and PostgreSQL forgets the table
-        return np.array([row[-1] for row in sorted(found, key=lambda row: row[0])])
+    return lambda query, table: scores_of(connect(), mark, query, table)
 
-    return run
+
+def scores_of(connection: Any, mark: str, query: bytes, table: pd.DataFrame) -> np.ndarray:
+    """Return the scores of a table by an exported query."""
+    cursor = connection.cursor()
+    create, rows = create_table(table)
+    cursor.execute(create)
+    cursor.executemany(f"INSERT INTO rows VALUES ({', '.join([mark] * len(rows[0]))})", rows)
+    found = cursor.execute(query.decode()).fetchall()
+    connection.close()  # and PostgreSQL forgets the table
+    return np.array([row[-1] for row in sorted(found, key=lambda row: row[0])])
 
 
 @pytest.mark.parametrize("name", EXPORTED)
@@ -372,6 +373,19 @@ def test_crosses_are_refused() -> None:
     ranker.fit(table, (codes.sum(axis=1) % 2 == 0) ^ (rng.random(400) < 0.1))
     with raises(NotExportable, "crosses"):
         export_model(ranker, "python")
+
+
+def test_a_backslash_is_not_an_escape_in_sql(postgres: PostgresServer) -> None:
+    """Nor ends it a string where PostgreSQL is set to read escapes: a category is never SQL."""
+    words = ["\\", "a\\b", "\\\\", "\\' OR 1=1 --", "'\\", "n"]
+    table = pd.DataFrame({"a": words * 20})
+    ranker = Scorecard().fit(table, np.arange(len(table)) % 6 < np.arange(len(table)) // 6 % 7)
+    given = f"host={postgres.folder} user=postgres dbname=postgres"
+    for setting in ("on", "off"):
+        options = f"-c standard_conforming_strings={setting}"
+        connection = psycopg.connect(given, options=options)
+        found = scores_of(connection, "%s", export_model(ranker, "sql"), table)
+        np.testing.assert_allclose(found, ranker.decision_function(table), rtol=1e-9)
 
 
 def test_a_nul_character_is_refused_in_sql() -> None:
