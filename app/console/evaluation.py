@@ -14,11 +14,11 @@ from rankwright.types import (
     ComparedValue,
     EvaluatedCurve,
     EvaluatedGroups,
-    EvaluatedLabels,
     Evaluation,
     Gain,
     GroupTest,
     Interval,
+    ListedEvaluation,
     Metrics,
     NetBenefit,
 )
@@ -150,7 +150,7 @@ async def _evaluations(
     drawn, by_day, reference, left_out, unknown = None, None, None, 0, 0
     if model_id:
         reference = None if gone else await _own_area(page, model_id)
-        evaluated = [each for each in evaluations if area(each) is not None]
+        evaluated = [each for each in evaluations if each.metric is not None]
         fresh = [each for each in evaluated if each.seen == "new"]
         unknown = sum(each.seen is None for each in evaluated)
         left_out = len(evaluated) - len(fresh) - unknown
@@ -176,7 +176,6 @@ async def _evaluations(
         unknown=unknown,
         chart=drawn,
         by_day=by_day,
-        area=area,
         seen_in_words=SEEN,
         **choices,
     )
@@ -203,15 +202,7 @@ async def _own_area(page: Page, model_id: str) -> float | None:
     return metrics.auc.value if isinstance(metrics, Metrics) else None
 
 
-def area(evaluation: Evaluation) -> Measure | None:
-    """Return the AUC, or the metric in its place; None for several labels."""
-    metrics = evaluation.metrics
-    if metrics is None or isinstance(metrics, EvaluatedLabels):
-        return None
-    return next(measures(metrics.to_json()), None)
-
-
-def _vintages(evaluation: Evaluation) -> list[Dated]:
+def _vintages(evaluation: Evaluation | ListedEvaluation) -> list[Dated]:
     """Return the AUC by period of the rows; of all rows if no period has enough; empty without dates."""
     periods = [] if evaluation.periods is None else evaluation.periods.periods
     dated = [
@@ -226,7 +217,7 @@ def _vintages(evaluation: Evaluation) -> list[Dated]:
         if each.auc is not None
         and (estimate := estimate_of(f"{each.name}, {name}", each.auc)) is not None
     ]
-    whole = area(evaluation)
+    whole = evaluation.metric
     if found or not dated or whole is None:
         return found
     estimate = estimate_of(f"{dated[0][2].name} to {dated[-1][2].name}, {name}", whole)
@@ -254,9 +245,9 @@ def _draw_periods(evaluation: Evaluation) -> Markup | None:
     return charts.in_order(estimates, title) if len(estimates) > 1 else None
 
 
-def _areas(evaluated: list[Evaluation]) -> list[Estimate]:
+def _areas(evaluated: list[ListedEvaluation]) -> list[Estimate]:
     oldest_first = sorted(evaluated, key=lambda each: each.created_at)
-    found = ((exact(each.created_at), area(each)) for each in oldest_first)
+    found = ((exact(each.created_at), each.metric) for each in oldest_first)
     return [
         estimate
         for name, each in found

@@ -412,8 +412,9 @@ def publish(blobs: Publisher, claim: Claim, result: ComparisonOutcome) -> Publis
 def _routes() -> Routes:
     from app.evaluation.schemas import (
         Comparison,
-        comparison_in_list,
+        ListedComparison,
         comparison_of,
+        listed_comparison_of,
     )
 
     return Routes(
@@ -421,7 +422,7 @@ def _routes() -> Routes:
         tag="comparisons",
         shape=Comparison,
         show=comparison_of,
-        show_in_list=comparison_in_list,
+        listed=(ListedComparison, listed_comparison_of),
         create=Submission(
             body=ComparisonRequest,
             check=check_comparison,
@@ -441,8 +442,7 @@ def _routes() -> Routes:
         ),
         list_docs=Docs(
             "List comparisons",
-            "Return the owner's comparisons, in the order of `sort`. `result.curves` is empty here: read "
-            "the comparison itself.",
+            "Return the owner's comparisons, in the order of `sort`, each with its joint p-value.",
         ),
         read_docs=Docs(
             "Read a comparison",

@@ -586,8 +586,9 @@ def _read_field(request: EvaluationRequest) -> str | None:
 def _routes() -> Routes:
     from app.evaluation.schemas import (
         Evaluation,
-        evaluation_in_list,
+        ListedEvaluation,
         evaluation_of,
+        listed_evaluation_of,
     )
 
     return Routes(
@@ -595,7 +596,7 @@ def _routes() -> Routes:
         tag="evaluations",
         shape=Evaluation,
         show=evaluation_of,
-        show_in_list=evaluation_in_list,
+        listed=(ListedEvaluation, listed_evaluation_of),
         create=Submission(
             body=EvaluationRequest,
             check=check_evaluation,
@@ -615,9 +616,7 @@ def _routes() -> Routes:
         ),
         list_docs=Docs(
             "List evaluations",
-            "Return the owner's evaluations, in the order of `sort`. The points of curves "
-            "(`amounts.curve`, and the `points` of reliability diagrams) are empty here: read the "
-            "evaluation itself.",
+            "Return the owner's evaluations, in the order of `sort`, each with its main metric.",
         ),
         read_docs=Docs(
             "Read an evaluation",

@@ -41,7 +41,7 @@ from app.http.schemas import (
     one_of,
 )
 from app.jobs.kinds import STATUS, STATUSES, status_of
-from app.measures import describe_segments
+from app.measures import describe_segments, measures
 from app.models.calibration_schemas import MeasuredReliability
 from app.models.drift_schemas import FeatureDrift, ScoreDrift
 from app.models.metric_schemas import (
@@ -413,7 +413,7 @@ class EvaluatedAmounts(Resource):
     values: list[EvaluatedValue]
     """Captured amount, over each horizontal axis."""
     curve: list[ValuePoint]
-    """Up to 100 points of the value curves. Empty in a list of evaluations."""
+    """Up to 100 points of the value curves."""
     costs: EvaluatedCosts | None
     """Costs of errors. Null if no `costs` were requested."""
 
@@ -584,8 +584,8 @@ class _OnDataset(Resource):
     created_at: CreatedAt
 
 
-class Evaluation(_OnDataset):
-    """Metrics of a model on a dataset. An evaluation remains when the model or the dataset is deleted."""
+class EvaluationSummary(_OnDataset):
+    """The members that an evaluation and a list of evaluations share."""
 
     model_id: ModelId
     model_name: str
@@ -608,15 +608,34 @@ class Evaluation(_OnDataset):
         default=None,
         description=f"{SEEN_WORDS}Null until this is known, and if the training table was deleted before.",
     )
+    metric: Interval | None
+    """The main metric: the AUC, the fraction of pairs in order (`preferences`) or the C-index (`graded`). Null for
+    several labels, if a class has no rows, and until the evaluation is ready."""
+    periods: EvaluatedPeriods | None = None
+    """AUC by period of the rows' time. Null if the dataset has no column of times, if rows do not have exactly one
+    label, and until the evaluation is ready."""
+    acknowledgement: Acknowledgement | None
+    """Who has seen the change that the evaluation found, when, and the reason for taking no further action. Null if
+    nobody has."""
+    created_at: CreatedAt
+
+
+class ListedEvaluation(EvaluationSummary):
+    """An evaluation in a list."""
+
+    changed: bool | None
+    """True if one of the `findings` is a `no`. Null if the rows were not compared with the model's validation."""
+
+
+class Evaluation(EvaluationSummary):
+    """Metrics of a model on a dataset. An evaluation remains when the model or the dataset is deleted."""
+
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None
     """The metrics; the members depend on `kind`. Null until the evaluation is ready."""
     groups: EvaluatedGroups | None = None
     """Metrics by group. Null without `group_by`, and until the evaluation is ready."""
     protected: list[EvaluatedGroups] = Field(default_factory=list)
     """Metrics by group for each protected column."""
-    periods: EvaluatedPeriods | None = None
-    """AUC by period of the rows' time. Null if the dataset has no column of times, if rows do not have exactly one
-    label, and until the evaluation is ready."""
     amounts: EvaluatedAmounts | None = None
     """Captured amounts and costs of errors. Null without `amount` and `costs`, and until the evaluation is ready."""
     drift: Drift | None
@@ -625,10 +644,6 @@ class Evaluation(_OnDataset):
     findings: list[Finding] = Field(default_factory=list)
     """The answers of this evaluation, which `GET …/models/{ref}/checks` uses if its rows are the newest: first how the
     model ranks. Empty without `drift`."""
-    acknowledgement: Acknowledgement | None
-    """Who has seen the change that the evaluation found, when, and the reason for taking no further action. Null if
-    nobody has."""
-    created_at: CreatedAt
 
 
 _METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades]] = {
@@ -651,44 +666,49 @@ def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
     return EvaluationCutoff(threshold=point["threshold"], source=source)
 
 
-def evaluation_of(row: EvaluationRow) -> Evaluation:
-    spec, metrics = row.job.spec, row.metrics or {}
-    if (weak := metrics.get("weak_segments")) is not None:
-        metrics = {**metrics, "weak_segments": describe_segments(weak)}
+def _summary_of(row: EvaluationRow) -> dict[str, Any]:
+    spec = row.job.spec
     grouping, money = spec.get("grouping") or {}, spec.get("amounts") or {}
-    return Evaluation.from_row(
+    main = None
+    if row.metrics is not None and row.kind != DatasetKind.MULTILABEL:
+        main = next(measures(row.metrics), None)
+    return {
+        "status": status_of(row),
+        "error": row.job.error,
+        "alias": spec.get("alias"),
+        "group_by": grouping.get("column"),
+        "at": spec.get("at"),
+        "cutoff": _cutoff_of(row),
+        "cutoffs": grouping.get("cutoffs"),
+        "amount": money.get("column"),
+        "costs": money.get("costs"),
+        "seen": seen_of(row),
+        "metric": main and Interval(value=main.value, low=main.low, high=main.high),
+        "periods": (row.metrics or {}).get(BY_PERIOD),
+    }
+
+
+def listed_evaluation_of(row: EvaluationRow) -> ListedEvaluation:
+    return ListedEvaluation.from_row(
         row,
-        status=status_of(row),
-        error=row.job.error,
-        metrics=None if row.metrics is None else _METRICS[row.kind].model_validate(metrics),
-        alias=spec.get("alias"),
-        group_by=grouping.get("column"),
-        at=spec.get("at"),
-        cutoff=_cutoff_of(row),
-        cutoffs=grouping.get("cutoffs"),
-        groups=metrics.get(BY_GROUP),
-        protected=metrics.get(PROTECTED, []),
-        amount=money.get("column"),
-        costs=money.get("costs"),
-        periods=metrics.get(BY_PERIOD),
-        amounts=metrics.get(BY_AMOUNT),
-        findings=findings_of(row),
-        seen=seen_of(row),
+        changed=any(each.answer == "no" for each in row.findings) if row.findings else None,
+        **_summary_of(row),
     )
 
 
-def evaluation_in_list(row: EvaluationRow) -> Evaluation:
-    """Leave out the points of curves."""
-    shown = evaluation_of(row)
-    if isinstance(shown.metrics, EvaluatedCurve) and shown.metrics.calibration is not None:
-        shown.metrics.calibration.points = []
-    for found in [*([] if shown.groups is None else [shown.groups]), *shown.protected]:
-        for group in found.groups:
-            if group.calibration is not None:
-                group.calibration.points = []
-    if shown.amounts is not None:
-        shown.amounts.curve = []
-    return shown
+def evaluation_of(row: EvaluationRow) -> Evaluation:
+    metrics = row.metrics or {}
+    if (weak := metrics.get("weak_segments")) is not None:
+        metrics = {**metrics, "weak_segments": describe_segments(weak)}
+    return Evaluation.from_row(
+        row,
+        metrics=None if row.metrics is None else _METRICS[row.kind].model_validate(metrics),
+        groups=metrics.get(BY_GROUP),
+        protected=metrics.get(PROTECTED, []),
+        amounts=metrics.get(BY_AMOUNT),
+        findings=findings_of(row),
+        **_summary_of(row),
+    )
 
 
 class ModelChecks(Resource):
@@ -888,11 +908,11 @@ class ComparisonResult(Resource):
     lists: list[ComparedLists] = Field(default_factory=list)
     """The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column."""
     curves: list[ComparedCurve] = Field(default_factory=list)
-    """ROC curve of each model on these rows. Empty in a list of comparisons."""
+    """ROC curve of each model on these rows."""
 
 
-class Comparison(_OnDataset):
-    """A comparison of models on one dataset. A comparison remains when a model or the dataset is deleted."""
+class ComparisonSummary(_OnDataset):
+    """The members that a comparison and a list of comparisons share."""
 
     models: list[ComparedModel]
     """The compared models, in the order of the request."""
@@ -900,27 +920,42 @@ class Comparison(_OnDataset):
     """Warnings about the rows and the result. One names the models that were trained on rows of the dataset."""
     capacity: ReviewCapacity | None = None
     """The requested review capacity. Null if none was requested."""
-    result: ComparisonResult | None
-    """The result. Null until the comparison is ready."""
     created_at: CreatedAt
 
 
-def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
-    """Leave out the points unless `curves`."""
-    money, result = row.job.spec.get("amounts") or {}, row.result
-    capacity = row.job.spec.get("capacity")
-    return Comparison.from_row(
-        row,
-        status=status_of(row),
-        error=row.job.error,
-        models=[ComparedModel.from_row(one, seen=seen_in(row, one.model_id)) for one in row.models],
-        amount=money.get("column"),
-        costs=money.get("costs"),
-        capacity=capacity and {name: capacity[name] for name in ReviewCapacity.model_fields},
-        result=result if curves or result is None else result | {"curves": []},
-    )
+class ListedComparison(ComparisonSummary):
+    """A comparison in a list."""
+
+    p_value: float | None
+    """Joint p-value of the hypothesis that all areas are equal in every window. Null if no window has one, and until
+    the comparison is ready."""
 
 
-def comparison_in_list(row: ComparisonRow) -> Comparison:
-    """Leave out the points of curves."""
-    return comparison_of(row, curves=False)
+class Comparison(ComparisonSummary):
+    """A comparison of models on one dataset. A comparison remains when a model or the dataset is deleted."""
+
+    result: ComparisonResult | None
+    """The result. Null until the comparison is ready."""
+
+
+def _comparison_summary_of(row: ComparisonRow) -> dict[str, Any]:
+    money, capacity = row.job.spec.get("amounts") or {}, row.job.spec.get("capacity")
+    return {
+        "status": status_of(row),
+        "error": row.job.error,
+        "models": [
+            ComparedModel.from_row(one, seen=seen_in(row, one.model_id)) for one in row.models
+        ],
+        "amount": money.get("column"),
+        "costs": money.get("costs"),
+        "capacity": capacity and {name: capacity[name] for name in ReviewCapacity.model_fields},
+    }
+
+
+def listed_comparison_of(row: ComparisonRow) -> ListedComparison:
+    p_value = (row.result or {}).get("p_value")
+    return ListedComparison.from_row(row, p_value=p_value, **_comparison_summary_of(row))
+
+
+def comparison_of(row: ComparisonRow) -> Comparison:
+    return Comparison.from_row(row, **_comparison_summary_of(row))

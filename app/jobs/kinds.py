@@ -349,8 +349,8 @@ class Submission:
 class Routes:
     """The routes of a kind's output under `path`: list, read, delete, and POST unless `create` is None.
 
-    `show` makes the answer (a `shape`) from a row. `show_in_list` makes the item of a list, if that is shorter. `reads`
-    and `writes` are the scopes that GET and DELETE need.
+    `show` makes the answer (a `shape`) from a row. `listed` are the shape of an item of a list, and what makes
+    it, if that is shorter. `reads` and `writes` are the scopes that GET and DELETE need.
     """
 
     path: str
@@ -360,7 +360,7 @@ class Routes:
     list_docs: Docs
     read_docs: Docs
     delete_docs: Docs
-    show_in_list: Callable[[Any], Resource] | None = None
+    listed: tuple[type[Resource], Callable[[Any], Resource]] | None = None
     create: Submission | None = None
     reads: Literal["read", "score"] = "read"
     writes: Literal["train", "score"] = "train"

@@ -45,10 +45,12 @@ def output_routers(names: Iterable[str] = SHOWN_KINDS) -> Iterator[APIRouter]:
 
 def _router(output: Output[Any], routes: Routes) -> APIRouter:
     shape: Any = routes.shape
+    listed: Any
+    listed, show_listed = routes.listed or (shape, routes.show)
     one, several = output.code, routes.path.rpartition("/")[2].replace("-", "_")
     page_shape: Any = create_model(
         f"{shape.__name__}Page",
-        __base__=PageOf[shape],
+        __base__=PageOf[listed],
         __doc__=f"One page of {several.replace('_', ' ')}.",
     )
 
@@ -69,7 +71,7 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
             **vars(of),
             **vars(paging),
         )
-        return page_shape.of(page, routes.show_in_list or routes.show)
+        return page_shape.of(page, show_listed)
 
     @needs(routes.reads)
     def read_output(

@@ -548,16 +548,16 @@ def recorded_aliases(session: Session, after: MonitoredAlias, limit: int) -> lis
     return [MonitoredAlias(*row) for row in session.execute(statement)]
 
 
-def _is_challenger() -> ColumnElement[bool]:
+def _is_challenger(owner: str) -> ColumnElement[bool]:
     """Return the condition that a model is the shadow model of an alias, by id, `name:version` or name."""
     newer = aliased(Model)
     is_newest = ~exists().where(
-        newer.readable_by(Model.owner), newer.name == Model.name, newer.version > Model.version
+        newer.readable_by(owner), newer.name == Model.name, newer.version > Model.version
     )
     shadow = AliasFeedback.settings["shadow"].as_string()
     version = Model.name + ":" + cast(Model.version, String)
     is_named = shadow.in_((Model.id, version)) | ((shadow == Model.name) & is_newest)
-    return exists().where(AliasFeedback.owner == Model.owner, _is_recorded(), is_named)
+    return exists().where(AliasFeedback.readable_by(owner), _is_recorded(), is_named)
 
 
 def find_retention(session: Session, owner: str) -> RetentionRule | None:
@@ -606,7 +606,7 @@ def expired(kind: str, owner: str, days: float) -> list[tuple[type[Owned], Condi
         return [of(Dataset, Dataset.created_at, Dataset.status == DatasetStatus.READY, *free)]
     if kind == "models":
         named = exists().where(ModelAlias.model_id == Model.id)
-        return [of(Model, Model.created_at, ~named, ~_is_challenger())]
+        return [of(Model, Model.created_at, ~named, ~_is_challenger(owner))]
     if kind == "batch_scores":
         free = at_rest(Job.id == BatchScore.job_id)
         return [of(BatchScore, BatchScore.created_at, free)]

@@ -1119,7 +1119,7 @@ class AsyncModels(_ModelsOperations, Asynchronous):
 
 
 class _EvaluationsOperations(_Collection):
-    list = things(api.list_evaluations, Evaluation, AsyncEvaluation)
+    list = free_items(api.list_evaluations)
     page = free(api.list_evaluations)
     get = one(api.read_evaluation, Evaluation, AsyncEvaluation)
 
@@ -1150,7 +1150,7 @@ class AsyncEvaluations(_EvaluationsOperations, Asynchronous):
 
 
 class _ComparisonsOperations(_Collection):
-    list = things(api.list_comparisons, Comparison, AsyncComparison)
+    list = free_items(api.list_comparisons)
     page = free(api.list_comparisons)
     get = one(api.read_comparison, Comparison, AsyncComparison)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.evaluation.comparisons import COMPARISONS
-from app.evaluation.schemas import comparison_of, evaluation_in_list, evaluation_of
+from app.evaluation.schemas import comparison_of, evaluation_of
 from app.models import calibrations, curves, operating_points
 from app.platform.tables import JobState
 from core import metrics
@@ -60,8 +60,6 @@ def test_value_and_costs_of_a_column(bench: Workbench, sentences: Sentences) -> 
     )
     shown = json.loads(evaluation_of(found).model_dump_json())
     assert shown["amounts"]["curve"]
-    in_list = json.loads(evaluation_in_list(found).model_dump_json())
-    assert in_list["amounts"] == shown["amounts"] | {"curve": []}
     assert (shown["amount"], shown["costs"]) == ("balance", COSTS)
     amounts = shown["amounts"]
     scores = people.scores(bench, model)
