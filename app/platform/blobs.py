@@ -247,8 +247,9 @@ class FolderStore(BlobStore):
         super().__init__(root / _STAGING)
         self.root = root
         try:
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.staging.mkdir(exist_ok=True)
+            # `parents` does not pass the mode on, and the first one may be the state folder.
+            for folder in (root.parent, root, self.staging):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise

@@ -264,12 +264,19 @@ def change_nothing(session: Session) -> None:
     session.execute(text("DELETE FROM alembic_version WHERE 1 = 0"))
 
 
+SETTLED_SECONDS = 5.0
+"""Seconds without a failure after which an outage has ended. While connections are exhausted, some transactions succeed
+between those that fail.
+"""
+
+
 class OutageLog:
     """Logs an outage and its end once."""
 
     def __init__(self) -> None:
         self._detail: str | None = None
         self._of_reads = False
+        self._failed_at = 0.0
 
     def note(self, found: Unavailable, error: BaseException, *, of_reads: bool) -> None:
         """`of_reads`: the failed transaction was read-only."""
@@ -277,10 +284,13 @@ class OutageLog:
             cause = getattr(error, "orig", error)
             log.warning("%s: %s", found.detail, str(cause).strip().partition("\n")[0])
         self._detail, self._of_reads = found.detail, of_reads
+        self._failed_at = time.monotonic()
 
     def end(self, *, of_reads: bool) -> None:
         """A successful reader does not end an outage of writers."""
-        if self._detail is not None and (self._of_reads or not of_reads):
+        if self._detail is None or (of_reads and not self._of_reads):
+            return
+        if time.monotonic() - self._failed_at >= SETTLED_SECONDS:
             self._detail = None
             log.info("the database is available again")
 

@@ -123,7 +123,8 @@ class ObjectStore(BlobStore):
         """Create the folder. Raises OSError; sends no request."""
         super().__init__(folder / "staging")
         self._cache = folder / "cache"
-        for each in (self.staging, self._cache):
+        # `parents` does not pass the mode on, and the first one may be the state folder.
+        for each in (folder.parent, folder, self.staging, self._cache):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.bucket = bucket
         self._cache_bytes = cache_bytes

@@ -27,6 +27,7 @@ from app.platform.encryption import make_keys
 from app.platform.ids import new_id
 from app.platform.schema import REVISION
 from app.platform.settings import Settings
+from app.platform.state_folder import make_private
 from app.platform.tables import DecisionSegment, Role, Webhook
 from tests.app.operations.test_audit_seals import add
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
@@ -302,6 +303,9 @@ def test_before_the_first_start(doctor: Doctor, tmp_path: Path) -> None:
     found = {part: level for part, (level, _) in doctor.finds(new).items()}
     assert (found["state folder"], found["database"]) == (Level.WARN, Level.WARN)
     assert found["bucket"] == Level.FAIL
+    make_private(
+        new.state_dir
+    )  # as `serve` does: what the doctor has made there is closed to others
 
 
 @pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)

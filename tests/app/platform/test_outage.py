@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
 import pytest
 
 from app.platform import outage
+from app.platform.database import SETTLED_SECONDS, OutageLog
 from app.platform.errors import NotFound, Unavailable
 from app.platform.outage import OutageMemory
 from tests.waiting import patience
@@ -72,3 +74,25 @@ def test_nobody_waits_long_for_a_database_that_stands_still(
             assert memory.ask("a", lambda: pytest.fail("asked")) == 1
         finally:
             release.set()
+
+
+def test_an_outage_is_logged_once_although_some_transactions_succeed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    outages = OutageLog()
+
+    def levels() -> list[str]:
+        return [each.levelname for each in caplog.records]
+
+    for _ in range(3):  # as while connections are exhausted
+        outages.note(Unavailable("away"), OSError("too many clients"), of_reads=False)
+        outages.end(of_reads=False)
+    assert levels() == ["WARNING"]
+    later = time.monotonic() + SETTLED_SECONDS
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    outages.end(of_reads=True)  # a reader does not end an outage of writers
+    assert levels() == ["WARNING"]
+    outages.end(of_reads=False)
+    outages.end(of_reads=False)
+    assert levels() == ["WARNING", "INFO"]

@@ -421,9 +421,13 @@ def test_a_statement_that_takes_too_long_is_ended_by_the_server(
 
 
 def test_an_outage_is_logged_once_and_so_is_its_end(
-    tmp_path: Path, sqlite_url: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    sqlite_url: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level("INFO", session_module.log.name)
+    monkeypatch.setattr(session_module, "SETTLED_SECONDS", 0.0)
     away = tmp_path / "away"
     db = Database(f"sqlite:///{away / 'rankwright.db'}", pool_size=1)
     for _ in range(3):
