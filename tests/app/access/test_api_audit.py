@@ -89,6 +89,11 @@ def test_pages_and_the_command_line(service: Service, client: httpx.Client) -> N
     last = client.get("/v1/audit", params={"after": page["next"]}).json()
     assert [entry["action"][-1] for entry in last["data"]] == ["0"]
     refused(client.get("/v1/audit?after=x"), 422, "invalid_cursor", "after")
+    export = {"Accept": "application/x-ndjson"}
+    for digits in ("0" * 5_000, "9" * 5_000, "9" * 19):
+        answer = client.get(f"/v1/audit?after={digits}", headers=export)
+        refused(answer, 422, "invalid_cursor", "after")
+    assert client.get(f"/v1/audit?after={2**63 - 1}", headers=export).content == b""
 
 
 def test_a_change_that_fails_leaves_no_entry(service: Service, client: httpx.Client) -> None:
