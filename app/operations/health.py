@@ -138,18 +138,22 @@ class _Probe:
         self._tolerates = tolerates
         self._thread: BackgroundTasks | None = None
         self._looking: Future[Check] | None = None
+        self._late = False
 
     async def ask(self) -> Check:
-        """Return the result of a new or running check; a failed one after `ANSWER_SECONDS`."""
+        """Return the result of a new or running check; a failed one after `ANSWER_SECONDS`, and then at once until the
+        check ends.
+        """
         if self._looking is None or self._looking.done():
-            self._looking = Future()
+            self._looking, self._late = Future(), False
             if self._thread is None:
                 self._thread = BackgroundTasks(f"health-{self._name}")
             self._thread.add(partial(self._answer, self._looking))
         looking = asyncio.wrap_future(self._looking)
-        await asyncio.wait([looking], timeout=ANSWER_SECONDS)
+        await asyncio.wait([looking], timeout=0.0 if self._late else ANSWER_SECONDS)
         if looking.done():
             return looking.result()
+        self._late = True
         return Check(self._name, False, f"has not responded within {ANSWER_SECONDS:g} s")
 
     def close(self) -> None:

@@ -30,8 +30,9 @@ MAX_OWNERS = 20
 """Owners whose bytes are shown; those of the others are shown together."""
 KNOWN_FACTOR = 50.0
 """How long a slow measurement is used, in multiples of the time that it took."""
-WAIT_SECONDS = 1.0
-"""How long a scrape waits for a measurement."""
+WAIT_SECONDS = 0.5
+"""How long a scrape waits for measurements that it begins."""
+NOW_SECONDS = 0.0
 COUNTS_SECONDS = 1.0
 BYTES_SECONDS = 10.0
 
@@ -40,7 +41,7 @@ Counts = Mapping[tuple[str, str], int]
 
 
 class _Measurement(Generic[Value]):
-    """A measurement in proportion to the rows, made once in `seconds`, in at most a fiftieth of the time."""
+    """A measurement made once in `seconds`; one in proportion to the rows takes at most a fiftieth of the time."""
 
     def __init__(self, measure: Callable[[], Value], seconds: float) -> None:
         self._measure = measure
@@ -48,32 +49,34 @@ class _Measurement(Generic[Value]):
         self._lock = threading.Lock()
         self._ends: threading.Event | None = None
         self._valid_until = 0.0
-        self._value: Value | None = None
+        self.value: Value | None = None
+        """The newest value; None if there is none yet."""
+        self.measured_at = 0.0
+        """When it was measured, in seconds since 1970."""
 
-    def get(self) -> Value | None:
-        """Return the value, or the previous one if measuring takes over `WAIT_SECONDS`; None if there is none."""
+    def begin(self) -> threading.Event | None:
+        """Begin a measurement if the value is old, and return what is set at its end; None if one is running."""
         with self._lock:
-            if self._ends is None and time.monotonic() >= self._valid_until:
-                self._ends = threading.Event()
-                # A thread: it may take longer than Prometheus waits for a scrape.
-                threading.Thread(target=self._run, name="metrics", daemon=True).start()
-            ends = self._ends
-        if ends is not None:
-            ends.wait(WAIT_SECONDS)
-        return self._value
+            if self._ends is not None or time.monotonic() < self._valid_until:
+                return None
+            self._ends = ends = threading.Event()
+        # A thread: it may take longer than Prometheus waits for a scrape.
+        threading.Thread(target=self._run, name="metrics", daemon=True).start()
+        return ends
 
     def _run(self) -> None:
-        begun, value = time.monotonic(), None
+        begun = time.monotonic()
         try:
-            value = self._measure()
+            self.value = self._measure()
+            self.measured_at = time.time()
         except Unavailable:
             pass  # `Database` logs it
         except Exception:
             log.exception("a metric could not be measured")
         with self._lock:
             now = time.monotonic()
-            self._valid_until = now + max(self._seconds, KNOWN_FACTOR * (now - begun))
-            self._value = value
+            busy = KNOWN_FACTOR * (now - begun) if self._seconds else 0.0
+            self._valid_until = now + max(self._seconds, busy)
             ends, self._ends = self._ends, None
         if ends is not None:
             ends.set()
@@ -111,6 +114,7 @@ class DatabaseCollector(Collector):
     def __init__(self, db: Database, settings: Settings) -> None:
         self._db = db
         self._settings = settings
+        self._now = _Measurement(lambda: db.reading(_now, settings), NOW_SECONDS)
         self._counts = _Measurement(lambda: db.reading(_counts), COUNTS_SECONDS)
         self._bytes = _Measurement(lambda: db.reading(_bytes), BYTES_SECONDS)
 
@@ -119,11 +123,20 @@ class DatabaseCollector(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield nothing while the database is unavailable."""
-        try:
-            now = self._db.reading(_now, self._settings)
-        except Unavailable:
+        """While the database does not respond, yield the last known values, with their time."""
+        begun = [each.begin() for each in (self._now, self._counts, self._bytes)]
+        until = time.monotonic() + WAIT_SECONDS
+        for ends in begun:
+            if ends is not None:
+                ends.wait(max(0.0, until - time.monotonic()))
+        yield self._free()
+        if (now := self._now.value) is None:
             return
+        yield GaugeMetricFamily(
+            "rankwright_metrics_timestamp_seconds",
+            "Time at which the metrics of the database were read. It stands still while the database does not respond.",
+            self._now.measured_at,
+        )
         yield from _of_queue(now)
         yield from _of_upkeep(now)
         yield GaugeMetricFamily(
@@ -133,11 +146,10 @@ class DatabaseCollector(Collector):
             float(now.break_glass),
         )
         yield from _of_webhooks(now.webhooks)
-        if (counts := self._counts.get()) is not None:
+        if (counts := self._counts.value) is not None:
             yield from _of_jobs(*counts)
-        if (found := self._bytes.get()) is not None:
+        if (found := self._bytes.value) is not None:
             yield from _of_bytes(found)
-        yield self._free()
 
     def _free(self) -> Metric:
         free = GaugeMetricFamily(

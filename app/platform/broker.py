@@ -100,10 +100,10 @@ class Producer:
         self._is_away = False
 
     def ping(self) -> None:
-        """Send nothing. Raises BrokerAway."""
+        """Write a key for a second: a Redis at its memory limit responds to a ping. Raises BrokerAway."""
         try:
             with self._celery.connection_for_write() as connection:
-                _ = connection.default_channel  # the transport pings as it opens a channel
+                connection.default_channel.client.set("rankwright:probe", 1, px=1000)
         except (OperationalError, RedisError, OSError) as error:
             raise BrokerAway(f"the broker is unavailable: {error}") from error
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import math
 import os
 import random
+import re
 import threading
 import time
 import uuid
@@ -62,6 +64,9 @@ REQUEST_SECONDS = 60
 """Time for one request, in which one part of an upload or one range of a download is sent."""
 PROBE_SECONDS = 0.5
 """Time for the response to a health check: less than health checks have in all."""
+PROBED_SECONDS = 30.0
+"""How long the processes of a host do not repeat a successful check."""
+_PROBE = b"rankwright"
 IN_USE_SECONDS = 60.0
 """A cached file that was handed out less than this time ago is not evicted: its reader may not have opened it yet."""
 TOUCH_SECONDS = 15.0
@@ -122,7 +127,7 @@ class ObjectStore(BlobStore):
     ) -> None:
         """Create the folder. Raises OSError; sends no request."""
         super().__init__(folder / "staging")
-        self._cache = folder / "cache"
+        self._cache, self._probed = folder / "cache", folder / "probed"
         # `parents` does not pass the mode on, and the first one may be the state folder.
         for each in (folder.parent, folder, self.staging, self._cache):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -145,10 +150,8 @@ class ObjectStore(BlobStore):
 
     def check_writable(self) -> None:
         """Write and delete a small object. Raises PermissionError only: a bucket that is away may be back in time."""
-        probe = f"staging/{uuid.uuid4().hex}"
         try:
-            self._attempt(lambda store: obstore.put(store, probe, b"probe"), patience=0.0)
-            self._attempt(lambda store: obstore.delete(store, probe), patience=0.0)
+            self._write_and_read()
         except BlobStoreAway as error:
             if isinstance(error.__cause__, _REFUSALS):
                 raise PermissionError(
@@ -158,29 +161,43 @@ class ObjectStore(BlobStore):
             raise PermissionError(f"there is no bucket {self.bucket.url}") from None
 
     def probe(self) -> str:
-        """Ask for an object that does not exist: unlike a written one, it leaves no version.
+        """Write, read and delete a small object, unless a process of this host has done so in `PROBED_SECONDS`.
 
-        Raises BlobStoreAway, also if there is no response within `PROBE_SECONDS`; the next call awaits the request.
+        Raises BlobStoreAway, also if there is no response within `PROBE_SECONDS` and in as long before; the next call
+        awaits the request.
         """
-        if self._probing is None or self._probing.done():
-            self._probing = Future()
-            # Not in an executor: its threads would delay the end of the process while the bucket hangs.
-            threading.Thread(target=self._ask, args=(self._probing,), daemon=True).start()
-        try:
-            self._probing.result(PROBE_SECONDS)
-        except TimeoutError:
-            raise BlobStoreAway(f"no response within {PROBE_SECONDS:g} s") from None
-        return "responds"
+        known = stamp(self._probed)
+        age = math.inf if known is None else time.time() - known[2] / 1e9
+        if age > PROBED_SECONDS:
+            if self._probing is None or self._probing.done():
+                self._probing = Future()
+                # Not in an executor: its threads would delay the end of the process while the bucket hangs.
+                threading.Thread(target=self._ask, args=(self._probing,), daemon=True).start()
+            try:
+                self._probing.result(PROBE_SECONDS)
+            except TimeoutError:
+                if age > 2.0 * PROBED_SECONDS:
+                    raise BlobStoreAway(f"no response within {PROBE_SECONDS:g} s") from None
+        return "can be written and read"
 
     def _ask(self, answer: Future[None]) -> None:
         try:
-            with contextlib.suppress(BlobMissing):
-                self._attempt(
-                    lambda store: obstore.head(store, f"staging/{uuid.uuid4().hex}"), patience=0.0
-                )
+            self._write_and_read()
+            self._probed.touch()
             answer.set_result(None)
+        except BlobMissing:
+            answer.set_exception(BlobStoreAway(f"there is no bucket {self.bucket.url}"))
         except Exception as error:
             answer.set_exception(error)
+
+    def _write_and_read(self) -> None:
+        """Raises BlobMissing without a bucket, and BlobStoreAway, also if another server answers in its place."""
+        probe = f"staging/{uuid.uuid4().hex}"
+        self._attempt(lambda store: obstore.put(store, probe, _PROBE), patience=0.0)
+        found = self._attempt(lambda store: obstore.get(store, probe).bytes(), patience=0.0)
+        self._attempt(lambda store: obstore.delete(store, probe), patience=0.0)
+        if bytes(found) != _PROBE:
+            raise BlobStoreAway("an object has other bytes than were written: is this the bucket?")
 
     def send(self, file: Path, key: str) -> None:
         """Upload a file, which stays where it is. The object is durable when this returns.
@@ -490,9 +507,16 @@ _REFUSALS = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, 
 _ERRORS = (exceptions.BaseError, OSError, BadCredentials)
 
 
+_CAUSES = re.compile(r"InvalidCertificate\(\w+|dns error|message: \"[^\"]+")
+
+
 def _reason(error: BaseException) -> str:
-    """Return the first line: others repeat it as Rust prints it."""
-    return str(error).strip().partition("\n")[0][:500]
+    """Return the first line, and the cause that stands in others: these repeat the line as Rust prints it."""
+    first, _, rest = str(error).strip().partition("\n")
+    causes = [
+        each.partition("(")[2] or each.removeprefix('message: "') for each in _CAUSES.findall(rest)
+    ]
+    return f"{first[:500]}: {causes[-1][:200]}" if causes else first[:500]
 
 
 def stamp(file: Path | None) -> tuple[int, int, int] | None:

@@ -141,7 +141,7 @@ def measure_level_on_stored_curve(
     lowest: float = -math.inf,
     below: float = math.inf,
 ) -> Measurement | None:
-    """Measure the level of a calibration on the validation rows with lowest ≤ score < below, from their ROC curve.
+    """Measure a calibration's level on validation rows with lowest ≤ score < below, by their ROC curve.
 
     It is the reference for outcomes of one side of a threshold: the level of all rows may be right, and that of the
     highest scores wrong.

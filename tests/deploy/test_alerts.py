@@ -73,8 +73,8 @@ def pair(
     return [Case({name: bad}, minutes, fires or {}), Case({name: good}, minutes, None)]
 
 
-def up(dependency: str) -> str:
-    return f'rankwright_dependency_up{{dependency="{dependency}"}}'
+def up(dependency: str, instance: str = "a") -> str:
+    return f'rankwright_dependency_up{{dependency="{dependency}",instance="{instance}"}}'
 
 
 OLDEST = "rankwright_queue_oldest_seconds"
@@ -118,6 +118,7 @@ CASES: dict[str, list[Case]] = {
     "RankwrightDatabaseDown": [
         Case({up("database"): constant(0)}, 5, {}),
         Case({up("database"): "1 1 0 1 1 1"}, 3, None),
+        Case({up("database", "a"): constant(1), up("database", "b"): constant(0)}, 5, {}),
         Case({up("broker"): constant(0)}, 5, None),
     ],
     "RankwrightBrokerDown": pair(up("broker"), constant(0), constant(1), 5),
@@ -166,6 +167,10 @@ CASES: dict[str, list[Case]] = {
     "RankwrightWebhooksLate": [
         *pair("rankwright_webhooks_late_seconds", constant(400), "400x3 0x20", 10),
         Case({"rankwright_webhooks_late_seconds": constant(200)}, 10, None),
+    ],
+    "RankwrightWebhooksFail": [
+        *pair('rankwright_webhooks{state="failing"}', constant(1), constant(0), 45),
+        Case({'rankwright_webhooks{state="disabled"}': constant(1)}, 45, None),
     ],
     "RankwrightDecisionsLost": pair("rankwright_decisions_lost_total", "0x10 5x10", "5x30", 12),
     "RankwrightDecisionsWait": pair(

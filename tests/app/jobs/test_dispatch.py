@@ -163,6 +163,16 @@ class TestProducer:
                 Producer(trusted).wake()
             assert b"secret" in b"".join(received)
 
+    def test_a_broker_without_memory_is_not_well(self, broker: ValkeyServer) -> None:
+        producer = Producer(broker.broker_url)
+        producer.ping()
+        broker.client.config_set("maxmemory-policy", "noeviction")
+        broker.client.config_set("maxmemory", 1)
+        with pytest.raises(BrokerAway):
+            producer.ping()
+        broker.client.config_set("maxmemory", 0)
+        producer.ping()
+
     def test_a_broker_that_was_never_there(self, tmp_path: Path) -> None:
         producer = Producer(f"redis+socket://{tmp_path / 'none'}")
         with pytest.raises(BrokerAway):

@@ -12,6 +12,7 @@ from pydantic import SecretStr, ValidationError
 
 from app.operations.copying import CannotCopy, copy_blobs
 from app.operations.doctor import Finding, Level, examine
+from app.platform import object_store
 from app.platform.settings import Settings
 from app.platform.stores import open_store
 from tests.app.live_service import NAMES, Service, running, table
@@ -78,8 +79,9 @@ def test_a_bucket_that_is_away_refuses_new_data_and_serves_what_is_here(
 
 
 def test_an_api_whose_bucket_is_away_is_ready_and_says_so(
-    in_bucket: Service, bucket_server: BucketServer
+    in_bucket: Service, bucket_server: BucketServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(object_store, "PROBED_SECONDS", 0.0)
     api = in_bucket.client()
 
     def ready() -> tuple[int, bool]:

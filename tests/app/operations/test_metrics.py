@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.access import repository as quotas
 from app.jobs import service as jobs
-from app.operations import repository
+from app.operations import metrics, repository
 from app.operations.backup import BackupError, back_up
 from app.operations.housekeeping import Housekeeper
 from app.operations.metrics import MAX_OWNERS, DatabaseCollector
@@ -28,7 +28,7 @@ from tests.app.live_service import OWNER as OURS
 from tests.app.live_service import STRANGER, Service, running
 from tests.app.queue_steps import OWNER, add_dataset, change, claimed, hear_nothing, submit
 from tests.long_form import long_form
-from tests.waiting import eventually
+from tests.waiting import eventually, patience
 
 Samples = dict[tuple[str, ...], float]
 
@@ -141,9 +141,29 @@ def test_the_size_and_the_connections_of_the_database(db: Database) -> None:
         assert 1 <= in_use < most
 
 
-def test_without_a_database_nothing_is_shown(tmp_path: Path) -> None:
+def test_without_a_database_only_disks_are_shown(tmp_path: Path) -> None:
     db = Database(f"sqlite:///{tmp_path / 'none' / 'rankwright.db'}")
-    assert collected(db) == {}
+    assert set(collected(db)) <= {"rankwright_disk_free_bytes"}
+
+
+def test_while_the_database_hangs_a_scrape_has_the_last_values(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = CollectorRegistry()
+    registry.register(DatabaseCollector(db, Settings()))
+
+    def shown() -> tuple[float | None, float | None]:
+        names = ("rankwright_workers", "rankwright_metrics_timestamp_seconds")
+        workers, at = (registry.get_sample_value(name) for name in names)
+        return workers, at
+
+    before = shown()
+    assert before[0] == 0.0
+    goes_on = threading.Event()
+    monkeypatch.setattr(metrics, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(db, "reading", lambda *_: goes_on.wait(patience()))
+    assert shown() == shown() == before
+    goes_on.set()
 
 
 def test_what_is_slow_is_measured_once_for_all_scrapes(

@@ -273,10 +273,11 @@ def test_a_bucket_that_rejects_the_service_or_does_not_exist_is_named_at_the_sta
 
 
 def test_a_health_check_does_not_wait_for_a_bucket_that_hangs(
-    server: BucketServer, tmp_path: Path
+    server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(object_store, "PROBED_SECONDS", 0.0)
     store = server.store(tmp_path)
-    assert store.probe() == "responds"
+    assert is_well(store)
     release = threading.Event()
 
     def hang(environ, start):  # type: ignore[no-untyped-def]
@@ -290,6 +291,25 @@ def test_a_health_check_does_not_wait_for_a_bucket_that_hangs(
         eventually(lambda: is_well(store))
 
 
+@pytest.mark.parametrize("status", ["200 OK", "403 Forbidden", "404 Not Found", "503 Slow Down"])
+def test_a_bucket_that_cannot_store_is_not_well(
+    server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    """The page of a captive portal is no object."""
+    monkeypatch.setattr(object_store, "PROBE_SECONDS", patience())
+    monkeypatch.setattr(object_store, "PROBED_SECONDS", 0.0)
+
+    def answer(environ, start):  # type: ignore[no-untyped-def]
+        start(status, [("Content-Type", "text/html")])
+        return [b"<html>Sign in</html>"]
+
+    store = server.store(tmp_path)
+    with server.failing(answer):
+        assert not is_well(store)
+    assert is_well(store)
+    assert server.objects() == {}
+
+
 def outages_in(caplog: pytest.LogCaptureFixture) -> int:
     """The number of lines that the stores have logged."""
     return len([each for each in caplog.records if each.name == object_store.__name__])
@@ -297,9 +317,10 @@ def outages_in(caplog: pytest.LogCaptureFixture) -> int:
 
 def is_well(store: ObjectStore) -> bool:
     try:
-        return store.probe() == "responds"
+        store.probe()
     except BlobStoreAway:
         return False
+    return True
 
 
 def test_a_changed_file_of_credentials_is_used_without_a_restart(
