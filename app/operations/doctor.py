@@ -239,6 +239,7 @@ def check_tables(settings: Settings) -> Finding:
         )
     try:
         revision = migrate.current(settings.sqlalchemy_url)
+        other = migrate.other_build(settings.sqlalchemy_url) if revision == REVISION else None
         migrate.head()  # reads them all
     except ServiceError as error:
         advice = "correct the login, the file's owner and mode, or the encoding; see RANKWRIGHT_DATABASE_URL"
@@ -252,6 +253,8 @@ def check_tables(settings: Settings) -> Finding:
         return fail("database", f"its migrations cannot be read: {error}", "install them again")
     if revision is None:
         return warn("database", "it has no tables", "run `rankwright migrate`")
+    if other is not None:
+        return fail("database", f"its {other}", way_back(REVISION))
     if revision == REVISION:
         return ok(
             "database",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.platform.database import Database
 from app.platform.errors import Refused
-from app.platform.schema import describe_unknown, way_back
+from app.platform.schema import REVISION, describe_other_build, describe_unknown, way_back
 
 FOLDER = Path(__file__).resolve().parents[2] / "migrations"
 
@@ -38,6 +38,8 @@ def upgrade(database_url: str, to: str = "head") -> str:
                 raise CommandError(f"its {describe_unknown(before)}; {way_back(before)}")
             command.upgrade(config(connection), to)
             revision = _revision(connection)
+            if revision == REVISION and (found := describe_other_build(connection)) is not None:
+                raise CommandError(f"its {found}; {way_back(revision)}")
     finally:
         db.close()
     assert revision is not None
@@ -91,10 +93,19 @@ def keep_computed(batch: BatchOperations, column: Column[Any]) -> None:
 
 def current(database_url: str) -> str | None:
     """None for an empty database. Raises Refused."""
+    return _asked(database_url, _revision)
+
+
+def other_build(database_url: str) -> str | None:
+    """Describe tables of another build of this revision; None for the right ones. Raises Refused."""
+    return _asked(database_url, describe_other_build)
+
+
+def _asked(database_url: str, ask: Callable[[Connection], str | None]) -> str | None:
     db = Database(database_url)
     try:
         with _refusals(db), db.engine.connect() as connection:
-            return _revision(connection)
+            return ask(connection)
     finally:
         db.close()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.orm import Session
 
 from app import __version__
 from app.platform.database import Database, change_nothing
 from app.platform.errors import Refused, Unavailable
+from app.platform.tables import ApiKey
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +27,11 @@ class CannotBegin(Exception):
 
 
 class OtherTables(CannotBegin):
-    """The tables are of another version; the message names their revision. `older`: this version can migrate them."""
+    """The tables are of another version or build; the message names it. `older`: this version can migrate them."""
 
-    def __init__(self, revision: str) -> None:
-        super().__init__(describe(revision))
-        self.older = is_older(revision)
+    def __init__(self, message: str, *, older: bool = False) -> None:
+        super().__init__(message)
+        self.older = older
 
 
 class SchemaCheck:
@@ -49,7 +50,9 @@ class SchemaCheck:
         if self._revision is None:
             revision = self._db.reading(_revision)
             if revision != REVISION:
-                raise OtherTables(revision)
+                raise OtherTables(describe(revision), older=is_older(revision))
+            if (found := self._db.reading(describe_other_build)) is not None:
+                raise OtherTables(f"the database's {found}; {way_back(revision)}")
             self._db.writing(change_nothing)
             self._revision = revision
         return self._revision
@@ -101,6 +104,35 @@ def describe_unknown(revision: str) -> str:
             f"migrate revisions {FIRST_REVISION} to {REVISION}"
         )
     return f"tables are at revision {revision}, which no release of rankwright has created"
+
+
+_COLUMNS = {
+    # Computed columns, too.
+    "sqlite": "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_xinfo(m.name) c WHERE m.type = 'table'",
+    "postgresql": "SELECT table_name, column_name FROM information_schema.columns "
+    "WHERE table_schema = current_schema()",
+}
+
+
+def describe_other_build(of: Session | Connection) -> str | None:
+    """Describe tables at this revision whose columns are not those that this build declares; None if they are.
+
+    Before a release a revision is edited in place, so several builds may have made different tables of its name.
+    """
+    dialect = (of.get_bind() if isinstance(of, Session) else of).dialect.name
+    tables = ApiKey.metadata.tables  # all of them
+    declared = {(name, column.name) for name, table in tables.items() for column in table.c}
+    rows = of.execute(text(_COLUMNS[dialect])).all()
+    found = {(table, column) for table, column in rows if table in tables}
+    for does, columns in (("lack", declared - found), ("have", found - declared)):
+        if columns:
+            table, column = min(columns)
+            more = f" and {len(columns) - 1} more columns" if len(columns) > 1 else ""
+            return (
+                f"tables are at revision {REVISION}, but of another build: they {does} the column "
+                f"{table}.{column}{more}"
+            )
+    return None
 
 
 def way_back(revision: str) -> str:

@@ -22,7 +22,7 @@ from sqlalchemy.types import TypeEngine
 from app.jobs import service as jobs
 from app.platform import migrate
 from app.platform.database import Database
-from app.platform.schema import FIRST_REVISION, REVISION, describe
+from app.platform.schema import FIRST_REVISION, REVISION, CannotBegin, SchemaCheck, describe
 from app.platform.settings import Settings
 from app.platform.sql import Base
 from app.platform.tables import Job, JobEvent
@@ -271,6 +271,26 @@ def statements(url: str, postgres: PostgresServer) -> set[tuple[str, ...]]:
         )
         for sql in found
     }
+
+
+@pytest.mark.parametrize(
+    "change", ["ALTER TABLE models DROP COLUMN tags", "ALTER TABLE models ADD COLUMN colour TEXT"]
+)
+def test_tables_of_another_build_of_the_revision_are_refused(empty_url: str, change: str) -> None:
+    migrate.upgrade(empty_url)
+    assert migrate.other_build(empty_url) is None
+    db = Database(empty_url)
+    try:
+        with db.engine.begin() as connection:
+            connection.execute(text("CREATE TABLE theirs (x TEXT)"))
+            connection.execute(text(change))
+        with raises(CannotBegin, change.split()[5], REVISION):
+            SchemaCheck(db).begin()
+    finally:
+        db.close()
+    assert migrate.other_build(empty_url) is not None
+    with raises(CommandError, change.split()[5]):
+        migrate.upgrade(empty_url)
 
 
 # --- migrations after the first only add, so that processes of the version before work on ---------------
