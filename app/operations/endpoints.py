@@ -78,12 +78,13 @@ _AWAY: dict[int | str, dict[str, Any]] = {
     responses=_AWAY,
 )
 async def check_readiness(context: ContextDep, probes: ProbesDep) -> Response:
-    """Check what this process needs to respond and to accept work: a writable database, its tables, the blob store and
-    free space; and whether the process is about to stop. Use it for a proxy or an orchestrator: on 503, send no
-    requests to this process. A bucket that does not respond is shown, but is no 503: cached models are served. For
-    processes that only score, use `/oip/v2/health/ready`, which ignores a full disk.
+    """Check whether another process would serve better: 503 if this one is starting or stopping, does not know the
+    tables of the database, or may not write to the database or the folder of blobs. Use it for a proxy or an
+    orchestrator: on 503, send no requests to this process. What all processes share is shown in `parts`, but is no 503:
+    a database or bucket that does not respond, and a full disk. Loaded models are served meanwhile; for an alert, use
+    `/health/staffed`.
     """
-    return _answer(context, await probes.can_serve(), tolerant=True)
+    return _answer(context, await probes.can_serve(), shared_is_well=True)
 
 
 @router.get(
@@ -93,24 +94,26 @@ async def check_readiness(context: ContextDep, probes: ProbesDep) -> Response:
     responses=_AWAY,
 )
 async def check_staffing(context: ContextDep, probes: ProbesDep) -> Response:
-    """Check everything that `/health/ready` checks, the broker, the identity providers, and whether a worker and a
-    dispatcher have sent a heartbeat. Returns 503 also while the bucket does not respond. Use it for an alert: if this
-    returns 503 but `/health/ready` returns 200, the service scores rows, but jobs wait, or nobody can sign in, or new
-    data is rejected: `parts` shows which. Without a dispatcher, only the jobs of dead workers wait.
+    """Check everything that `/health/ready` shows, the broker, the identity providers, and whether a worker and a
+    dispatcher have sent a heartbeat; 503 if any of these does not work. Use it for an alert: if this returns 503 but
+    `/health/ready` returns 200, loaded models are scored, but jobs wait, nobody can sign in, or new data is rejected.
+    `parts` shows which. Without a dispatcher, only the jobs of dead workers wait.
     """
     serves, works = await asyncio.gather(probes.can_serve(), probes.does_work())
     return _answer(context, [*serves, *works])
 
 
-def _answer(context: Context, checks: list[health.Check], *, tolerant: bool = False) -> Response:
-    """Respond 200 if all work, or, if `tolerant`, have only tolerated failures; else 503."""
+def _answer(
+    context: Context, checks: list[health.Check], *, shared_is_well: bool = False
+) -> Response:
+    """Respond 200 if all work, or, with `shared_is_well`, have only shared failures; else 503."""
     parts = {check.name: Part(ok=check.ok, detail=check.detail) for check in checks}
     if context.drain.begun:
         parts["api"] = Part(ok=False, detail="this process is stopping")
     elif not context.preloaded.is_set():
         parts["api"] = Part(ok=False, detail="this process is still importing the scoring code")
-    tolerated = {check.name for check in checks if tolerant and check.tolerated}
-    well = all(part.ok or name in tolerated for name, part in parts.items())
+    shared = {check.name for check in checks if shared_is_well and check.shared}
+    well = all(part.ok or name in shared for name, part in parts.items())
     body = Health(
         status="ok" if well else "unavailable",
         version=__version__,
@@ -129,7 +132,7 @@ async def oip_live() -> Response:
 @router.get("/oip/v2/health/ready", include_in_schema=False)
 async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
     """Report whether this process can score, in the format of the Open Inference Protocol."""
-    found = _answer(context, await probes.can_score(), tolerant=True)
+    found = _answer(context, await probes.can_score(), shared_is_well=True)
     return JSONResponse({"ready": found.status_code == 200}, found.status_code)
 
 

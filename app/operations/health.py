@@ -19,7 +19,7 @@ from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore, BlobStoreAway
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
-from app.platform.errors import ServiceError
+from app.platform.errors import OutOfSpace, Refused, ServiceError, Unavailable
 from app.platform.schema import OtherTables, SchemaCheck
 from app.platform.settings import Settings
 from app.platform.tables import Worker
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a component works, and a sentence. A `tolerated` failure is no reason to use another process."""
+    """Whether a component works, and a sentence. A `shared` failure is that of other processes, too: it is no reason to
+    use another one.
+    """
 
     name: str
     ok: bool
     detail: str
-    tolerated: bool = False
+    shared: bool = False
 
 
 ANSWER_SECONDS = 0.8
@@ -60,11 +62,11 @@ class HealthProbes(Collector):
     ) -> None:
         self._db = db.apart()
         self._scores = (
-            _Probe("database", lambda: _database(self._db)),
+            _Probe("database", lambda: _database(self._db), shared=Unavailable),
             _Probe("schema", lambda: _schema(schema)),
-            _Probe("blob_store", lambda: _blob_store(blobs), tolerates=BlobStoreAway),
+            _Probe("blob_store", lambda: _blob_store(blobs), shared=BlobStoreAway),
         )
-        self._disk = _Probe("disk", lambda: _disk(settings))
+        self._disk = _Probe("disk", lambda: _disk(settings), shared=OutOfSpace)
         self._broker = _Probe("broker", lambda: _broker(producer))
         self._providers = providers
         self._dependencies: list[Check] = []
@@ -131,11 +133,12 @@ class _Probe:
         self,
         name: str,
         look: Callable[[], str],
-        tolerates: type[Exception] | tuple[type[Exception], ...] = (),
+        shared: type[Unavailable] | None = None,
     ) -> None:
+        """`shared`: the error that is no reason to use another process, as is no response in time."""
         self._name = name
         self._look = look
-        self._tolerates = tolerates
+        self._shared = shared
         self._thread: BackgroundTasks | None = None
         self._looking: Future[Check] | None = None
         self._late = False
@@ -154,7 +157,8 @@ class _Probe:
         if looking.done():
             return looking.result()
         self._late = True
-        return Check(self._name, False, f"has not responded within {ANSWER_SECONDS:g} s")
+        late = f"has not responded within {ANSWER_SECONDS:g} s"
+        return Check(self._name, False, late, shared=self._shared is not None)
 
     def close(self) -> None:
         """Do not wait for a check that hangs."""
@@ -163,20 +167,20 @@ class _Probe:
 
     def _answer(self, looking: Future[Check]) -> None:
         try:
-            looking.set_result(_check(self._name, self._look, self._tolerates))
+            looking.set_result(_check(self._name, self._look, self._shared))
         except Exception as error:
             looking.set_exception(error)
 
 
-def _check(
-    name: str, probe: Callable[[], str], tolerates: type[Exception] | tuple[type[Exception], ...]
-) -> Check:
+def _check(name: str, probe: Callable[[], str], shared: type[Unavailable] | None) -> Check:
     """Convert an expected error to a failed check."""
     try:
         return Check(name, True, probe())
     except ServiceError as error:
         # the message names no host or user: anybody may read it
-        return Check(name, False, error.detail, isinstance(error, tolerates))
+        # A wrong password, or a file without permission, may be those of this process only.
+        is_shared = shared is not None and isinstance(error, shared)
+        return Check(name, False, error.detail, is_shared and not isinstance(error, Refused))
     except (_Unhealthy, OtherTables, BrokerAway, OSError) as error:
         return Check(name, False, str(error))
 
