@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -58,9 +58,13 @@ class Database:
         pool_size: int = 10,
         bounded: bool = True,
         tokens: HostTokens | None = None,
+        password_file: Path | None = None,
     ) -> None:
-        """`bounded` limits PostgreSQL's statements; migrations may take hours. `tokens`: replaced after changes."""
+        """`bounded` limits PostgreSQL's statements; migrations may take hours. `tokens`: replaced after changes.
+        `password_file` is read for each connection, so that a new password needs no restart.
+        """
         self.url = make_url(url)
+        self._password_file = password_file
         if self.url.drivername in {"postgresql", "postgres"}:
             self.url = self.url.set(drivername="postgresql+psycopg")
         self.dialect = self.url.get_backend_name()
@@ -113,9 +117,19 @@ class Database:
         event.listen(engine, "connect", _postgres_connect)
         event.listen(engine, "begin", _postgres_begin)
         event.listen(engine, "handle_error", _leave_standby)
+        if self._password_file is not None:
+            event.listen(engine, "do_connect", self._read_password)
         if bounded:
             event.listen(engine, "do_connect", _connect_bounded)
         return engine
+
+    def _read_password(
+        self, _dialect: Any, _record: Any, _given: Any, named: dict[str, Any]
+    ) -> None:
+        """A file that cannot be read now leaves the password of the start."""
+        assert self._password_file is not None
+        with suppress(OSError):
+            named["password"] = self._password_file.read_text(encoding="utf-8").rstrip("\r\n")
 
     def reading(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
@@ -239,7 +253,8 @@ class Database:
 
     def apart(self) -> Database:
         """Use a connection of its own. Only one of the two logs an outage."""
-        other = Database(self.url.render_as_string(hide_password=False), pool_size=1)
+        url = self.url.render_as_string(hide_password=False)
+        other = Database(url, pool_size=1, password_file=self._password_file)
         other._log = self._log
         return other
 
@@ -256,7 +271,12 @@ class Database:
 
 def open_database(settings: Settings) -> Database:
     tokens = HostTokens.of(settings.state_dir)
-    return Database(settings.sqlalchemy_url, pool_size=settings.database_pool, tokens=tokens)
+    return Database(
+        settings.sqlalchemy_url,
+        pool_size=settings.database_pool,
+        tokens=tokens,
+        password_file=settings.database_password_file,
+    )
 
 
 def change_nothing(session: Session) -> None:

@@ -173,6 +173,29 @@ def test_a_login_that_is_refused(postgres: PostgresServer, sentences: Sentences)
         assert (caught.value.status, caught.value.code) == (503, "database_unavailable")
 
 
+def test_a_new_password_needs_no_restart(postgres: PostgresServer, tmp_path: Path) -> None:
+    postgres.require_password("rotated", "first")
+    file = tmp_path / "password"
+    file.write_text("first\n")
+    url = f"postgresql://rotated:first@/postgres?host={postgres.folder}"
+    db = Database(url, password_file=file)
+
+    def connect() -> bool:
+        db.engine.dispose()
+        with db.read() as session:
+            return session.scalars(select(1)).one() == 1
+
+    try:
+        assert connect()
+        postgres.run("ALTER ROLE rotated PASSWORD 'second'")
+        with pytest.raises(Refused):
+            connect()
+        file.write_text("second\n")
+        assert connect()
+    finally:
+        db.close()
+
+
 @pytest.mark.parametrize("how", ["read-only", "another format"])
 def test_a_file_that_cannot_be_used(
     tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, how: str
