@@ -25,11 +25,14 @@ from app.datasets.service import COPIES, describe_copies, is_constant
 from app.datasets.sources import MAX_OBJECTS, MAX_URL_LENGTH, DatasetSource
 from app.http.schemas import (
     Body,
+    ColumnName,
     CreatedAt,
     DatasetId,
+    High,
     Interval,
     IsValid,
     Kind,
+    Low,
     Name,
     PageOf,
     Resource,
@@ -92,8 +95,7 @@ class TopValue(Resource):
 class Column(Resource):
     """The profile of one column."""
 
-    name: str
-    """Name of the column."""
+    name: ColumnName
     type: ColumnType | None = Field(examples=["numeric"])
     """`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped."""
     role: Role = Field(examples=["feature"])
@@ -140,10 +142,8 @@ class ColumnInterval(Resource):
 
     value: float
     """The AUC."""
-    low: float
-    """Lower end of the confidence interval."""
-    high: float
-    """Upper end of the confidence interval."""
+    low: Low
+    high: High
 
 
 class Quantile(Resource):
@@ -186,8 +186,7 @@ class ColumnProfile(Resource):
     seconds since 1970.
     """
 
-    name: str
-    """Name of the column."""
+    name: ColumnName
     quantiles: list[Quantile] | None
     """Quantiles of the values. Null for a categorical feature."""
     histogram: Histogram | None
@@ -245,8 +244,7 @@ class RowsOfPeriod(Resource):
 class ChangedColumn(Resource):
     """A column that has changed over time."""
 
-    name: str
-    """Name of the column."""
+    name: ColumnName
     psi: Interval
     """Population stability index (PSI) of the rows in the periods of the change against those of all other periods,
     corrected for sampling noise."""
@@ -291,8 +289,7 @@ class ChangeOverTime(Resource):
 class UntestedColumn(Resource):
     """A column without a test."""
 
-    name: str
-    """Name of the column."""
+    name: ColumnName
     reason: str
     """Why it has no test."""
 
@@ -417,8 +414,7 @@ class TableWarning(Resource):
     written like the categories of the column, such as NA beside DE and FR. `errors_in_cells`: cells of a sheet have
     errors, such as #DIV/0!, and count as missing. `rows_of_groups`: rows seem to belong together, such as all rows of
     one customer, but the upload has no group column."""
-    column: str
-    """Name of the column."""
+    column: ColumnName
     detail: str
     """The warning in one or two sentences."""
     count: int
@@ -460,8 +456,7 @@ class Pairs(Resource):
 class Label(Resource):
     """One label of a dataset with several labels."""
 
-    name: str
-    """Name of the column."""
+    name: ColumnName
     positive: str | None = None
     """Value that counts as positive. Null until the table has been read."""
     negative: str | None = None

@@ -27,11 +27,15 @@ from app.http.schemas import (
     DatasetId,
     FprMax,
     FprMin,
+    High,
     Interval,
     JobId,
     Kind,
     Level,
+    Low,
     ModelId,
+    ModelName,
+    ModelVersion,
     Negatives,
     Positives,
     PValue,
@@ -588,10 +592,8 @@ class EvaluationSummary(_OnDataset):
     """The members that an evaluation and a list of evaluations share."""
 
     model_id: ModelId
-    model_name: str
-    """Name of the model."""
-    model_version: int
-    """Version of the model."""
+    model_name: ModelName
+    model_version: ModelVersion
     alias: str | None = None
     """The alias that the request named. Null if it named the version."""
     kind: Kind
@@ -726,10 +728,8 @@ class ComparedModel(Resource):
     """One of the compared models, under its name at the time of the request."""
 
     model_id: ModelId
-    name: str
-    """Name of the model."""
-    version: int
-    """Version of the model."""
+    name: ModelName
+    version: ModelVersion
     seen: SEEN | None = Field(
         default=None,
         description=f"{SEEN_WORDS}Null until this is known, and if the training table was deleted before.",
@@ -751,10 +751,8 @@ class ComparedPair(Resource):
     """Id of the second model."""
     value: float
     """The difference."""
-    low: float
-    """Lower end of the confidence interval."""
-    high: float
-    """Upper end of the confidence interval."""
+    low: Low
+    high: High
     p_value: float | None = Field(description=NULL_IF_TOO_FEW)
     adjusted_p_value: float | None
     """p-value adjusted with Holm's method over all pairs and windows. Null without `p_value`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from app.http.schemas import ModelId, Resource, Timestamp
+from app.http.schemas import AliasName, ModelId, ModelsName, Resource, Timestamp
 from app.platform.documents import OutcomeRule, PeriodKind
 
 
@@ -106,10 +106,8 @@ class Cohort(Resource):
 class CohortTable(Resource):
     """Decisions of an alias by the period in which they were made."""
 
-    name: str
-    """Name of the models."""
-    alias: str
-    """The alias."""
+    name: ModelsName
+    alias: AliasName
     as_of: Timestamp
     """The counts use what was known at this time."""
     period: PeriodKind

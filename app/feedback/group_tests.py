@@ -30,7 +30,7 @@ from app.feedback.scheduled_tests import (
     stored,
     why_selection,
 )
-from app.http.schemas import one_of
+from app.http.schemas import ColumnName, one_of
 from app.platform.documents import MonitoredGroups, described
 from app.platform.sql import Json
 
@@ -62,8 +62,7 @@ class WaitingRows(TypedDict):
 class ComparedGroup(TypedDict):
     """A group of a protected column, compared with the reference group."""
 
-    column: str
-    """Name of the column."""
+    column: ColumnName
     group: str
     """Value of the group."""
     reference: str

@@ -10,9 +10,12 @@ from app.feedback.group_tests import ComparedGroup
 from app.feedback.scheduled_tests import FAMILIES, STATUSES, TESTED, PeriodVersion
 from app.feedback.wording import say_comparison, say_test
 from app.http.schemas import (
+    AliasName,
     Body,
     ModelId,
+    ModelName,
     PageOf,
+    PositiveOutcomes,
     ReasonText,
     Resource,
     Timestamp,
@@ -182,8 +185,7 @@ class ScheduledTest(Resource):
     """Number of decisions of the model."""
     known: int
     """Number of these whose outcome was known."""
-    positives: int
-    """Number of positive outcomes."""
+    positives: PositiveOutcomes
     value: float | None
     """PSI of the score, AUC, fraction of positives, rate (for outcomes missing at random), or ratio of the group with
     the greatest statistic. Null if not measured."""
@@ -296,10 +298,8 @@ class Alarm(Resource):
 
     id: str
     """Id of the alarm."""
-    name: str
-    """Name of the model."""
-    alias: str
-    """The alias."""
+    name: ModelName
+    alias: AliasName
     family: TestedFamily
     """What was tested."""
     words: Words
@@ -340,10 +340,8 @@ class AlarmAcknowledgement(Body):
 class AliasMonitor(Resource):
     """The results of the monitor of an alias."""
 
-    name: str
-    """Name of the model."""
-    alias: str
-    """The alias."""
+    name: ModelName
+    alias: AliasName
     as_of: Timestamp
     """The results use what was known at this time."""
     revision: int | None
@@ -373,8 +371,7 @@ class SwapCell(Resource):
     """Number of decisions."""
     known: int
     """Number of these whose outcome is known."""
-    positives: int
-    """Number of positive outcomes."""
+    positives: PositiveOutcomes
 
 
 class SwapSet(Resource):
@@ -406,8 +403,7 @@ class ShadowComparison(Resource):
     """Whether the limits are within the tolerance."""
     rows: int
     """Number of compared decisions with an outcome."""
-    positives: int
-    """Number of positive outcomes."""
+    positives: PositiveOutcomes
     further_rows: int | None
     """Decisions with outcomes that are still needed until the half-width of the limits is the tolerance. 0 if it is,
     also without a winner, and if there is a winner or the models are equivalent. Null if out of reach."""
@@ -432,8 +428,7 @@ class ShadowTest(Resource):
     """Number of other decisions of the champion, which may be in the training data of the challenger."""
     known: int
     """Number of these whose outcome was known."""
-    positives: int
-    """Number of positive outcomes."""
+    positives: PositiveOutcomes
     difference: float | None
     """Difference of the AUC in this period. Null if not compared."""
     comparison: ShadowComparison | None
@@ -447,10 +442,8 @@ class AliasShadow(Resource):
     promote it, move the alias: `PUT /v1/models/{name}/aliases/{alias}` with `challenger_id` as `model_id`.
     """
 
-    name: str
-    """Name of the model."""
-    alias: str
-    """The alias."""
+    name: ModelName
+    alias: AliasName
     shadow: str | None
     """Shadow model of the feedback settings. Null if there is none."""
     unseen_from: Timestamp | None

@@ -24,7 +24,7 @@ from typing_extensions import TypedDict
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import PLANNED, Period, count_periods
 from app.findings.shift import matters
-from app.http.schemas import ModelId
+from app.http.schemas import ModelId, PositiveOutcomes
 from app.models.calibrations import CalibrationFile
 from app.platform.documents import (
     Interval,
@@ -72,8 +72,7 @@ class PeriodVersion(TypedDict):
     """Number of recorded decisions."""
     known: int
     """Number of these whose outcome was known. 0 before the horizon."""
-    positives: int
-    """Number of positive outcomes."""
+    positives: PositiveOutcomes
     flagged: int
     """Number of flagged decisions."""
     flagged_known: int

@@ -9,7 +9,7 @@ from pydantic import Field
 from app.feedback.monitor_schemas import DetectableDrop
 from app.feedback.segments import FEATURE, PROTECTED
 from app.feedback.service import FoundDecision
-from app.http.schemas import Body, PageOf, Resource, Text, Timestamp
+from app.http.schemas import AliasName, Body, ModelsName, PageOf, Resource, Text, Timestamp
 from app.platform.blobs import Blob
 from app.platform.documents import (
     Exploration,
@@ -146,10 +146,8 @@ class Decision(Resource):
     """Id of the entity, as it was sent. Null if none was sent."""
     at: Timestamp
     """Time of the decision."""
-    name: str
-    """Name of the models."""
-    alias: str
-    """The alias."""
+    name: ModelsName
+    alias: AliasName
     revision: int
     """Revision of the feedback settings."""
     alias_revision: int
@@ -206,10 +204,8 @@ class DecisionFile(Resource):
 
     id: str
     """Id of the file."""
-    name: str
-    """Name of the models."""
-    alias: str
-    """The alias."""
+    name: ModelsName
+    alias: AliasName
     origin: Literal["score", "batch", "backfill"]
     """How the rows were scored."""
     rows: int

@@ -7,8 +7,11 @@ from typing import Annotated, Any, Literal, Self, cast
 from pydantic import Field, model_validator
 
 from app.http.schemas import (
+    AliasName,
     Body,
     ModelId,
+    ModelsName,
+    ModelVersion,
     PageOf,
     ReasonText,
     Resource,
@@ -191,10 +194,8 @@ class BreakGlassRequest(Body):
 class BreakGlass(Resource):
     """A suspended protection: until it ends, admins can change the alias directly."""
 
-    name: str
-    """Name of the models."""
-    alias: str
-    """The alias."""
+    name: ModelsName
+    alias: AliasName
     reason: str
     """Reason for the emergency."""
     author: str | None
@@ -220,8 +221,7 @@ class AliasStep(Resource):
     restores: int | None
     """The restored revision. Null for other changes."""
     model_id: ModelId
-    model_version: int
-    """Version of the model."""
+    model_version: ModelVersion
     calibration_version: int | None
     """Calibration that the model served at that time. Null without one."""
     protected: bool
@@ -261,8 +261,7 @@ class AliasRevisionPage(PageOf[AliasStep]):
 class AliasSummary(Resource):
     """An alias: a name that can be moved from one version of a model to another."""
 
-    name: str
-    """Name of the models."""
+    name: ModelsName
     alias: str
     """The alias, such as `live`."""
     revision: int
@@ -309,8 +308,7 @@ class AliasSide(Resource):
     """What an alias serves, before or after a change."""
 
     model_id: ModelId
-    version: int
-    """Version of the model."""
+    version: ModelVersion
     guarantee: StoredGuarantee | None
     """The guarantee or target. Null without one."""
     cutoff: AliasCutoff | None
@@ -331,10 +329,8 @@ class AliasSide(Resource):
 class AliasPreview(Resource):
     """What a change of an alias would do. Nothing was changed."""
 
-    name: str
-    """Name of the models."""
-    alias: str
-    """The alias."""
+    name: ModelsName
+    alias: AliasName
     revision: int | None
     """Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."""
     protected: bool

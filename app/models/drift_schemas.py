@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.http.schemas import Interval, Resource, Words, one_of
+from app.http.schemas import FeatureName, Interval, Resource, Words, one_of
 
 NULL_WITHOUT_TEST = "Null without a test; `reason` says why."
 P_VALUE = f"p-value of the hypothesis that nothing has changed. {NULL_WITHOUT_TEST}"
@@ -85,8 +85,7 @@ class FeatureDrift(Resource):
     most frequent categories. Missing values have a separate bin.
     """
 
-    name: str
-    """Name of the feature."""
+    name: FeatureName
     importance: float | None
     """Fraction of the total feature importance. 0 for a protected column that is not a feature, which is monitored,
     too. Null if importance was not measured."""

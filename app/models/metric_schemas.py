@@ -10,11 +10,14 @@ from pydantic import Field
 from app.http.schemas import (
     GINI,
     KS,
+    ColumnName,
     FiniteOrNull,
     FprMax,
     FprMin,
+    High,
     Interval,
     Level,
+    Low,
     ModelId,
     Negatives,
     Positives,
@@ -122,10 +125,8 @@ class Height(Resource):
     """False positive rate."""
     tpr: float
     """True positive rate at this FPR."""
-    low: float
-    """Lower end of the confidence interval."""
-    high: float
-    """Upper end of the confidence interval."""
+    low: Low
+    high: High
 
 
 class _OfPart(Resource):
@@ -139,8 +140,7 @@ class _OfPart(Resource):
 class SegmentCondition(Resource):
     """What all rows of a segment have in a column."""
 
-    column: str
-    """Name of the column."""
+    column: ColumnName
     value: str | None
     """The category, number or range of numbers. Null if the value is missing."""
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from app.datasets.schemas import ColumnType
 from app.http.schemas import (
+    ColumnName,
     CreatedAt,
     DatasetId,
     DatasetVersion,
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
 class ModelProtectedColumn(Resource):
     """A column that the training dataset declares as protected."""
 
-    name: str
-    """Name of the column."""
+    name: ColumnName
     type: ColumnType
     """Type of the values: `numeric`, `boolean`, `datetime` or `categorical`."""
     feature: bool

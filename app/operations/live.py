@@ -11,7 +11,7 @@ from app.evaluation.repository import StandingAnswer, is_recalibrated
 from app.evaluation.service import seen_of
 from app.feedback.monitor_repository import states_of
 from app.findings.finding import Acknowledgement
-from app.http.schemas import ModelId, Resource, Timestamp, one_of
+from app.http.schemas import ModelId, ModelsName, ModelVersion, Resource, Timestamp, one_of
 from app.models import repository as model_rows
 from app.models.service import VALIDATION
 from app.platform.documents import RocMetrics, StoredFeedback, StoredMemo
@@ -24,13 +24,11 @@ NextStep = Literal["evaluate", "recalibrate", "retrain", "compare"]
 class LiveAlias(Resource):
     """An alias, the fraction of rows it is expected to flag, and its last evaluation."""
 
-    name: str
-    """Name of the models."""
+    name: ModelsName
     alias: str
     """The alias, such as `live`."""
     model_id: ModelId
-    version: int
-    """Version of the model."""
+    version: ModelVersion
     updated_at: Timestamp
     """Time of the last change of the alias."""
     flagged: float | None

@@ -16,7 +16,16 @@ from app.evaluation import comparisons
 from app.evaluation.repository import StandingAnswer, standing_answers
 from app.findings.finding import Acknowledgement, Finding, Question, restored
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timestamp
+from app.http.schemas import (
+    DatasetId,
+    EvaluationId,
+    ModelId,
+    ModelName,
+    ModelsName,
+    ModelVersion,
+    Resource,
+    Timestamp,
+)
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
 from app.models import alias_request_repository as request_rows
@@ -41,10 +50,8 @@ class DriftedModel(Resource):
 
     evaluation_id: EvaluationId
     model_id: ModelId
-    model_name: str
-    """Name of the model."""
-    model_version: int
-    """Version of the model."""
+    model_name: ModelName
+    model_version: ModelVersion
     alias: str | None
     """Alias that the evaluation was requested for. Null: for the version."""
     dataset_id: DatasetId
@@ -61,13 +68,11 @@ class DriftedModel(Resource):
 class OutdatedAlias(Resource):
     """An alias that points to a model although there is a newer version."""
 
-    name: str
-    """Name of the models."""
+    name: ModelsName
     alias: str
     """The alias, such as `live`."""
     model_id: ModelId
-    version: int
-    """Version of the model."""
+    version: ModelVersion
     newest_model_id: str
     """Id of the newest version."""
     newest_version: int

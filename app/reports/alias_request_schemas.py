@@ -6,7 +6,18 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from app.http.schemas import Body, CreatedAt, PageOf, ReasonText, Resource, Text, Timestamp, one_of
+from app.http.schemas import (
+    AliasName,
+    Body,
+    CreatedAt,
+    ModelsName,
+    PageOf,
+    ReasonText,
+    Resource,
+    Text,
+    Timestamp,
+    one_of,
+)
 from app.models.alias_schemas import AliasGuarantee, DecisionFacts
 from app.platform.documents import EvidenceFile, StoredGuarantee
 from app.platform.tables import AliasRequest as AliasRequestRow
@@ -114,10 +125,8 @@ class AliasRequest(Resource):
     state: Annotated[str, one_of(AliasRequestState)]
     """`open`; `approved`: the change was made, or its job was started; `rejected`; `withdrawn` by the requester;
     `expired`; `void`: the alias, the model or its calibration was changed, or the model was deleted."""
-    name: str
-    """Name of the models."""
-    alias: str
-    """The alias."""
+    name: ModelsName
+    alias: AliasName
     reason: str
     """Reason for the change."""
     before: str

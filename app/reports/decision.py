@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.http.schemas import Resource, Timestamp
+from app.http.schemas import AliasName, ModelsName, Resource, Timestamp
 from app.models import alias_changes, repository, threshold_groups
 from app.models.alias_schemas import AliasSide
 from app.models.threshold_group_schemas import ThresholdGroups
@@ -54,10 +54,8 @@ class DecisionApproval(Resource):
 class AliasDecision(Resource):
     """A change of an alias, for which a report is the evidence."""
 
-    name: str
-    """Name of the models."""
-    alias: str
-    """The alias."""
+    name: ModelsName
+    alias: AliasName
     kind: str
     """What is changed, as in a request to change a protected alias."""
     before: DecisionSide

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import numpy as np
 from pydantic import Field
 
-from app.http.schemas import ModelId, Resource, one_of
+from app.http.schemas import (
+    BaseOdds,
+    BaseScore,
+    FeatureName,
+    ModelId,
+    PointsToDouble,
+    Resource,
+    one_of,
+)
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.models import service as models
 from app.models.service import SCORECARD
@@ -87,8 +95,7 @@ class ScorecardBin(Resource):
 class BinnedFeature(Resource):
     """A feature of a scorecard."""
 
-    name: str
-    """Name of the feature."""
+    name: FeatureName
     type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
     """Type of the feature."""
     monotone: Annotated[str, one_of(("increasing", "decreasing"))] | None
@@ -115,12 +122,9 @@ class RefitParameters(Resource):
     """Monotone constraints by feature."""
     C: float
     """Regularization parameter of the model."""
-    pdo: float
-    """Points to double the odds."""
-    base_score: float
-    """Points at which the odds are `base_odds`."""
-    base_odds: float
-    """Number of negatives to one positive at `base_score`."""
+    pdo: PointsToDouble
+    base_score: BaseScore
+    base_odds: BaseOdds
 
 
 class ModelBins(Resource):
@@ -129,12 +133,9 @@ class ModelBins(Resource):
     model_id: ModelId
     level: float
     """Confidence level of the intervals."""
-    pdo: float
-    """Points to double the odds."""
-    base_score: float
-    """Points at which the odds are `base_odds`."""
-    base_odds: float
-    """Number of negatives to one positive at `base_score`."""
+    pdo: PointsToDouble
+    base_score: BaseScore
+    base_odds: BaseOdds
     base_points: float
     """Points before the bins of a row add theirs."""
     train_rows: int

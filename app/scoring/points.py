@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.http.schemas import ModelId, Resource
+from app.http.schemas import BaseOdds, BaseScore, FeatureName, ModelId, PointsToDouble, Resource
 from app.platform.documents import HeldOutBins
 from app.platform.errors import Invalid, shown
 from app.scoring.json_rows import JsonRows
@@ -27,8 +27,7 @@ MAX_ROWS = 1_000
 class FeaturePoints(Resource):
     """The points of a row for one feature."""
 
-    name: str
-    """Name of the feature."""
+    name: FeatureName
     points: float
     """Points for the row's value."""
     rounded: int
@@ -53,12 +52,9 @@ class PointsAnswer(Resource):
     """The points of rows."""
 
     model_id: ModelId
-    pdo: float
-    """Points to double the odds."""
-    base_score: float
-    """Points at which the odds are `base_odds`."""
-    base_odds: float
-    """Number of negatives to one positive at `base_score`."""
+    pdo: PointsToDouble
+    base_score: BaseScore
+    base_odds: BaseOdds
     base_points: float
     """Points before the features of a row add theirs."""
     rows: list[RowPoints]
@@ -69,12 +65,9 @@ class PointsCutoff(Resource):
     """A cutoff in points, as a threshold of the score, and as a probability."""
 
     model_id: ModelId
-    pdo: float
-    """Points to double the odds."""
-    base_score: float
-    """Points at which the odds are `base_odds`."""
-    base_odds: float
-    """Number of negatives to one positive at `base_score`."""
+    pdo: PointsToDouble
+    base_score: BaseScore
+    base_odds: BaseOdds
     points: float
     """Rows with at most these points are flagged."""
     threshold: float
@@ -94,12 +87,9 @@ class RoundingEffect(Resource):
     """What changes if the points of each value are rounded to whole numbers."""
 
     model_id: ModelId
-    pdo: float
-    """Points to double the odds."""
-    base_score: float
-    """Points at which the odds are `base_odds`."""
-    base_odds: float
-    """Number of negatives to one positive at `base_score`."""
+    pdo: PointsToDouble
+    base_score: BaseScore
+    base_odds: BaseOdds
     rows: int
     """Number of compared rows: those kept from training."""
     max_difference: float

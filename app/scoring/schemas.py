@@ -12,9 +12,11 @@ from app.findings.finding import Answer, Finding
 from app.http.schemas import (
     Body,
     CreatedAt,
+    FeatureName,
     Interval,
     IsValid,
     ModelId,
+    ModelVersion,
     PValue,
     Resource,
     Text,
@@ -575,8 +577,7 @@ class BatchScore(Resource):
     model_id: ModelId
     model_name: str = Field(examples=["churn"])
     """Name of the model."""
-    model_version: int
-    """Version of the model."""
+    model_version: ModelVersion
     dataset_id: str | None
     """Id of the dataset that was scored. Null if the rows were sent with the request."""
     dataset_name: str | None
@@ -731,8 +732,7 @@ GridValue = float | bool | str | None
 class FeatureImportance(Resource):
     """The importance of one feature."""
 
-    name: str
-    """Name of the feature."""
+    name: FeatureName
     importance: float
     """Importance, in the unit of `method`."""
     root: float | None = None
@@ -772,8 +772,7 @@ def importance_of(measured: Importances) -> Importance:
 class DependenceAxis(Resource):
     """A feature and its grid values."""
 
-    name: str
-    """Name of the feature."""
+    name: FeatureName
     type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
     """`numeric`, `boolean`, `datetime` or `categorical`."""
     values: list[GridValue]

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from fastapi import Depends, Query
 
-from app.http.schemas import ModelId, Resource, one_of
+from app.http.schemas import BaseScore, FeatureName, ModelId, PointsToDouble, Resource, one_of
 from app.models.calibrations import ServedCalibration
 from app.models.service import SCORECARD
 from app.platform.errors import NotFound
@@ -93,8 +93,7 @@ class ScorecardAttribute(Resource):
 class ScorecardCharacteristic(Resource):
     """A feature and its attributes. A pair of features has no attributes here; its table is in the model structure."""
 
-    name: str
-    """Name of the feature."""
+    name: FeatureName
     span: float | None
     """Highest minus lowest points. Null for a number with points per unit."""
     attributes: list[ScorecardAttribute]
@@ -105,10 +104,8 @@ class Scorecard(Resource):
     """The model as a scorecard."""
 
     model_id: ModelId
-    pdo: float
-    """Points to double the odds."""
-    base_score: float
-    """Points at which the odds are `base_odds`."""
+    pdo: PointsToDouble
+    base_score: BaseScore
     base_odds: float
     """Odds at `base_score`: number of negatives to one positive."""
     calibrated_odds: float | None
