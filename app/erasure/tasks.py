@@ -66,13 +66,16 @@ class ErasePayload(Work):
 
 
 class EraseResult(Work):
-    """Versions, batch scores and uploads with rows of the entity, and archives that name it."""
+    """Versions, batch scores and uploads with rows of the entity, archives that name it, and what could not be searched
+    because a file is missing or damaged: ids, and keys of archives.
+    """
 
     rows: int
     changed: list[Json]
     results: list[str]
     uploads: list[str]
     evidence: list[str]
+    unreadable: list[str]
     searched: list[str]
     n_results: int
     n_uploads: int
@@ -158,7 +161,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "results": results,
         "uploads": uploads,
         "evidence": [
-            {"key": key, "path": BlobKey(key)}
+            {"id": key, "path": BlobKey(key)}
             for key in repository.evidence_of(session, claim.owner)
         ],
         "waits": False,
@@ -256,6 +259,7 @@ def run(payload: ErasePayload, callback: Callback) -> EraseResult:
     from app.erasure.rewriting import Rewriting, search_result, search_upload
 
     entity = payload["entity"]
+    unreadable = _set_unreadable_apart(payload)
     rewriting = Rewriting(payload, callback)
     changed = rewriting.run()
     uploads = {each["id"] for each in payload["uploads"] if search_upload(each, entity)}
@@ -271,14 +275,32 @@ def run(payload: ErasePayload, callback: Callback) -> EraseResult:
         "results": results,
         "uploads": sorted(uploads),
         "evidence": [
-            each["key"] for each in payload["evidence"] if search_archive(each["path"], entity)
+            each["id"] for each in payload["evidence"] if search_archive(each["path"], entity)
         ],
+        "unreadable": unreadable,
         "searched": [each["id"] for each in payload["versions"]],
         "n_results": len(payload["results"]),
         "n_uploads": len(payload["uploads"]),
         "n_evidence": len(payload["evidence"]),
         "waits": payload["waits"],
     }
+
+
+def _set_unreadable_apart(payload: ErasePayload) -> list[str]:
+    """Take what has a missing or damaged file out of the payload, with the versions that continue it; return ids."""
+    found: dict[str, None] = {}
+    versions = []
+    for version in payload["versions"]:
+        files = [*version["files"], version["parent"], version["pairs"]]
+        if version["append_to"] in found or any(each and each["path"] is None for each in files):
+            found[version["id"]] = None
+        else:
+            versions.append(version)
+    payload["versions"] = versions
+    for copies in (payload["results"], payload["uploads"], payload["evidence"]):
+        found |= dict.fromkeys(each["id"] for each in copies if each["path"] is None)
+        copies[:] = [each for each in copies if each["path"] is not None]
+    return [*found]
 
 
 def publish(blobs: Publisher, claim: Claim, result: EraseResult) -> list[Json]:
@@ -329,7 +351,7 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
     report["files"] = len(old_keys)
     is_clean = not (changed or result["results"] or result["uploads"] or result["evidence"])
     if is_clean:
-        report["remains"] = _remains(session, claim.owner, erasure, report)
+        report["remains"] = _remains(session, claim.owner, erasure, report, result["unreadable"])
         report["verified_at"] = read_clock(session)
     erasure.report, erasure.old_keys = report, [*old_keys]
     session.flush()
@@ -606,7 +628,9 @@ _UNTIL = {
 }
 
 
-def _remains(session: Session, owner: str, erasure: Erasure, report: ErasureReport) -> Any:
+def _remains(
+    session: Session, owner: str, erasure: Erasure, report: ErasureReport, unreadable: list[str]
+) -> Any:
     found: list[tuple[str, str | None, str]] = [
         (
             "backups",
@@ -639,6 +663,12 @@ def _remains(session: Session, owner: str, erasure: Erasure, report: ErasureRepo
                     "you delete it: its earlier version was deleted",
                 )
             )
+    for id_ in unreadable:
+        of_archive = [what for what, _ in repository.with_evidence(session, owner, id_)]
+        found += [
+            ("unreadable_copy", which, "you restore its file and repeat the request, or delete it")
+            for which in of_archive or [id_]
+        ]
     sources = [each.source for each in everything if each.source is not None]
     connections = {each["connection"] for each in sources if "connection" in each}
     found += [
@@ -678,4 +708,5 @@ KIND = JobKind(
     complete=complete,
     after_retry=_take_over,
     changes_all_models=True,
+    skips_damaged=True,
 )

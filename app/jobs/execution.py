@@ -12,7 +12,7 @@ from app.jobs.kinds import Claim, PublishedOutput, kind_of
 from app.jobs.progress import Callback
 from app.jobs.queue import problem
 from app.platform import catalogue, resources
-from app.platform.blobs import Blob, BlobKey, BlobStore, Publisher
+from app.platform.blobs import Blob, BlobDamaged, BlobKey, BlobMissing, BlobStore, Publisher
 from app.platform.errors import ServiceError, Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -40,16 +40,29 @@ class Prepared(NamedTuple):
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> Prepared:
     """Return the payload with its kind and the blobs. Raises BlobMissing."""
     payload = kind_of(claim.kind).prepare(session, settings, claim, workdir)
-    found = catalogue.find_all(session, list(_keys_in(payload)))
+    find = catalogue.entries if kind_of(claim.kind).skips_damaged else catalogue.find_all
+    found = find(session, list(_keys_in(payload)))
     return Prepared({**payload, "kind": claim.kind}, found, workdir)
 
 
 def fetch(blobs: BlobStore, prepared: Prepared) -> Json:
     """Replace each `BlobKey` by the path of a local file: the fit process has no network.
 
-    The files exist at least as long as the work folder. Raises BlobMissing and BlobDamaged.
+    The files exist at least as long as the work folder. Raises BlobMissing and BlobDamaged, unless the kind
+    `skips_damaged`: the path of such a file is then None.
     """
-    paths = {key: str(blobs.pin(blob, prepared.workdir)) for key, blob in prepared.blobs.items()}
+    skips_damaged = kind_of(prepared.payload["kind"]).skips_damaged
+    paths = (
+        dict[str, str | None]() if not skips_damaged else dict.fromkeys(_keys_in(prepared.payload))
+    )
+    for key, blob in prepared.blobs.items():
+        try:
+            if skips_damaged:
+                blobs.verify(blob)
+            paths[key] = str(blobs.pin(blob, prepared.workdir))
+        except (BlobMissing, BlobDamaged):
+            if not skips_damaged:
+                raise
     return cast(Json, _with_paths(prepared.payload, paths))
 
 
@@ -69,7 +82,7 @@ def _keys_in(value: Any) -> Iterator[BlobKey]:
             yield from _keys_in(each)
 
 
-def _with_paths(value: Any, paths: Mapping[str, str]) -> Any:
+def _with_paths(value: Any, paths: Mapping[str, str | None]) -> Any:
     """Replace keys by paths."""
     if isinstance(value, BlobKey):
         return paths[value]

@@ -400,6 +400,7 @@ class JobKind(Generic[Payload, Result, Published]):
     does not need a child job of this kind, given the child job's specification. Only the HTTP service calls `routes`,
     which may import modules that a worker does not need. `changes_model`: the name of a job is that of the model that
     it creates or changes. `changes_all_models`: it may change any model of the owner.
+    `skips_damaged`: instead of failing, the job gets None as the path of a file that is missing or damaged.
     """
 
     name: str
@@ -416,6 +417,7 @@ class JobKind(Generic[Payload, Result, Published]):
     routes: Callable[[], Routes] | None = None
     changes_model: bool = False
     changes_all_models: bool = False
+    skips_damaged: bool = False
 
 
 def find_kind(name: str) -> JobKind[Any, Any, Any] | None:

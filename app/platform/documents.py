@@ -1180,10 +1180,12 @@ class ErasureRemainder(TypedDict):
 
     what: str
     """`backups`, `bucket_versions`, `caches`, `database_free_space`, `downloads`, `files_on_the_server`, `logs`,
-    `source`, `text` (words of people that name the entity) or `unsearchable_dataset`, `values_in_models`.
+    `source`, `text` (words of people that name the entity), `unreadable_copy` (its file is missing or damaged),
+    `unsearchable_dataset` or `values_in_models`.
     """
     resource: str | None
-    """The file, dataset, model or connection, if it is one; of a text its table and the key of its row."""
+    """The file, dataset, upload, batch score, alias request or revision, model or connection, if it is one; of a text
+    its table and the key of its row."""
     until: str
     """When it is removed, in words."""
 

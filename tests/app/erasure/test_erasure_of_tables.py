@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from app.operations.repository import expire_erasures
 from app.platform.callers import Caller
 from app.platform.errors import Conflict, LeaseLost
 from app.platform.tables import (
+    BlobEntry,
+    BlobState,
     Dataset,
     Erasure,
     Job,
@@ -320,6 +323,33 @@ def test_uploads_that_are_no_tables_are_deleted(bench: Workbench) -> None:
     assert report is not None
     assert sorted(report["uploads"]) == sorted([bad.id, torn.id, across.id, wide.id])
     assert {each.id for each in all_datasets(bench)} == {good.id, elsewhere.id}
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, partial(Path.write_bytes, data=b"PK")])
+def test_a_damaged_copy_does_not_stop_an_erasure(
+    bench: Workbench, damage: Callable[[Path], object]
+) -> None:
+    damaged = bench.ready(as_csv(rows_of()), label="left", drop="customer", name="damaged")
+    old = bench.ready(as_csv(rows_of(seed=1)), label="left", drop="customer", name="people")
+    invalid = bench.upload(as_csv(rows_of(9)), label="nowhere", name="invalid")
+    bench.work()
+    for dataset in damaged, invalid:
+        damage(bench.fetch(dataset.upload_key))
+    with bench.db.write() as session:
+        session.execute(
+            update(BlobEntry)
+            .where(BlobEntry.key == invalid.upload_key)
+            .values(state=BlobState.DELETED)
+        )
+    found, job = erase(bench)
+    assert (job.state, found.state) == ("succeeded", "settling"), job.error
+    report = found.erasure.report
+    assert report is not None
+    assert [each["dataset_id"] for each in report["datasets"]] == [old.id]
+    unreadable = [
+        each["resource"] for each in report["remains"] if each["what"] == "unreadable_copy"
+    ]
+    assert unreadable == [damaged.id, invalid.id]
 
 
 def test_models_are_listed_and_lose_their_rows(bench: Workbench) -> None:

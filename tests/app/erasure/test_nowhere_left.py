@@ -207,6 +207,26 @@ def test_no_copy_of_a_document_is_forgotten(service: Service) -> None:
         assert (refused.status_code, refused.json()["code"]) == (409, "rows_seen")
 
 
+def test_a_damaged_archive_is_named_and_the_others_are_searched(service: Service) -> None:
+    client = service.client(service.key())
+    fields = {"label": "left", "positive": "yes", "drop": "customer"}
+    dataset = service.upload(client, as_csv(rows_of()), **fields)
+    model = service.train(client, dataset)["output"]["id"]
+    alias = client.put("/v1/models/churn/aliases/live", json={"model_id": model})
+    assert alias.status_code == 201, alias.text
+    (archive,) = (
+        path for path in Path(service.blobs.root).glob("evidence/**/*") if path.is_file()
+    )
+    archive.write_bytes(b"0" * archive.stat().st_size)
+    asked = client.post("/v1/erasures", json={"id": MARK, "key_columns": ["customer"]})
+    service.work()
+    found = client.get(asked.headers["Location"]).json()
+    assert (found["state"], found["problem"]) == ("settling", None)
+    assert [each["dataset_id"] for each in found["report"]["datasets"]] == [dataset]
+    remains = [(each["what"], each["resource"]) for each in found["report"]["remains"]]
+    assert ("unreadable_copy", "churn@live, revision 1") in remains
+
+
 def test_a_category_that_only_the_entity_had_is_in_no_metrics(service: Service) -> None:
     """All rows of the branch N are those of one customer, and the model ranks them at random."""
     client = service.client(service.key())
