@@ -63,6 +63,21 @@ def document_names(document: Any, entity: str) -> bool:
     return document.strip() == entity or (not _is_number(entity) and names(document, entity))
 
 
+def without_id(document: Any, entity: str) -> Any:
+    """Return what a report says without the id. A number is replaced only where it is a text or the name of a model,
+    because reports have many numbers.
+    """
+    if isinstance(document, Mapping):
+        return {key: without_id(value, entity) for key, value in document.items()}
+    if isinstance(document, list):
+        return [without_id(each, entity) for each in document]
+    if not isinstance(document, str):
+        return document
+    word = re.escape(entity)
+    pattern = rf"^{word}(?=@|$)" if _is_number(entity) else rf"(?<!\w){word}(?!\w)"
+    return re.sub(pattern, "[erased]", document)
+
+
 def search_archive(path: str, entity: str) -> bool:
     """Return True if a file of an archive with evidence names the entity."""
     with zipfile.ZipFile(path) as archive:

@@ -24,8 +24,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import selectinload
 
-from app.erasure.mentions import document_names
+from app.erasure.mentions import document_names, without_id
 from app.erasure.places import SEARCHED, TABLES
+from app.jobs.service import IMPORT
 from app.platform import events
 from app.platform.ids import is_id
 from app.platform.sql import Base, Json, Page, Session, db_now, fetch_page
@@ -253,8 +254,8 @@ def forget_errors_of_uploads(
 ) -> None:
     """Remove what ended jobs have told about deleted uploads: events but the last, and details of errors."""
     ended = and_(
-        Job.kind.in_(kinds),
-        Job.dataset_id.is_(None),
+        # The table of an import is a dataset, but not its model.
+        or_(Job.kind == IMPORT, and_(Job.kind.in_(kinds), Job.dataset_id.is_(None))),
         Job.state.in_(FINAL_STATES),
     )
     _forget_errors(session, owner, ended, error)
@@ -283,6 +284,14 @@ def forget_responses(session: Session, owner: str, resource_ids: Collection[str]
         statement = delete(Idempotency).where(Idempotency.belongs_to(owner), named)
         count += len(session.scalars(statement.returning(Idempotency.key)).all())
     return count
+
+
+def forget_responses_with_id(session: Session, owner: str, entity: str) -> None:
+    """Delete remembered responses whose body or Idempotency-Key names the entity."""
+    for row in session.scalars(select(Idempotency).where(Idempotency.belongs_to(owner))):
+        key = row.key.partition(" ")[2]  # after the principal
+        if document_names([key, row.response], entity):
+            session.delete(row)
 
 
 def calibrated_on(session: Session, owner: str) -> dict[str, list[str]]:
@@ -411,7 +420,10 @@ def search_texts(session: Session, owner: str, entity: str) -> Iterator[tuple[st
             statement = select(*keys, *texts).where(_of_owner(table, owner), or_(*is_near))
             for row in session.execute(statement):
                 if document_names(list(row[len(keys) :]), entity):
-                    yield table.name, " ".join(str(key) for key in row[: len(keys)] if key != owner)
+                    shown = [
+                        without_id(str(key), entity) for key in row[: len(keys)] if key != owner
+                    ]
+                    yield table.name, " ".join(shown)
 
 
 def _spelt(type_: Any, entity: str) -> str:

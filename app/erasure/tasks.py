@@ -18,7 +18,7 @@ from app.datasets.files_tasks import path_of
 from app.datasets.repository import profile_of
 from app.datasets.tasks import TABLES, describe_columns, limits, parent_of
 from app.erasure import repository
-from app.erasure.mentions import Words, mentions, mentions_words
+from app.erasure.mentions import Words, mentions, mentions_words, without_id
 from app.feedback.file_repository import BACKFILL
 from app.ingest.values import CATEGORICAL
 from app.jobs import queue
@@ -340,6 +340,8 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
     round_.delete_evidence(result["evidence"])
     # Their files are deleted, and cannot be searched any more.
     repository.forget_errors_of_uploads(session, claim.owner, _OF_UPLOADS, _FORGOTTEN)
+    assert erasure.entity_id is not None
+    repository.forget_responses_with_id(session, claim.owner, erasure.entity_id)
     report["rounds"] += 1
     report["searched"] = {
         "datasets": len(result["searched"]),
@@ -353,7 +355,8 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
     if is_clean:
         report["remains"] = _remains(session, claim.owner, erasure, report, result["unreadable"])
         report["verified_at"] = read_clock(session)
-    erasure.report, erasure.old_keys = report, [*old_keys]
+    erasure.report = without_id(report, erasure.entity_id)
+    erasure.old_keys = [*old_keys]
     session.flush()
     failpoints.reach("erase")
     if is_clean:
@@ -552,14 +555,18 @@ class _Round:
             repository.drop_groups(self._session, model.id, is_of)
 
     def _check_may_retire(self, model: Model) -> None:
-        which = f"{model.name} v{model.version} ({model.id})"
+        assert self._erasure.entity_id is not None
+        name = without_id(model.name, self._erasure.entity_id)
+        which = f"{name} v{model.version} ({model.id})"
         if not self._erasure.retire_models:
             raise Conflict(
                 f"the artifact of {which} has rows or keys of its training data, so the model must be deleted: "
                 "request the erasure with retire_models: true",
                 code="model_has_rows",
             )
-        if aliases := model_rows.pointing_at(self._session, self._owner, model.id):
+        aliases = model_rows.pointing_at(self._session, self._owner, model.id)
+        if aliases:
+            aliases = without_id(list(aliases), self._erasure.entity_id)
             raise Conflict(
                 f"the artifact of {which} has rows or keys of its training data, so the model must be deleted; "
                 f"first move or delete its aliases: {', '.join(aliases[:5])}",

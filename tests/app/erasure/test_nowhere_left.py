@@ -13,12 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import select
 
+from app.erasure.mentions import document_names
 from app.platform.sql import Base
+from app.platform.tables import Idempotency
 from tests.app.erasure.test_erasure_of_tables import MARK, as_csv, rows_of
 from tests.app.feedback.recording import record as record_decisions
 from tests.app.feedback.test_upkeep import keeper, settle
 from tests.app.live_service import Service
 from tests.app.reports.alias_request_steps import REQUESTS, tag
+from tests.app.training.test_api_imports import imported, with_words
+from tests.app.training.test_api_imports import rows_of as table_by_town
 from tests.app.training.test_weak_segments import table as branches
 from tests.long_form import DATABASES
 
@@ -214,9 +218,7 @@ def test_a_damaged_archive_is_named_and_the_others_are_searched(service: Service
     model = service.train(client, dataset)["output"]["id"]
     alias = client.put("/v1/models/churn/aliases/live", json={"model_id": model})
     assert alias.status_code == 201, alias.text
-    (archive,) = (
-        path for path in Path(service.blobs.root).glob("evidence/**/*") if path.is_file()
-    )
+    (archive,) = (path for path in Path(service.blobs.root).glob("evidence/**/*") if path.is_file())
     archive.write_bytes(b"0" * archive.stat().st_size)
     asked = client.post("/v1/erasures", json={"id": MARK, "key_columns": ["customer"]})
     service.work()
@@ -225,6 +227,48 @@ def test_a_damaged_archive_is_named_and_the_others_are_searched(service: Service
     assert [each["dataset_id"] for each in found["report"]["datasets"]] == [dataset]
     remains = [(each["what"], each["resource"]) for each in found["report"]["remains"]]
     assert ("unreadable_copy", "churn@live, revision 1") in remains
+
+
+@pytest.mark.parametrize("entity", [MARK, "7"])
+def test_a_report_has_no_id_though_names_have_it(service: Service, entity: str) -> None:
+    client = service.client(service.key())
+    rows = as_csv(rows_of()).replace(MARK, entity)
+    fields = {"label": "left", "positive": "yes", "drop": "customer", "name": entity}
+    dataset = service.upload(client, rows, **fields)
+    model = service.train(client, dataset, name=entity)["output"]["id"]
+    alias = client.put(f"/v1/models/{entity}/aliases/live", json={"model_id": model})
+    assert alias.status_code == 201, alias.text
+    created = [
+        client.post(
+            f"/v1/models/{model}/comments",
+            json={"text": text},
+            headers={"Idempotency-Key": key},
+        )
+        for text, key in ((f"Call {entity}", "one"), ("Call", entity), ("Call", "other"))
+    ]
+    assert [each.status_code for each in created] == [201] * 3
+    asked = client.post("/v1/erasures", json={"id": entity, "key_columns": ["customer"]})
+    service.work()
+    report = client.get(asked.headers["Location"]).json()["report"]
+    assert [each["model_id"] for each in report["models"]] == [model]
+    assert report["datasets"][0]["name"] == report["models"][0]["name"] == "[erased]"
+    assert not document_names(report, entity)
+    assert not any(entity in (each["resource"] or "").split() for each in report["remains"])
+    with service.context.db.read() as session:
+        left = [row.key.split()[-1] for row in session.scalars(select(Idempotency))]
+    assert "other" in left
+    assert entity not in left
+
+
+def test_the_error_of_an_import_loses_its_values(service: Service) -> None:
+    client = service.client(service.key())
+    model, towns = with_words(f" {MARK}", MARK, "Ulm"), ["Bonn", "Celle", "Ulm"]
+    job = imported(service, client, model, table_by_town(towns), {"categorical": "town"})
+    assert MARK in job["error"]["detail"]
+    assert client.post("/v1/erasures", json={"id": MARK}).status_code == 202
+    service.work()
+    job = client.get(f"/v1/jobs/{job['id']}").json()
+    assert (job["state"], job["error"]["code"]) == ("failed", "erased")
 
 
 def test_a_category_that_only_the_entity_had_is_in_no_metrics(service: Service) -> None:
