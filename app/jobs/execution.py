@@ -52,9 +52,9 @@ def fetch(blobs: BlobStore, prepared: Prepared) -> Json:
     `skips_damaged`: the path of such a file is then None.
     """
     skips_damaged = kind_of(prepared.payload["kind"]).skips_damaged
-    paths = (
-        dict[str, str | None]() if not skips_damaged else dict.fromkeys(_keys_in(prepared.payload))
-    )
+    paths: dict[str, str | None] = {}
+    if skips_damaged:
+        paths.update((key, None) for key in _keys_in(prepared.payload))
     for key, blob in prepared.blobs.items():
         try:
             if skips_damaged:
