@@ -64,11 +64,16 @@ def document_names(document: Any, entity: str) -> bool:
 
 
 def without_id(document: Any, entity: str) -> Any:
-    """Return what a report says without the id. A number is replaced only where it is a text or the name of a model,
-    because reports have many numbers.
+    """Return what a report says without the id, which may be an ordinary word: what is meant and until when it remains
+    are not changed. A number is replaced only where it is a text or the name of a model, because reports have many
+    numbers.
     """
     if isinstance(document, Mapping):
-        return {key: without_id(value, entity) for key, value in document.items()}
+        own = ("what", "until")
+        return {
+            key: value if key in own else without_id(value, entity)
+            for key, value in document.items()
+        }
     if isinstance(document, list):
         return [without_id(each, entity) for each in document]
     if not isinstance(document, str):

@@ -996,17 +996,17 @@ def run_calibration_test(
 
 
 class Side(NamedTuple):
-    """The rows on one side of all cutoffs of some decisions: those with scores from `lowest` to `below`."""
+    """The rows on one side of all cutoffs of some decisions, of which `cutoff` is the one on this side."""
 
     rows: npt.NDArray[np.bool_]
-    lowest: float
-    below: float
+    cutoff: float
+    flagged: bool
 
     def level_on(self, validated: CalibratedCurve) -> CalibrationMeasurement | None:
         """Return the level on the validation rows of this side; None if there are too few."""
         from core.monitoring import CalibrationMeasurement, measure_level_on_stored_curve
 
-        level = measure_level_on_stored_curve(*validated, lowest=self.lowest, below=self.below)
+        level = measure_level_on_stored_curve(*validated, self.cutoff, flagged=self.flagged)
         if level is None or level.weight < MIN_CALIBRATION:
             return None
         return CalibrationMeasurement(level, None)
@@ -1015,10 +1015,10 @@ class Side(NamedTuple):
 def side_of_cutoff(rows: PeriodRows, *, flagged: bool) -> Side | None:
     """Return None if decisions were not made by a cutoff alone."""
     cutoff = float(rows.threshold.max() if flagged else rows.threshold.min())
-    above = rows.score >= cutoff
-    if np.isnan(cutoff) or not ((rows.flag == 1)[above == flagged] == flagged).all():
+    inside = (rows.score >= cutoff) == flagged
+    if not np.isfinite(cutoff) or not ((rows.flag == 1)[inside] == flagged).all():
         return None
-    return Side(above, cutoff, math.inf) if flagged else Side(~above, -math.inf, cutoff)
+    return Side(inside, cutoff, flagged)
 
 
 def _calibration_of(test: StoredTest) -> CalibrationMeasurement:

@@ -137,14 +137,14 @@ def measure_level_on_stored_curve(
     curve: RocCurve,
     totals: ClassTotals,
     probability: ArrayLike,
+    threshold: float,
     *,
-    lowest: float = -math.inf,
-    below: float = math.inf,
+    flagged: bool,
 ) -> Measurement | None:
-    """Measure a calibration's level on validation rows with lowest ≤ score < below, by their ROC curve.
+    """Measure a calibration's level on the validation rows of one side of a threshold, by their ROC curve.
 
-    It is the reference for outcomes of one side of a threshold: the level of all rows may be right, and that of the
-    highest scores wrong.
+    It is the reference for outcomes of this side: the level of all rows may be right, and that of the highest scores
+    wrong.
 
     Parameters
     ----------
@@ -154,8 +154,10 @@ def measure_level_on_stored_curve(
         Weights and effective numbers of rows of both classes.
     probability : array_like of float in [0, 1], shape (n_points - 1,)
         The calibrated probability of each of the curve's thresholds but the first, +inf.
-    lowest, below : float
-        The range of scores.
+    threshold : float
+        Lowest score of the flagged rows.
+    flagged : bool
+        Which side.
 
     Returns
     -------
@@ -168,10 +170,15 @@ def measure_level_on_stored_curve(
     >>> from core.monitoring import measure_level_on_stored_curve
     >>> curve = roc_curve([1, 0, 1, 0, 0, 0], [0.9, 0.9, 0.4, 0.4, 0.4, 0.4])
     >>> totals = ClassTotals.of_counts(2, 4)
-    >>> round(measure_level_on_stored_curve(curve, totals, [0.5, 0.5], below=0.9).value, 2)  # log(1 / 3)
+    >>> found = measure_level_on_stored_curve(curve, totals, [0.5, 0.5], 0.9, flagged=False)
+    >>> round(found.value, 2)  # log(1 / 3)
     -1.1
     """
-    inside = (curve.thresholds[1:] >= lowest) & (curve.thresholds[1:] < below)
+    check_value("curve", RocCurve, curve)
+    check_value("totals", ClassTotals, totals)
+    check_value("threshold", float, threshold)
+    check_value("flagged", bool, flagged)
+    inside = (curve.thresholds[1:] >= threshold) == flagged
     p = finite_vector("probability", probability, inside.size)
     check_probabilities(p)
     odds = np.tile(np.clip(log_odds(p[inside]), -_MOST_ODDS, _MOST_ODDS), 2)

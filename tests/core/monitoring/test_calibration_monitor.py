@@ -199,18 +199,18 @@ def test_the_variance_of_the_level_by_its_formula() -> None:
     assert level.variance == pytest.approx(by_row * own / of_null, rel=1e-6)
 
 
-@pytest.mark.parametrize(("lowest", "below"), [(0.5, np.inf), (-np.inf, 0.5), (-np.inf, np.inf)])
-def test_the_level_on_a_stored_curve_is_that_of_its_rows(lowest: float, below: float) -> None:
+@pytest.mark.parametrize("flagged", [True, False])
+def test_the_level_on_a_stored_curve_is_that_of_its_rows(flagged: bool) -> None:
     rng = np.random.default_rng(12)
     scores = rng.normal(size=2000).round(2)
     y = rng.random(2000) < expit(scores - 1.0)
-    inside = (scores >= lowest) & (scores < below)
+    inside = (scores >= 0.5) == flagged
     own = level_of(EvaluatedRows(y[inside], (), None, None), scores[inside] - 1.5)
     curve = roc_curve(y, scores)
     for factor in (1.0, 4.0):
         totals = ClassTotals(y.sum(), (~y).sum(), y.sum() / factor, (~y).sum() / factor)
         found = measure_level_on_stored_curve(
-            curve, totals, expit(curve.thresholds[1:] - 1.5), lowest=lowest, below=below
+            curve, totals, expit(curve.thresholds[1:] - 1.5), 0.5, flagged=flagged
         )
         assert found is not None
         assert found.value == pytest.approx(own.value)
@@ -220,11 +220,11 @@ def test_the_level_on_a_stored_curve_is_that_of_its_rows(lowest: float, below: f
 
 def test_a_range_of_scores_without_a_class_has_no_level() -> None:
     curve, totals = roc_curve([1, 1, 0], [3.0, 2.0, 1.0]), ClassTotals.of_counts(2, 1)
-    assert measure_level_on_stored_curve(curve, totals, [0.9, 0.8, 0.1], lowest=2.0) is None
+    assert measure_level_on_stored_curve(curve, totals, [0.9, 0.8, 0.1], 2.0, flagged=True) is None
     with raises(InvalidData, "probability", 2):
-        measure_level_on_stored_curve(curve, totals, [0.9, 0.8])
+        measure_level_on_stored_curve(curve, totals, [0.9, 0.8], 2.0, flagged=True)
     with raises(InvalidData, "probability", 1.1):
-        measure_level_on_stored_curve(curve, totals, [0.9, 0.8, 1.1])
+        measure_level_on_stored_curve(curve, totals, [0.9, 0.8, 1.1], 2.0, flagged=True)
 
 
 def test_rows_of_weight_0_change_nothing() -> None:
