@@ -307,10 +307,46 @@ def calibrated_on(session: Session, owner: str) -> dict[str, list[str]]:
     return found
 
 
+def trained_on(session: Session, owner: str, dataset: Dataset) -> set[str]:
+    """Return the ids of models that were trained on a version, also before an earlier erasure replaced it, and of
+    imported copies of their artifacts. The trash counts.
+
+    The number of a version is never used again, so the name and the number stand for it and those that replaced it.
+    """
+    own = (
+        Model.dataset["name"].as_string() == dataset.name,
+        Model.dataset["version"].as_integer() == dataset.version,
+    )
+    is_own = and_(Model.imported.is_(None), or_(Model.dataset_id == dataset.id, and_(*own)))
+    artifacts = select(Model.artifact_sha256).where(Model.belongs_to(owner), is_own)
+    is_copy = or_(
+        Model.imported["sha256"].as_string().in_(artifacts),
+        Model.imported["dataset_sha256"].as_string() == dataset.sha256,
+    )
+    statement = select(Model.id).where(Model.belongs_to(owner), or_(is_own, is_copy))
+    return {*session.scalars(statement)}
+
+
+def of_purged_datasets(session: Session, owner: str) -> Sequence[Model]:
+    """Return models whose training dataset is gone, which cannot be searched."""
+    there = exists().where(
+        Dataset.belongs_to(owner),
+        or_(
+            Dataset.id == Model.dataset_id,
+            and_(
+                Dataset.name == Model.dataset["name"].as_string(),
+                Dataset.version == Model.dataset["version"].as_integer(),
+            ),
+        ),
+    )
+    statement = select(Model).where(Model.belongs_to(owner), Model.imported.is_(None), ~there)
+    return session.scalars(statement.order_by(Model.name, Model.version)).all()
+
+
 def models_of(
-    session: Session, owner: str, dataset_id: str, calibrated: Collection[str]
+    session: Session, owner: str, dataset_id: str, more: Collection[str]
 ) -> Sequence[Model]:
-    """Return models trained or validated on a dataset, and those with the ids `calibrated`. The trash counts."""
+    """Return models trained or validated on a dataset, and those with the ids `more`. The trash counts."""
     return session.scalars(
         select(Model)
         .where(
@@ -318,7 +354,7 @@ def models_of(
             or_(
                 Model.dataset_id == dataset_id,
                 Model.validation_dataset_id == dataset_id,
-                Model.id.in_(calibrated),
+                Model.id.in_(more),
             ),
         )
         .order_by(Model.name, Model.version)
@@ -342,6 +378,10 @@ def delete_model(session: Session, owner: str, model_id: str) -> None:
 def drop_reference_rows(session: Session, model_id: str) -> None:
     """Delete the rows with which reasons compare."""
     session.execute(delete(ModelReferenceRows).where(ModelReferenceRows.model_id == model_id))
+
+
+def has_reference_rows(session: Session, model_id: str) -> bool:
+    return bool(session.scalar(select(exists().where(ModelReferenceRows.model_id == model_id))))
 
 
 def drop_groups(session: Session, model_id: str, is_of: Callable[[Any], bool]) -> None:

@@ -512,9 +512,11 @@ class _Round:
         def is_of(document: Any) -> bool:
             return mentions(document, entity) or mentions_words(document, words)
 
-        calibrated = self._calibrated.get(dataset.id, ())
-        for model in repository.models_of(session, owner, dataset.id, calibrated):
-            self._forget_in_model(model, dataset, is_of)
+        trained = repository.trained_on(session, owner, dataset)
+        more = trained.union(self._calibrated.get(dataset.id, ()))
+        for model in repository.models_of(session, owner, dataset.id, more):
+            may_have_rows = model.id in trained or model.dataset_id == dataset.id
+            self._forget_in_model(model, dataset, is_of, may_have_rows=may_have_rows)
         for table, id_, documents in repository.outputs_of(session, owner, dataset.id):
             if is_of(documents):
                 repository.delete_output(session, table, owner, id_)
@@ -524,14 +526,19 @@ class _Round:
         repository.forget_responses(session, owner, [dataset.id])
 
     def _forget_in_model(
-        self, model: Model, dataset: Dataset, is_of: Callable[[Any], bool]
+        self,
+        model: Model,
+        dataset: Dataset,
+        is_of: Callable[[Any], bool],
+        *,
+        may_have_rows: bool,
     ) -> None:
         known = self._models
         if model.id in known and known[model.id]["retired"]:
             return
         keys = _keys_of(dataset, self._erasure.key_columns)
         members = repository.members_of(self._session, model.id)
-        retires = has_rows(model, members, keys) and model.dataset_id == dataset.id
+        retires = may_have_rows and has_rows(model, members, keys)
         if retires:
             holds.check(self._session, self._owner, model_id=model.id)
             self._check_may_retire(model)
@@ -693,6 +700,12 @@ def _remains(
         ("values_in_models", each["model_id"], "you delete the model, and train it again")
         for each in report["models"]
         if not each["retired"]
+    ]
+    found += [
+        ("values_in_models", model.id, "you delete the model: its training dataset is gone")
+        for model in repository.of_purged_datasets(session, owner)
+        if has_rows(model, repository.members_of(session, model.id), list(erasure.key_columns))
+        or repository.has_reference_rows(session, model.id)
     ]
     for files in parts.values():
         for part in files:

@@ -402,6 +402,58 @@ def test_a_model_that_contains_rows_is_retired_if_the_request_allows_it(bench: W
         assert session.get(Model, model.id) is None
 
 
+def test_a_model_of_rows_that_an_erasure_has_replaced_is_found_again(bench: Workbench) -> None:
+    rows = rows_of()
+    old = bench.ready(as_csv(rows), label="left", drop="customer", name="people")
+    model = bench.model(bench.work_on(old, name="plain"))
+    for entity in (MARK, str(rows[0][0])):
+        found, job = erase(bench, entity)
+        assert job.state == "succeeded", job.error
+        report = found.erasure.report
+        assert report is not None
+        assert [each["model_id"] for each in report["models"]] == [model.id]
+
+
+@pytest.mark.parametrize("original", [True, False])
+def test_an_imported_copy_of_a_model_with_rows_is_retired(bench: Workbench, original: bool) -> None:
+    old = bench.ready(as_csv(rows_of()), label="left", drop="customer", name="people")
+    clean = bench.ready(as_csv(rows_of(marked=())), label="left", drop="customer", name="clean")
+    kernel = {"name": "auc_svm", "feature_map": "nystroem", "n_components": 20}
+    first, copy = (
+        bench.model(bench.work_on(old, algorithm=kernel, name=name)) for name in ("first", "copy")
+    )
+    imported = {
+        "source": "Rankwright",
+        "sha256": first.artifact_sha256 if original else "0" * 64,
+        "dataset_sha256": None if original else old.sha256,
+        "model": None,
+        "imported_by": None,
+    }
+    of_clean = {"id": clean.id, "name": "clean", "version": 1, "sha256": clean.sha256}
+    with bench.db.write() as session:
+        changed = {"dataset_id": clean.id, "imported": imported, "dataset": of_clean}
+        session.execute(update(Model).where(Model.id == copy.id).values(changed))
+    found, job = erase(bench, retire_models=True)
+    assert job.state == "succeeded", job.error
+    report = found.erasure.report
+    assert report is not None
+    retired = {each["model_id"] for each in report["models"] if each["retired"]}
+    assert retired == {first.id, copy.id}
+
+
+def test_a_model_whose_dataset_is_gone_is_named(bench: Workbench) -> None:
+    old = bench.ready(as_csv(rows_of()), label="left", drop="customer", name="people")
+    model = bench.model(bench.work_on(old, name="plain"))
+    with bench.db.write() as session:
+        session.execute(delete(Dataset).where(Dataset.id == old.id))
+    found, job = erase(bench)
+    assert job.state == "succeeded", job.error
+    report = found.erasure.report
+    assert report is not None
+    remaining = [each for each in report["remains"] if each["what"] == "values_in_models"]
+    assert [each["resource"] for each in remaining] == [model.id]
+
+
 def test_jobs_on_the_rows_are_cancelled_and_cannot_bring_them_back(bench: Workbench) -> None:
     old = bench.ready(as_csv(rows_of()), label="left", drop="customer", name="people")
     running = bench.submit(old)
