@@ -507,16 +507,17 @@ _REFUSALS = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, 
 _ERRORS = (exceptions.BaseError, OSError, BadCredentials)
 
 
-_CAUSES = re.compile(r"InvalidCertificate\(\w+|dns error|message: \"[^\"]+")
+_CAUSES = re.compile(
+    r'(InvalidCertificate)\(\s*(?:\w+\(\s*)*(\w+)|"(dns error)"|message: "([^"]+)"'
+)
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line, and the cause that stands in others: these repeat the line as Rust prints it."""
+    """Return the first line, and the cause, which stands in the others: these repeat the line as Rust prints it."""
     first, _, rest = str(error).strip().partition("\n")
-    causes = [
-        each.partition("(")[2] or each.removeprefix('message: "') for each in _CAUSES.findall(rest)
-    ]
-    return f"{first[:500]}: {causes[-1][:200]}" if causes else first[:500]
+    found = _CAUSES.search(rest)
+    cause = "" if found is None else ": " + " ".join(part for part in found.groups() if part)
+    return first[:500] + cause[:200]
 
 
 def stamp(file: Path | None) -> tuple[int, int, int] | None:

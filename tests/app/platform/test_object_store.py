@@ -310,6 +310,25 @@ def test_a_bucket_that_cannot_store_is_not_well(
     assert server.objects() == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("error: InvalidCertificate(\n    Expired,\n)", "InvalidCertificate Expired"),
+        (
+            "error: InvalidCertificate(\n    Other(\n        OtherError(\n            CaUsedAsEndEntity,",
+            "InvalidCertificate CaUsedAsEndEntity",
+        ),
+        ('ConnectError(\n    "dns error",\n    Custom {', "dns error"),
+        ('Os {\n    code: 111,\n    message: "Connection refused",', "Connection refused"),
+    ],
+)
+def test_the_cause_of_an_error_is_kept(text: str, cause: str) -> None:
+    """It stands below the first line, in Rust's words."""
+    error = OSError(f"Generic S3 error: error sending request\n\nDebug source:\n{text}")
+    assert object_store._reason(error).endswith(cause)
+    assert object_store._reason(OSError("refused\nwithout a cause")) == "refused"
+
+
 def outages_in(caplog: pytest.LogCaptureFixture) -> int:
     """The number of lines that the stores have logged."""
     return len([each for each in caplog.records if each.name == object_store.__name__])
