@@ -111,10 +111,9 @@ _REF = "#/components/schemas/"
 
 
 def write_modules() -> None:
-    """Write the modules into the package, if the description is there: a source archive has them already."""
-    if DOCUMENT.exists():
-        for name, text in modules(json.loads(DOCUMENT.read_text(encoding="utf-8"))).items():
-            (PACKAGE / name).write_text(text, encoding="utf-8")
+    """Write the modules into the package. Raises FileNotFoundError without the description."""
+    for name, text in modules(json.loads(DOCUMENT.read_text(encoding="utf-8"))).items():
+        (PACKAGE / name).write_text(text, encoding="utf-8")
 
 
 def modules(document: Schema) -> dict[str, str]:
@@ -401,7 +400,7 @@ def _quoted(text: str) -> str:
 
 
 def _fields(document: Schema, operation: Schema) -> list[Field]:
-    """Return the fields of an operation: first those of its path, then those that are required.
+    """Return the fields of an operation: path parameters first, then required ones, then the others.
 
     `format` is left out where one of the formats is JSON: the function reads that. So is a parameter that stands for
     any parameters. The fields of a JSON object belong to the request, unless the body can also be a table: what can be

@@ -288,7 +288,13 @@ def forget_responses(session: Session, owner: str, resource_ids: Collection[str]
 
 def forget_responses_with_id(session: Session, owner: str, entity: str) -> None:
     """Delete remembered responses whose body or Idempotency-Key names the entity."""
-    for row in session.scalars(select(Idempotency).where(Idempotency.belongs_to(owner))):
+    columns = Idempotency.__table__.c
+    is_near = [
+        cast(column, String).contains(_spelt(column.type, entity), autoescape=True)
+        for column in (columns.key, columns.response)
+    ]
+    statement = select(Idempotency).where(Idempotency.belongs_to(owner), or_(*is_near))
+    for row in session.scalars(statement):
         key = row.key.partition(" ")[2]  # after the principal
         if document_names([key, row.response], entity):
             session.delete(row)
@@ -307,7 +313,7 @@ def calibrated_on(session: Session, owner: str) -> dict[str, list[str]]:
     return found
 
 
-def trained_on(session: Session, owner: str, dataset: Dataset) -> set[str]:
+def models_trained_on(session: Session, owner: str, dataset: Dataset) -> set[str]:
     """Return the ids of models that were trained on a version, also before an earlier erasure replaced it, and of
     imported copies of their artifacts. The trash counts.
 
@@ -327,7 +333,7 @@ def trained_on(session: Session, owner: str, dataset: Dataset) -> set[str]:
     return {*session.scalars(statement)}
 
 
-def of_purged_datasets(session: Session, owner: str) -> Sequence[Model]:
+def models_of_purged_datasets(session: Session, owner: str) -> Sequence[Model]:
     """Return models whose training dataset is gone, which cannot be searched."""
     there = exists().where(
         Dataset.belongs_to(owner),

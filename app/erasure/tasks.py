@@ -512,7 +512,7 @@ class _Round:
         def is_of(document: Any) -> bool:
             return mentions(document, entity) or mentions_words(document, words)
 
-        trained = repository.trained_on(session, owner, dataset)
+        trained = repository.models_trained_on(session, owner, dataset)
         more = trained.union(self._calibrated.get(dataset.id, ()))
         for model in repository.models_of(session, owner, dataset.id, more):
             may_have_rows = model.id in trained or model.dataset_id == dataset.id
@@ -703,7 +703,7 @@ def _remains(
     ]
     found += [
         ("values_in_models", model.id, "you delete the model: its training dataset is gone")
-        for model in repository.of_purged_datasets(session, owner)
+        for model in repository.models_of_purged_datasets(session, owner)
         if has_rows(model, repository.members_of(session, model.id), list(erasure.key_columns))
         or repository.has_reference_rows(session, model.id)
     ]

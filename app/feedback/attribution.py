@@ -49,8 +49,8 @@ Read = Callable[[Sequence[str]], Iterator["pa.RecordBatch"]]
 Rule = Literal["last_before_event", "first_before_event", "all_before_event"]
 JOIN_COLUMNS = ("decision_id", "id", "id_hash", "at", "model_id")
 """The columns of decisions that the passes need."""
-_MEMORY = "512MB"
-"""DuckDB's limit, beyond which it writes to temporary files."""
+_LIMITS: dict[str, str | int] = {"memory_limit": "512MB", "threads": 1}
+"""Beyond this memory, DuckDB writes to temporary files. A request for cohorts may use one core, like any other."""
 
 _OUTCOMES = """
 CREATE TABLE entities AS
@@ -203,7 +203,7 @@ class Attribution:
         self._counts = _first_copies(read)
         with (
             tempfile.TemporaryDirectory(dir=self._folder) as spilled,
-            duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": spilled}) as db,
+            duckdb.connect(config=_LIMITS | {"temp_directory": spilled}) as db,
         ):
             db.register("given", self._outcomes)
             db.execute(_OUTCOMES)

@@ -115,6 +115,13 @@ def _say_auc(found: Json) -> str:
     return f"{said}no significant fall."
 
 
+_ODDS = {
+    "flagged": "Among flagged decisions, the odds",
+    "unflagged": "Among unflagged decisions, the odds",
+}
+"""What is compared where only one side of the cutoff has outcomes."""
+
+
 def _say_calibration(found: Json) -> str:
     """Name what has moved most, the level or the slope, with its interval."""
     window, is_slope = found["details"]["window"], found["details"]["tested"] == "slope"
@@ -130,17 +137,18 @@ def _say_calibration(found: Json) -> str:
                 else ": the probabilities are too close together"
             )
         return f"{said}."
+    odds = _ODDS.get(found["population"], "The odds")
     low, value, high = (math.exp(-window[each]) for each in ("drop_high", "drop", "drop_low"))
     level = found["state"]["reference"]["level"]["value"]
     if (
         abs(level) >= _OFF
     ):  # the held-out rows, or the periods accepted as the new normal, were off, too
         return (
-            f"The odds of a positive {when} are {value * math.exp(level):.2f} times those that the calibration "
+            f"{odds} of a positive {when} are {value * math.exp(level):.2f} times those that the calibration "
             f"predicts, and {value:.2f} times ({low:.2f} to {high:.2f}) those of the reference{ends}."
         )
     said = (
-        f"The odds of a positive {when} are {value:.2f} times those that the calibration predicts "
+        f"{odds} of a positive {when} are {value:.2f} times those that the calibration predicts "
         f"({low:.2f} to {high:.2f}){ends}"
     )
     if not ends:

@@ -175,10 +175,10 @@ class Creation:
 
     async def run_once(self, create: Callable[[Session], Json]) -> Created:
         """Call `create` in a transaction, unless the key has a stored response."""
-        return await run_in_threadpool(self.run_once_here, create)
+        return await run_in_threadpool(self.run_once_blocking, create)
 
-    def run_once_here(self, create: Callable[[Session], Json]) -> Created:
-        """Do the same in this thread."""
+    def run_once_blocking(self, create: Callable[[Session], Json]) -> Created:
+        """Call `create` like `run_once`, but block this thread."""
         return self.context.db.writing(
             run_once, self.owner, self.route, self.key, self.fingerprint, create
         )

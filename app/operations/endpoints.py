@@ -131,8 +131,8 @@ async def oip_live() -> Response:
 
 @router.get("/oip/v2/health/ready", include_in_schema=False)
 async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
-    """Report whether this process can score, in the format of the Open Inference Protocol."""
-    found = _answer(context, await probes.can_score(), shared_is_well=True)
+    """Report what `/health/ready` does, in the format of the Open Inference Protocol."""
+    found = _answer(context, await probes.can_serve(), shared_is_well=True)
     return JSONResponse({"ready": found.status_code == 200}, found.status_code)
 
 

@@ -61,12 +61,12 @@ class HealthProbes(Collector):
         providers: Sequence[Provider] = (),
     ) -> None:
         self._db = db.apart()
-        self._scores = (
+        self._serves = (
             _Probe("database", lambda: _database(self._db), shared=Unavailable),
             _Probe("schema", lambda: _schema(schema)),
             _Probe("blob_store", lambda: _blob_store(blobs), shared=BlobStoreAway),
+            _Probe("disk", lambda: _disk(settings), shared=OutOfSpace),
         )
-        self._disk = _Probe("disk", lambda: _disk(settings), shared=OutOfSpace)
         self._broker = _Probe("broker", lambda: _broker(producer))
         self._providers = providers
         self._dependencies: list[Check] = []
@@ -76,13 +76,9 @@ class HealthProbes(Collector):
             _Probe("dispatcher", lambda: _dispatcher(self._db)),
         )
 
-    async def can_score(self) -> list[Check]:
-        """Check what an API process needs to score."""
-        return await asyncio.gather(*(probe.ask() for probe in self._scores))
-
     async def can_serve(self) -> list[Check]:
         """Check what an API process needs to respond and to accept work."""
-        return await asyncio.gather(*(probe.ask() for probe in (*self._scores, self._disk)))
+        return await asyncio.gather(*(probe.ask() for probe in self._serves))
 
     async def does_work(self) -> list[Check]:
         """Check what finishes accepted work in time: broker, worker, dispatcher; and identity providers."""
@@ -91,8 +87,8 @@ class HealthProbes(Collector):
 
     async def look_at_dependencies(self) -> None:
         """Check what the service depends on outside, for the metric."""
-        database, _, blob_store = self._scores
-        probes = (database, blob_store, self._disk, self._broker)
+        database, _, blob_store, disk = self._serves
+        probes = (database, blob_store, disk, self._broker)
         found = await asyncio.gather(*(probe.ask() for probe in probes))
         self._dependencies = [*found, *(await self._provider_checks())]
 
@@ -121,7 +117,7 @@ class HealthProbes(Collector):
         return [Check("identity_provider", all(found), "responds" if all(found) else away)]
 
     def close(self) -> None:
-        for probe in (*self._scores, self._disk, *self._works):
+        for probe in (*self._serves, *self._works):
             probe.close()
         self._db.close()
 
@@ -178,7 +174,7 @@ def _check(name: str, probe: Callable[[], str], shared: type[Unavailable] | None
         return Check(name, True, probe())
     except ServiceError as error:
         # the message names no host or user: anybody may read it
-        # A wrong password, or a file without permission, may be those of this process only.
+        # Another process may have the right password, or the permission for the file.
         is_shared = shared is not None and isinstance(error, shared)
         return Check(name, False, error.detail, is_shared and not isinstance(error, Refused))
     except (_Unhealthy, OtherTables, BrokerAway, OSError) as error:

@@ -32,7 +32,6 @@ KNOWN_FACTOR = 50.0
 """How long a slow measurement is used, in multiples of the time that it took."""
 WAIT_SECONDS = 0.5
 """How long a scrape waits for measurements that it begins."""
-NOW_SECONDS = 0.0
 COUNTS_SECONDS = 1.0
 BYTES_SECONDS = 10.0
 
@@ -114,7 +113,7 @@ class DatabaseCollector(Collector):
     def __init__(self, db: Database, settings: Settings) -> None:
         self._db = db
         self._settings = settings
-        self._now = _Measurement(lambda: db.reading(_now, settings), NOW_SECONDS)
+        self._now = _Measurement(lambda: db.reading(_now, settings), 0.0)
         self._counts = _Measurement(lambda: db.reading(_counts), COUNTS_SECONDS)
         self._bytes = _Measurement(lambda: db.reading(_bytes), BYTES_SECONDS)
 

@@ -142,6 +142,7 @@ class ObjectStore(BlobStore):
         )
         self._connection: _Connection | None = None
         self._probing: Future[None] | None = None
+        self._probing_again = 0.0
         self._is_away = False  # as far as the last request knows: an outage is logged once
         self._looked = _Looked()
         self._downloads: dict[str, threading.Lock] = {}
@@ -161,15 +162,17 @@ class ObjectStore(BlobStore):
             raise PermissionError(f"there is no bucket {self.bucket.url}") from None
 
     def probe(self) -> str:
-        """Write, read and delete a small object, unless a process of this host has done so in `PROBED_SECONDS`.
+        """Write, read and delete a small object, unless a process of this host did so in the last `PROBED_SECONDS`.
 
-        Raises BlobStoreAway, also if there is no response within `PROBE_SECONDS` and in as long before; the next call
-        awaits the request.
+        Raises BlobStoreAway if that fails, and if the last success is older than twice `PROBED_SECONDS` and there is no
+        response within `PROBE_SECONDS`; the next call awaits the same response. A failure is repeated to all callers
+        for a second: anybody may ask for health.
         """
         known = stamp(self._probed)
-        age = math.inf if known is None else time.time() - known[2] / 1e9
+        age = math.inf if known is None else abs(time.time() - known[2] / 1e9)
         if age > PROBED_SECONDS:
-            if self._probing is None or self._probing.done():
+            too_soon = time.monotonic() < self._probing_again
+            if self._probing is None or (self._probing.done() and not too_soon):
                 self._probing = Future()
                 # Not in an executor: its threads would delay the end of the process while the bucket hangs.
                 threading.Thread(target=self._ask, args=(self._probing,), daemon=True).start()
@@ -181,14 +184,19 @@ class ObjectStore(BlobStore):
         return "can be written and read"
 
     def _ask(self, answer: Future[None]) -> None:
+        failure: Exception | None = None
         try:
             self._write_and_read()
             self._probed.touch()
-            answer.set_result(None)
         except BlobMissing:
-            answer.set_exception(BlobStoreAway(f"there is no bucket {self.bucket.url}"))
+            failure = BlobStoreAway(f"there is no bucket {self.bucket.url}")
         except Exception as error:
-            answer.set_exception(error)
+            failure = error
+        if failure is None:
+            answer.set_result(None)
+            return
+        self._probing_again = time.monotonic() + PROBED_SECONDS / 30.0
+        answer.set_exception(failure)
 
     def _write_and_read(self) -> None:
         """Raises BlobMissing without a bucket, and BlobStoreAway, also if another server answers in its place."""
@@ -513,7 +521,7 @@ _CAUSES = re.compile(
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line, and the cause, which stands in the others: these repeat the line as Rust prints it."""
+    """Return the first line of the message, and the cause from the debug output of Rust that follows it."""
     first, _, rest = str(error).strip().partition("\n")
     found = _CAUSES.search(rest)
     cause = "" if found is None else ": " + " ".join(part for part in found.groups() if part)

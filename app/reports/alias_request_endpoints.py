@@ -68,7 +68,7 @@ async def create_alias_request(
         if new.key is not None and context.db.reading(
             idempotency.is_known, caller.owner, new.route, new.key
         ):
-            return new.run_once_here(expect_response)
+            return new.run_once_blocking(expect_response)
         revision, target = context.db.reading(_read_evidence, caller, asked)
         with write_archive(context.blobs, target.compute()) as archive:
             evidence = alias_requests.Evidence(revision, target.model_id, archive)
@@ -77,7 +77,7 @@ async def create_alias_request(
                 row = alias_requests.create(session, caller, asked, evidence)
                 return request_of(row, row.created_at).model_dump(mode="json")
 
-            return new.run_once_here(create)
+            return new.run_once_blocking(create)
 
     made = await context.compute(caller.owner, work)
     return JSONResponse(made.body, 201, headers=made.headers)

@@ -414,6 +414,7 @@ def test_a_model_of_rows_that_an_erasure_has_replaced_is_found_again(bench: Work
         assert [each["model_id"] for each in report["models"]] == [model.id]
 
 
+@on_both
 @pytest.mark.parametrize("original", [True, False])
 def test_an_imported_copy_of_a_model_with_rows_is_retired(bench: Workbench, original: bool) -> None:
     old = bench.ready(as_csv(rows_of()), label="left", drop="customer", name="people")
@@ -441,6 +442,7 @@ def test_an_imported_copy_of_a_model_with_rows_is_retired(bench: Workbench, orig
     assert retired == {first.id, copy.id}
 
 
+@on_both
 def test_a_model_whose_dataset_is_gone_is_named(bench: Workbench) -> None:
     old = bench.ready(as_csv(rows_of()), label="left", drop="customer", name="people")
     model = bench.model(bench.work_on(old, name="plain"))

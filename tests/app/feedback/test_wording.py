@@ -67,6 +67,7 @@ def calibration(
     newest: float = -0.1,
     since: int = 3,
     ambiguous: int = 0,
+    population: str = "all",
 ) -> str:
     window = {
         "first": since,
@@ -86,7 +87,7 @@ def calibration(
     level = {"value": reference, "variance": 0.0}
     state = {"level": own, "reference": {"level": level, "slope": None}}
     found: dict[str, Any] = {"status": status, "reason": None, "details": details, "state": state}
-    found |= {"term_start": 1735516800.0, "planned": 52, "known": 20_000}
+    found |= {"term_start": 1735516800.0, "planned": 52, "known": 20_000, "population": population}
     return say_test("calibration", found)
 
 
@@ -117,6 +118,14 @@ def test_a_calibration_names_what_has_moved(status: str) -> None:
     for each in (level, slope):
         assert "from 2025-01-13 to 2025-02-09" in each
         assert ("no significant difference" in each) is (status == "passed")
+
+
+@pytest.mark.parametrize("reference", [0.0, 0.5])
+@pytest.mark.parametrize("side", ["flagged", "unflagged", "all"])
+def test_a_calibration_of_one_side_of_the_cutoff_says_which(side: str, reference: float) -> None:
+    said = calibration("level", "alarm", reference=reference, population=side)
+    assert ("unflagged" in said) is (side == "unflagged")
+    assert ("flagged" in said) is (side != "all")
 
 
 def test_a_reference_that_is_off_is_not_called_the_prediction(sentences: Sentences) -> None:

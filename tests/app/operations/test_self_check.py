@@ -80,7 +80,7 @@ def test_who_asks_for_health_learns_no_host_and_no_user(
     db = Database(postgres.url("not_there"))
     settings = Settings(database_url=SecretStr(postgres.url("not_there")))
     probes = HealthProbes(db, settings, SchemaCheck(db), FolderStore(tmp_path), producer)
-    asked = asyncio.run(probes.can_score())
+    asked = asyncio.run(probes.can_serve())
     probes.close()
     first, second = [check.detail for check in asked if not check.ok]
     assert first == second

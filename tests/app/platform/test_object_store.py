@@ -310,6 +310,24 @@ def test_a_bucket_that_cannot_store_is_not_well(
     assert server.objects() == {}
 
 
+def test_asking_again_and_again_sends_one_request_to_a_bucket_that_refuses(
+    server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "PROBE_SECONDS", patience())
+    monkeypatch.setattr(object_store, "PROBED_SECONDS", 30.0 * patience())
+    asked: list[str] = []
+
+    def refuse(environ, start):  # type: ignore[no-untyped-def]
+        asked.append(environ["REQUEST_METHOD"])
+        start("403 Forbidden", [])
+        return [b""]
+
+    store = server.store(tmp_path)
+    with server.failing(refuse):
+        assert not any(is_well(store) for _ in range(20))
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
